@@ -113,7 +113,10 @@ UNKNOWN = {
     # an exit that is not that of a group
     "(cd x && pytest && rm /x/a.ts) 2>&1 | tail -5": False, "bash -c 'pytest && rm a.ts' | tail": False, "echo $(pytest && rm a.ts)": False, "! (pytest && rm a.ts)": False,
     "(pytest && rm a.ts)": True, "ls; (pytest && rm a.ts)": True, "bash -c 'pytest && rm a.ts'": True, "(rm a.ts; ls) | tail": True,
-    "set -e\npytest\nrm a.ts": True, "echo hi > no/x && rm a.ts; ls": True,
+    "set -e\npytest\nrm a.ts": True, "(cd x || exit 1; ls || exit 1; rm /x/a.ts) 2>&1 | tail": False, "bash -c 'pytest || exit 1; rm a.ts'; echo $?": False, "(pytest || exit 1; rm a.ts); ls": False,
+    "(set -e; pytest; rm a.ts) | tail": False, "bash -ec 'pytest; rm a.ts' | tail": False, "{ pytest || exit 1; rm a.ts; } | tail": False, "(pytest || exit 1); rm a.ts; ls": True,
+    "for i in 1 2; do curl x && break; sleep 1; done; rm a.ts; ls": True, "for f in a b; do [ -f $f ] || continue; echo $f; done; rm a.ts; ls": True, "f() { echo hi; return 0; }; f; rm a.ts; ls": True,
+    "die() { echo x; exit 1; }; rm a.ts; ls": True, "fix() { rm a.ts; }; ls": False, "echo hi > no/x && rm a.ts; ls": True,
     "pytest && rm a.ts; echo done": False, 'make test && mv b.ts a.ts; echo "exit: $?"': False, "grep -q x a.ts || echo x >> a.ts": False, "[ -f a.ts ] || cp b.ts a.ts": False,
     "cd web && pytest && rm a.ts; ls": False, "mkdir x && rm a.ts || true": False, "if grep -q x b; then ls; rm a.ts; fi": False, "pytest && cat b | tee a.ts; ls": False, "cd x 2>/dev/null && rm /x/a.ts; ls": False,
     "pytest && rm a.ts": True, "pytest && rm a.ts | cat": True, "rm a.ts || true": True, "pytest || true && rm a.ts": True, "rm a.ts && pytest; ls": True, "mkdir -p x && cd x && echo 1 > ../a.ts; ls": True,
@@ -136,6 +139,7 @@ def test_a_program_that_may_not_have_run_may_have_changed_its_files(command: str
         ("set -o errexit", False),
         ("set -x", True),
         ("set -e; true", False),
+        ("set -Eeuo pipefail", False),
     ],
 )
 def test_a_line_with_an_option_to_end_early_may_have_ended_where_a_program_failed(start: str, ran: bool):
@@ -149,7 +153,8 @@ def test_a_line_with_an_option_to_end_early_may_have_ended_where_a_program_faile
     ("line", "sure", "doubtful"),
     [
         ("npm run dev; rm a.ts; ls", "", "a.ts"), ("pytest; rm a.ts; echo done", "", "a.ts"), ("rm a.ts; npm run dev", "a.ts", ""), ("cd web && rm a.ts && pytest; rm b.ts", "web/a.ts", "b.ts"),
-        ("npm run dev > a.ts", "", "a.ts"),
+        ("npm run dev > a.ts", "", "a.ts"), ("sleep 600; rm a.ts; ls", "", "a.ts"), ("source run.sh; rm a.ts", "", "a.ts"), ("curl -o big.zip http://x/y.zip; rm a.ts", "", "big.zip a.ts"),
+        ("cat > a.ts <<'EOF'\nx\nEOF\nnpm test", "a.ts", ""), ("rm a.ts && npm test", "a.ts", ""),
     ],
 )  # fmt: skip
 def test_what_comes_after_a_program_that_was_broken_off_is_in_doubt(line: str, sure: str, doubtful: str):
@@ -170,9 +175,11 @@ def test_a_file_behind_a_command_that_ran_out_of_time_is_not_named_as_modified()
 @pytest.mark.parametrize(
     ("line", "files"),
     [
-        ('for f in a.ts b.ts; do echo x >> "$f"; done', "*"), ('F=src/a.ts; echo x > "$F"', "*"), ('cat > "$D/n.ts" <<\'EOF\'\nx\nEOF', "*"), ("ls > *.ts", "*"), ('make > "$LOG"', "$LOG"), ("x > $OUT_FILE", "$OUT_FILE"),
+        ('for f in a.ts b.ts; do echo x >> "$f"; done', "*"), ('F=src/a.ts; echo x > "$F"', "*"), ('cat > "$D/n.ts" <<\'EOF\'\nx\nEOF', "*"), ("ls > *.ts", "*"), ('make > "$LOG"', "$LOG"), ("x > $OUT_FILE", "*"), ("pytest > run_$i.log", "run_$i.log"), ("node gen.js > $ROUTES/a.ts", "*"),
         ("rm {a,b}.ts", "*"), ("mv a.{ts,tsx}", "*"), ("cp a.ts{,.bak}", "*"), ("sed -i s/1/2/ {a,b}.ts", "*"), ("rm a{1..3}.ts", "*"), ("git checkout -- {a,b}.ts", "*"), ("rm '{x}.ts'", "{x}.ts"),
         ('git commit -m "$(cat <<\'EOF\'\nRender "a -> b" arrows, don\'t\nEOF\n)"', ""), ('rm a.ts\nrm b.ts\ngit commit -m "$(cat <<EOF\nFix "don\'t" thing > x\nEOF\n)"', "a.ts b.ts"),
+        ("cat > 'app/[slug]/page.tsx' <<'EOF'\nx\nEOF", "app/[slug]/page.tsx"), ("sed -i s/a/b/ 'app/[slug]/a.tsx'", "app/[slug]/a.tsx"), ("cat > 'app/users.$id.tsx'", "app/users.$id.tsx"), ("rm 'x{1,2}.ts'", "x{1,2}.ts"),
+        ("echo x > $HOME/a.ts", "~/a.ts"), ('rm $(find . -name "*.orig")', "*"), ("rm -f $(git ls-files -d) a.ts", "*"), ('git commit -m "$(cat <<E\nA\nE\n b)"; rm a.ts; git commit -m "$(cat <<E\nB\nE\n)"', "a.ts"),
         ("git -C $D rm a.ts", "*"), ("git --no-pager -C web rm a.ts", "web/a.ts"), ("git -c a=b -C web rm a.ts", "web/a.ts"), ("/usr/bin/git -C web rm a.ts", "web/a.ts"), ("git -C web -C x rm a.ts", "web/x/a.ts"),
         ("pushd no >/dev/null 2>&1; rm a.ts; ls", "no/a.ts a.ts"),
     ],
@@ -251,6 +258,8 @@ def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(be
         " && ".join(f"rm a{n}" for n in range(1200)) + " && pytest",
         "&& echo > f",
         "< a.ts && echo x > f",
+        'git commit -m "' + "$(cat <<E\n" * 500 + "\n" * 10000 + '"',
+        "rm {" + "," * 19000,
         "(a;" * 6600,
         "$(a " * 6600,
         "(rm a;" * 2500 + ")" * 2500,

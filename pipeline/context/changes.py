@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..sources.file_kinds import named_by_convention
+from .checks import IN_HOME
 from .line_folders import MOVES, Folders, folders_of, within
 from .program_results import ProgramResults
 from .shell import SimpleCommand, behind_options, first_word, simple_commands, started
@@ -47,8 +48,8 @@ _OUTPUT = frozenset((
 ))  # fmt: skip
 """Options that name the output file of any program."""
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
-_ALTERNATIVES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
-_LOG_NAMED = re.compile(r"(?i)\$\{?\w*(?:log|out|tmp|temp)")
+_ALTERNATIVES = re.compile(r"\{(?=[^{},]*+,|[^{}]*?\.\.)[^{}]*+\}")
+_LOG_NAMED = re.compile(r"\$\{?(?:\w*_)?(?i:log|tmp|temp)(?i:file|dir|s)?(?![A-Za-z])")
 """Variables that name logs."""
 _OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
 """The form of a failed patch in imported logs: its files are not programs."""
@@ -77,7 +78,7 @@ def changed_files(
     found: dict[str, bool] = {}
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
     by_patch = [each["path"] for each in _PATCHED.finditer(command or "")]
-    changed = [[*_changed_by(started(each.words))] for each in steps]
+    changed = [[*_changed_by(each)] for each in steps]
     if not (by_patch or any(changed) or any(map(printed_into, steps))):
         return Changes()
     results = ProgramResults(steps, said, failed=failed, broken_off=broken_off, changes=_only_changes)
@@ -94,14 +95,15 @@ def changed_files(
             named = []
         opened = results.began(number)
         sure = {path: done is True and _is_a_file(path, named, program) for path in named}
-        of_git = _folders_of_git(words, folders)
+        of_git, exact = _folders_of_git(words, folders), steps[number].exact
         for path, known, in_folders in [
             *((path, sure[path], of_git) for path in named),
             *((path, opened and not results.refuses(path), folders) for path in printed),
         ]:
-            places = _places(path, in_folders)
+            unknown = not exact and _expands(path)
+            places = _places(path, (None,) if unknown else in_folders)
             for at in places:
-                certain = known and places == [at] and None not in in_folders and not _expands(path)
+                certain = known and places == [at] and None not in in_folders and not unknown
                 found[at] = found.get(at, False) or certain or at == ANY_FILE
     return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
 
@@ -118,23 +120,22 @@ def _folders_of_git(words: Sequence[str], folders: Folders) -> Folders:
 
 
 def _places(path: str, folders: Folders) -> list[str]:
-    """A path in each of the folders in which its program may run. If the folder or the path is unknown, a log is named
-    as it is, and any other file may be `ANY_FILE`.
+    """A path in each of the folders in which its program may run. In an unknown one, a log is named as it is, and any
+    other file may be `ANY_FILE`.
     """
     names = (ANY_FILE if path == ANY_FILE else within(folder, path) for folder in folders)
-    if _expands(path):
-        names = iter([None])
-    return [*dict.fromkeys(name or (path if is_log(path) or _LOG_NAMED.search(path) else ANY_FILE) for name in names)]
+    return [*dict.fromkeys(name or (path if is_log(path) else ANY_FILE) for name in names)]
 
 
 def _expands(word: str) -> bool:
     """Whether a shell may replace a word by others: it holds a variable, a pattern or alternatives."""
-    return bool(set(word) & set("*?[$`")) or _ALTERNATIVES.search(word) is not None
+    found = set(word) & set("*?[$`") or _ALTERNATIVES.search(word)
+    return bool(found) and not IN_HOME.fullmatch(word)
 
 
 def _only_changes(simple: SimpleCommand) -> bool:
     """Whether a program does nothing but change the files that it names."""
-    changed = [*_changed_by(started(simple.words))]
+    changed = [*_changed_by(simple)]
     return bool(changed) and ANY_FILE not in changed
 
 
@@ -154,7 +155,7 @@ def _is_a_file(path: str, named: Sequence[str], program: str) -> bool:
 
 def changes_of(simple: SimpleCommand) -> tuple[str, ...]:
     """The files that one program of a command may have changed, with paths as the command names them."""
-    return (*_changed_by(started(simple.words)), *printed_into(simple))
+    return (*_changed_by(simple), *printed_into(simple))
 
 
 def printed_into(simple: SimpleCommand) -> list[str]:
@@ -164,9 +165,9 @@ def printed_into(simple: SimpleCommand) -> list[str]:
 
 def is_log(path: str) -> bool:
     """Whether a file with printed output is a log, by its name."""
-    return path.startswith(("/dev/", "/tmp/", "-")) or (
-        PurePosixPath(path).suffix in _LOGS and "$" not in PurePosixPath(path).name
-    )
+    name = PurePosixPath(path)
+    by_suffix = name.suffix in _LOGS and bool(name.suffix or "$" not in name.name)
+    return by_suffix or path.startswith(("/dev/", "/tmp/", "-")) or _LOG_NAMED.search(path) is not None
 
 
 def _stream(word: str) -> bool:
@@ -174,8 +175,9 @@ def _stream(word: str) -> bool:
     return word.startswith(("/dev/", "&")) or word.isdigit() or word == "-"
 
 
-def _changed_by(words: Sequence[str]) -> Iterator[str]:
+def _changed_by(simple: SimpleCommand) -> Iterator[str]:
     """The files that one program may have changed."""
+    words, exact = started(simple.words), simple.exact
     if not words:
         return
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
@@ -190,17 +192,17 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
     elif program in ("sed", "gsed", "perl", "ruby") and any(
         re.match(r"-(?![-IM])[a-zA-Z0-9]*i|--in-place", o) for o in options
     ):
-        yield from _or_any(named[0 if scripts else 1 :])
+        yield from _or_any(named[0 if scripts else 1 :], exact=exact)
     elif program in ("awk", "gawk") and "inplace" in rest:
         files = [word for word in named if word != "inplace"]
-        yield from _or_any(files[0 if scripts else 1 :])
+        yield from _or_any(files[0 if scripts else 1 :], exact=exact)
     elif program == "dd":
         yield from (word.removeprefix("of=") for word in rest if word.startswith("of=") and not _stream(word[3:]))
     elif program in _ARGUMENTS or program in _COPIES:
         many = options & (_SPREAD if program in _COPIES else _RECURSIVE - {"-a"})
         whole = bool(many) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
         valued = {place + 1 for place, word in enumerate(rest) if word in ("-m", "-o", "-g", "-e", "-P", "-i", "-S")}
-        if whole or any(map(_expands, named)):
+        if whole or _named_by_shell(named, exact=exact) or simple.ahead in ("$(", "`"):
             yield ANY_FILE
         elif program in _COPIES and not many:
             words = [word for place, word in enumerate(rest) if word[:1] != "-" and place not in valued]
@@ -211,9 +213,14 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
         yield ANY_FILE
 
 
-def _or_any(files: Sequence[str]) -> Sequence[str]:
+def _or_any(files: Sequence[str], *, exact: bool) -> Sequence[str]:
     """The files, or `ANY_FILE` if there are none or a pattern or variable names them."""
-    return files if files and not any(map(_expands, files)) else (ANY_FILE,)
+    return files if files and not _named_by_shell(files, exact=exact) else (ANY_FILE,)
+
+
+def _named_by_shell(words: Sequence[str], *, exact: bool) -> bool:
+    """Whether a shell replaces a word by others. `exact`: it passes them on as they are."""
+    return not exact and any(map(_expands, words))
 
 
 def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
@@ -312,7 +319,7 @@ def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
 
 
 def _plain(named: list[str]) -> list[str]:
-    """The words if all of them name files; none if one may be a folder or a pattern."""
+    """The words if all of them name files; none if one may be a folder or a pattern, which Git expands itself."""
     return named if all(_ends_as_a_file(word) and not _expands(word) and ":" not in word for word in named) else []
 
 
@@ -323,7 +330,8 @@ def _ends_as_a_file(word: str) -> bool:
 
 def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:
     """The files that `git` may have changed: commits, read-only commands and new branches change none."""
-    files = _plain([*rest[rest.index("--") + 1 :]]) if "--" in rest else _files_of_git(verb, rest)
+    behind = [*rest[rest.index("--") + 1 :]] if "--" in rest else None
+    files = _files_of_git(verb, rest) if behind is None else _plain(behind)
     nothing = {
         "stash": bool({"list", "show", "drop"} & set(rest)),
         "checkout": bool(options & {"-b", "-B"}) and len(rest) <= 3,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from .check_programs import check_of
 from .line_folders import MOVES, hides_errors
-from .shell import SimpleCommand, started
+from .shell import STRICT, SimpleCommand, started
 from .summaries import summary_of
 
 __all__ = ["ProgramResults"]
@@ -30,7 +30,30 @@ _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)
 """Programs that hardly fail: the next one after `&&` runs."""
 _SILENT = frozenset(("source", ".", "mkdir", "touch", "chmod", "test", "[", "ls", "sleep", "date", "pwd", ""))
 """More programs that print no summary of tests."""
-_STRICT = re.compile(r"-[a-z]*e|errexit\Z")
+_QUICK = frozenset(
+    (
+        "rm",
+        "mv",
+        "cp",
+        "ln",
+        "sed",
+        "gsed",
+        "perl",
+        "tee",
+        "truncate",
+        "git",
+        "mkdir",
+        "touch",
+        "chmod",
+        "test",
+        "[",
+        "ls",
+        "date",
+        "pwd",
+        "",
+    )
+)
+"""Programs that end at once: another one was broken off."""
 _BRANCHES = ("then", "elif", "else")
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
@@ -94,7 +117,7 @@ class ProgramResults:
 
     def began(self, number: int) -> bool:
         """Whether a program surely ran, and its redirections opened their files."""
-        return number < self._sure_until and (self._places[number].begun or self.succeeded(number) is not None)
+        return number not in self._unsure and (self._places[number].begun or self.succeeded(number) is not None)
 
     def refuses(self, path: str) -> bool:
         """Whether the output has an error message about a file that a shell could not open."""
@@ -103,7 +126,7 @@ class ProgramResults:
     def succeeded(self, number: int) -> bool | None:
         """Whether a program succeeded; None if that is unknown. A failed one may have done a part."""
         program = _started(self._steps[number])
-        if number >= self._sure_until:
+        if number in self._unsure:
             return None
         if program == "apply_patch" and _PATCH_DONE.search(self._said):
             return True
@@ -129,13 +152,15 @@ class ProgramResults:
 
     def _ends(self, number: int) -> bool:
         """Whether a program runs however the one before it ended. With `-e`, a line that failed may have ended there."""
-        strict = self._failed and number > self._strict_from
+        strict = self._is_strict(number)
         return self._steps[number].behind in (("&",) if strict else _ENDS)
 
     def _is_easy(self, number: int) -> bool:
         """Whether a program hardly fails, or its error is seen."""
         step = self._steps[number]
-        if _EASY.match(" ".join(step.words[:2])) is None or (step.words[0] in MOVES and hides_errors(step)):
+        copies = step.words == ("cat",) and any(sign in ("<<", "<<-", "<<<") for sign, _ in step.redirects)
+        easy = copies or _EASY.match(" ".join(step.words[:2])) is not None
+        if not easy or (step.words[0] in MOVES and hides_errors(step)):
             return False
         return not any(map(self.refuses, (path for _, path in step.redirects)))
 
@@ -181,13 +206,27 @@ class ProgramResults:
     def _sums_up(self) -> bool:
         return summary_of(self._said) is not None
 
+    def _is_strict(self, number: int) -> bool:
+        """Whether a failure before a program may have ended its shell, by `set -e`. Of the outermost shell, the line would
+        have failed.
+        """
+        start = self._strict_from
+        if number <= start:
+            return False
+        group = self._steps[start].group
+        return (self._failed or len(group) > self._common) and self._steps[number].group[: len(group)] == group
+
     @cached_property
     def _strict_from(self) -> int:
         """The first `set -e`."""
-        sets = (
-            n for n, each in enumerate(self._steps) if each.words[0] == "set" and any(map(_STRICT.match, each.words))
-        )
+        steps = enumerate(self._steps)
+        sets = (n for n, each in steps if each.words[0] == "set" and any(map(STRICT.match, each.words)))
         return next(sets, len(self._steps))
+
+    @cached_property
+    def _common(self) -> int:
+        """The number of subshells that the whole line is in."""
+        return len(commonprefix([each.group for each in self._steps]))
 
     @cached_property
     def _apart(self) -> set[tuple[int, ...]]:
@@ -206,7 +245,7 @@ class ProgramResults:
     @cached_property
     def _places(self) -> list[_Place]:
         """Where each program is in the line, in one pass."""
-        common = len(commonprefix([each.group for each in self._steps]))
+        common = self._common
         groups: dict[tuple[int, ...], int] = {}
         bodies: list[tuple[int, bool]] = []
         found, branched = list[_Place](), False
@@ -226,46 +265,82 @@ class ProgramResults:
                 begun = found[head].begun
             elif number and not begun and step.behind != "||" and self._is_easy(number - 1):
                 begun = found[number - 1].begun
-            optional = branched or any(each for _, each in bodies[-1:])
+            optional = branched or any(each for _, each in bodies[-1:]) or self._is_function(number)
             begun = begun and not optional and all(found[at].begun for at in around)
             outer = min((found[at].outer for at in around), default=head)
             found.append(_Place(min(head, outer), head, begun, optional, not around))
             inner = range(max(level, common) + 1, len(step.group) + 1)
             groups.update({step.group[:size]: number for size in inner})
             if word in _OPEN:
-                runs = word in ("{", "if") or (word == "for" and len(step.words) > 3 and step.exact)
+                runs = word == "if" or (word == "{" and not self._is_function(number))
+                runs |= word == "for" and len(step.words) > 3 and step.exact
                 bodies.append((number, optional or not runs))
             before = step.group
         return found
 
     @cached_property
-    def _sure_until(self) -> int:
-        """The first program of which nothing is certain: one before it failed or may have left the line, or the line was
-        broken off.
+    def _unsure(self) -> set[int]:
+        """The programs of which nothing is certain: a program before them failed, may have left their shell or loop, or
+        was broken off.
         """
-        for number, each in enumerate(self._steps):
-            program = _started(each)
-            decides = program in MOVES or (program == "mkdir" and (each.nested or each.ahead == "&&"))
-            if (decides and self.complains(program)) or self._leaves(number):
-                return number + 1
-            if self._broken_off and number == self._first_other:
-                return number
-        return len(self._steps)
+        found, everything = set[int](), False
+        left: tuple[int, ...] | None = None  # the subshell that a program may have left
+        opened, left_loop = list[int](), 0
+        for number, step in enumerate(self._steps):
+            if step.words[0] in _CLOSE and opened:
+                opened.pop()
+            left = left if left is not None and step.group[: len(left)] == left else None
+            left_loop = left_loop if len(opened) >= left_loop else 0
+            everything |= self._broken_off and number == self._first_slow
+            if everything or left is not None or left_loop:
+                found.add(number)
+            program = _started(step)
+            stops = step.nested or step.ahead == "&&" or self._is_strict(number)
+            everything |= (program in MOVES or (program == "mkdir" and stops)) and self.complains(program)
+            if step.words[0] in _OPEN:
+                opened.append(number)
+            in_function = any(map(self._is_function, opened[-1:]))
+            if program in ("break", "continue") and not left_loop:
+                left_loop = max(1, len(opened))
+            elif not in_function and self._leaves(number, opened[-1] if opened else None):
+                left = step.group if left is None else left
+        return found
 
-    def _leaves(self, number: int) -> bool:
-        """Whether a program may have left the line, or its loop."""
-        if self._steps[number].words[0] == "exec":
-            return len(self._steps[number].words) > 1
-        words = started(self._steps[number].words)
-        if words[:1] not in (("exit",), ("return",), ("break",), ("continue",)):
+    @cached_property
+    def _first_slow(self) -> int:
+        """The first program that may have been broken off."""
+        quick = (self._is_easy(n) or _started(each) in _QUICK for n, each in enumerate(self._steps))
+        return next((n for n, each in enumerate(quick) if not each), len(self._steps))
+
+    def _is_function(self, number: int) -> bool:
+        """Whether the body of a function begins: it runs when the function is called."""
+        step = self._steps[number]
+        return (
+            step.words[0] == "{" and number > 0 and step.behind == "(" and step.group == self._steps[number - 1].group
+        )
+
+    def _leaves(self, number: int, opener: int | None) -> bool:
+        """Whether a program may have left its shell. `opener`: the start of the innermost `{`, loop or branch around it."""
+        step = self._steps[number]
+        if step.words[0] == "exec":
+            return len(step.words) > 1
+        words = started(step.words)
+        if words[:1] not in (("exit",), ("return",)):
             return False
-        behind_or = self._steps[number].behind == "||"
-        fails = words[0] == "exit" and (words[1:2] != ("0",) if words[1:] else behind_or)
-        if fails and not self._failed:
+        at = opener if opener is not None and self._steps[opener].words[0] == "{" and step.behind != "||" else number
+        behind_or = self._steps[at].behind == "||"
+        fails = words[1:2] != ("0",) if words[1:] else behind_or
+        outermost = len(step.group) <= self._common and not self._piped_body
+        if fails and outermost and not self._failed:
             return False  # the line would have failed
-        moved = number > 0 and self._steps[number - 1].words[0] in MOVES
-        seen = moved and not hides_errors(self._steps[number - 1])
-        return not (behind_or and seen and not self.complains(self._steps[number - 1].words[0]))
+        before = self._steps[at - 1]
+        moved = at > 0 and before.words[0] in MOVES and not hides_errors(before)
+        return not (behind_or and moved and not self.complains(before.words[0]))
+
+    @cached_property
+    def _piped_body(self) -> bool:
+        """Whether the output of a loop or of `{ ... }` is piped, which runs it in a subshell."""
+        return any(each.words[0] in _CLOSE and each.ahead in _PIPES for each in self._steps)
 
 
 def _started(step: SimpleCommand) -> str:

@@ -17,7 +17,16 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "outer_commands", "simple_commands", "started"]
+__all__ = [
+    "STRICT",
+    "VALUED",
+    "SimpleCommand",
+    "behind_options",
+    "first_word",
+    "outer_commands",
+    "simple_commands",
+    "started",
+]
 
 _GO_ON = ("&&", "||", "|", "|&")
 """Operators after which a line goes on in the next one."""
@@ -27,7 +36,7 @@ DEEPEST = 64
 """Most groups within each other that are distinguished."""
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
-    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?>\$\(cat <<-?\s*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)\n.*?\n\s*(?P=mark)\s*\)|[^\"\\]|\\.)*+\")|(?P<escaped>\\.)|"
+    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?>\$\(cat <<-?[ \t]*+(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)\n(?:(?![ \t]*(?P=mark)[ \t]*(?:\n|\)))[^\n]*+\n)*+[ \t]*+(?P=mark)\s*+\)|[^\"\\]|\\.)*+\")|(?P<escaped>\\.)|"
     r"(?P<substituted>\$\(|`)|(?P<comment>(?<![^\s;|&()])#[^\n]*)|(?P<plain>[^\s;|&()<>'\"\\`$*?\[{~]+)|(?P<expanded>[$*?\[{~])",
     re.DOTALL,
 )
@@ -44,6 +53,8 @@ _RUNS = {
 }  # fmt: skip
 """Programs that start another one after one of these words."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+STRICT = re.compile(r"-[a-zA-Z]*e|errexit\Z")
+"""Options with which a shell ends once a program fails."""
 VALUED = frozenset((
     "-n", "--maxfail", "--tb", "-c", "--config", "--rootdir", "-o", "--cov", "-W", "--durations", "--reporter", "--color", "--timeout",
     "--junitxml", "--junit-xml", "--format", "--output-format", "--level", "--pythonpath", "--project", "--python", "--group",
@@ -110,7 +121,7 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
         else:
             closed = token.text == ")" or (token.text == "`" and ticked[-1:] == [True])
             opened = token.text in ("(", "$(", "`") and not closed
-            if not words and any(">" in each for each, _ in redirects):
+            if not words and any(">" in each and not to.isdigit() for each, to in redirects):
                 words = [":"]  # `> file`, or behind a group or a substitution
             if words:
                 nested = bool(group) or opened or words[0] in _SHELL_WORDS
@@ -135,7 +146,8 @@ def _inside(simple: SimpleCommand, shell: int, *, alone: bool) -> Iterator[Simpl
         place = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)), None)
         if place is not None and place + 1 < len(words):
             hidden = not alone or not simple.exact or bool(simple.redirects) or words != simple.words
-            inner = simple_commands(words[place + 1])
+            strict = any(map(STRICT.match, words[1 : place + 1]))
+            inner = simple_commands(f"set -e; {words[place + 1]}" if strict else words[place + 1])
             for number, each in enumerate(inner):
                 behind = each.behind if number else simple.behind
                 ahead = each.ahead if number + 1 < len(inner) or each.ahead else simple.ahead
