@@ -101,7 +101,7 @@ def changed_files(
             *((path, opened and not results.refuses(path), folders) for path in printed),
         ]:
             unknown = not exact and _expands(path)
-            places = _places(path, (None,) if unknown else in_folders)
+            places = _places(path, in_folders, unknown=unknown)
             for at in places:
                 certain = known and places == [at] and None not in in_folders and not unknown
                 found[at] = found.get(at, False) or certain or at == ANY_FILE
@@ -119,18 +119,18 @@ def _folders_of_git(words: Sequence[str], folders: Folders) -> Folders:
     return folders
 
 
-def _places(path: str, folders: Folders) -> list[str]:
-    """A path in each of the folders in which its program may run. In an unknown one, a log is named as it is, and any
-    other file may be `ANY_FILE`.
+def _places(path: str, folders: Folders, *, unknown: bool) -> list[str]:
+    """A path in each of the folders in which its program may run. In an unknown one, and if the path itself is unknown, a
+    log is named as it is, and any other file may be `ANY_FILE`.
     """
-    names = (ANY_FILE if path == ANY_FILE else within(folder, path) for folder in folders)
+    names = (ANY_FILE if path == ANY_FILE else None if unknown else within(folder, path) for folder in folders)
     return [*dict.fromkeys(name or (path if is_log(path) else ANY_FILE) for name in names)]
 
 
 def _expands(word: str) -> bool:
     """Whether a shell may replace a word by others: it holds a variable, a pattern or alternatives."""
-    found = set(word) & set("*?[$`") or _ALTERNATIVES.search(word)
-    return bool(found) and not IN_HOME.fullmatch(word)
+    varies = bool(set(word) & set("*?[$`")) and not IN_HOME.fullmatch(word)
+    return varies or _ALTERNATIVES.search(word) is not None
 
 
 def _only_changes(simple: SimpleCommand) -> bool:
@@ -166,7 +166,7 @@ def printed_into(simple: SimpleCommand) -> list[str]:
 def is_log(path: str) -> bool:
     """Whether a file with printed output is a log, by its name."""
     name = PurePosixPath(path)
-    by_suffix = name.suffix in _LOGS and bool(name.suffix or "$" not in name.name)
+    by_suffix = name.suffix in ((".log", ".out") if "$" in name.name else _LOGS)
     return by_suffix or path.startswith(("/dev/", "/tmp/", "-")) or _LOG_NAMED.search(path) is not None
 
 
@@ -200,9 +200,10 @@ def _changed_by(simple: SimpleCommand) -> Iterator[str]:
         yield from (word.removeprefix("of=") for word in rest if word.startswith("of=") and not _stream(word[3:]))
     elif program in _ARGUMENTS or program in _COPIES:
         many = options & (_SPREAD if program in _COPIES else _RECURSIVE - {"-a"})
+        unnamed = program in _ARGUMENTS or len(named) < 2
         whole = bool(many) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
         valued = {place + 1 for place, word in enumerate(rest) if word in ("-m", "-o", "-g", "-e", "-P", "-i", "-S")}
-        if whole or _named_by_shell(named, exact=exact) or simple.ahead in ("$(", "`"):
+        if whole or _named_by_shell(named, exact=exact) or (unnamed and simple.ahead in ("$(", "`")):
             yield ANY_FILE
         elif program in _COPIES and not many:
             words = [word for place, word in enumerate(rest) if word[:1] != "-" and place not in valued]

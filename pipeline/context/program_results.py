@@ -31,17 +31,15 @@ _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)
 _SILENT = frozenset(("source", ".", "mkdir", "touch", "chmod", "test", "[", "ls", "sleep", "date", "pwd", ""))
 """More programs that print no summary of tests."""
 _QUICK = frozenset(
-    (
+    [
         "rm",
         "mv",
         "cp",
         "ln",
         "sed",
         "gsed",
-        "perl",
         "tee",
         "truncate",
-        "git",
         "mkdir",
         "touch",
         "chmod",
@@ -50,10 +48,10 @@ _QUICK = frozenset(
         "ls",
         "date",
         "pwd",
-        "",
-    )
+    ]
 )
 """Programs that end at once: another one was broken off."""
+_LOOPS = {"for", "while", "until", "select"}
 _BRANCHES = ("then", "elif", "else")
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
@@ -285,14 +283,15 @@ class ProgramResults:
         """
         found, everything = set[int](), False
         left: tuple[int, ...] | None = None  # the subshell that a program may have left
-        opened, left_loop = list[int](), 0
+        opened, inner = list[int](), -1  # `inner`: loops that began since a program may have left one
         for number, step in enumerate(self._steps):
             if step.words[0] in _CLOSE and opened:
                 opened.pop()
             left = left if left is not None and step.group[: len(left)] == left else None
-            left_loop = left_loop if len(opened) >= left_loop else 0
+            if inner >= 0:
+                inner += bool(_LOOPS & set(step.words[:3])) - (step.words[0] == "done")
             everything |= self._broken_off and number == self._first_slow
-            if everything or left is not None or left_loop:
+            if everything or left is not None or inner >= 0:
                 found.add(number)
             program = _started(step)
             stops = step.nested or step.ahead == "&&" or self._is_strict(number)
@@ -300,17 +299,22 @@ class ProgramResults:
             if step.words[0] in _OPEN:
                 opened.append(number)
             in_function = any(map(self._is_function, opened[-1:]))
-            if program in ("break", "continue") and not left_loop:
-                left_loop = max(1, len(opened))
-            elif not in_function and self._leaves(number, opened[-1] if opened else None):
+            if program in ("break", "continue"):
+                inner = max(inner, 0)
+            elif not (in_function and program == "return") and self._leaves(number, opened[-1] if opened else None):
                 left = step.group if left is None else left
         return found
 
     @cached_property
     def _first_slow(self) -> int:
         """The first program that may have been broken off."""
-        quick = (self._is_easy(n) or _started(each) in _QUICK for n, each in enumerate(self._steps))
-        return next((n for n, each in enumerate(quick) if not each), len(self._steps))
+        for number, step in enumerate(self._steps):
+            program = _started(step)
+            edits = program in ("git", "perl") and self._changes(step)
+            activates = program in ("source", ".") and step.words[-1].endswith("/activate")
+            if program and not (program in _QUICK or edits or activates or self._is_easy(number)):
+                return number
+        return len(self._steps)
 
     def _is_function(self, number: int) -> bool:
         """Whether the body of a function begins: it runs when the function is called."""
@@ -329,7 +333,7 @@ class ProgramResults:
             return False
         at = opener if opener is not None and self._steps[opener].words[0] == "{" and step.behind != "||" else number
         behind_or = self._steps[at].behind == "||"
-        fails = words[1:2] != ("0",) if words[1:] else behind_or
+        fails = words[1:2] != ("0",) if words[1:] else step.behind == "||"
         outermost = len(step.group) <= self._common and not self._piped_body
         if fails and outermost and not self._failed:
             return False  # the line would have failed
