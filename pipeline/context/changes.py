@@ -81,7 +81,8 @@ def changed_files(
     changed = [[*_changed_by(each)] for each in steps]
     if not (by_patch or any(changed) or any(map(printed_into, steps))):
         return Changes()
-    results = ProgramResults(steps, said, failed=failed, broken_off=broken_off, changes=_only_changes)
+    edits = [bool(each) and ANY_FILE not in each for each in changed]
+    results = ProgramResults(steps, said, failed=failed, broken_off=broken_off, edits=edits)
     moves = {words[0] for each in steps if (words := started(each.words)) and words[0] in MOVES}
     complained = any(map(results.complains, moves))
     for number, folders in enumerate(folders_of(steps, folder, complained=complained, began=results.began)):
@@ -131,12 +132,6 @@ def _expands(word: str) -> bool:
     """Whether a shell may replace a word by others: it holds a variable, a pattern or alternatives."""
     varies = bool(set(word) & set("*?[$`")) and not IN_HOME.fullmatch(word)
     return varies or _ALTERNATIVES.search(word) is not None
-
-
-def _only_changes(simple: SimpleCommand) -> bool:
-    """Whether a program does nothing but change the files that it names."""
-    changed = [*_changed_by(simple)]
-    return bool(changed) and ANY_FILE not in changed
 
 
 def _whole_or_nothing(words: Sequence[str]) -> bool:

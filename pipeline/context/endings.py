@@ -21,7 +21,9 @@ SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
 """Fields in which a harness reports an outcome as a word."""
 CODES = ("exitCode", "exit_code", "exitStatus", "exit_status", "returnCode", "return_code", "returncode", "rc")
 """Fields with an exit code, if their value is a number."""
-OF_SIGNALS = (124, 130, 137, 143)
+_OF_TIMEOUT = 124
+"""The exit code of `timeout` when time ran out."""
+OF_SIGNALS = (_OF_TIMEOUT, 130, 137, 143)
 """Exit codes of `timeout`, and of programs that SIGINT, SIGKILL or SIGTERM ended."""
 _LATE = ("timedOut", "timed_out", "isTimeout")
 _ENDINGS = {
@@ -45,8 +47,6 @@ _SIGNAL = re.compile(r"SIG[A-Z0-9]{2,10}|\d{1,2}")
 _TIMEOUT = frozenset(("timeout", "gtimeout"))
 _LIMITED = re.compile(r"\s*g?timeout (?!.*--preserve-status)[^;|&]+\Z")
 _SEPARATE = (";", "\n", "&")
-_OF_TIMEOUT = 124
-"""The exit code of `timeout` when time ran out."""
 RUNS_ON = (
     ("running", "isRunning", "stillRunning"),
     ("backgroundTaskId",),

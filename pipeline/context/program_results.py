@@ -8,7 +8,7 @@ Note: an exit code is that of the last program. What it says of the others depen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -30,28 +30,9 @@ _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)
 """Programs that hardly fail: the next one after `&&` runs."""
 _SILENT = frozenset(("source", ".", "mkdir", "touch", "chmod", "test", "[", "ls", "sleep", "date", "pwd", ""))
 """More programs that print no summary of tests."""
-_QUICK = frozenset(
-    [
-        "rm",
-        "mv",
-        "cp",
-        "ln",
-        "sed",
-        "gsed",
-        "tee",
-        "truncate",
-        "mkdir",
-        "touch",
-        "chmod",
-        "test",
-        "[",
-        "ls",
-        "date",
-        "pwd",
-    ]
-)
+_QUICK = frozenset(("rm", "mv", "cp", "ln", "sed", "gsed", "tee", "truncate", "mkdir", "touch", "chmod", "test", "[", "ls", "date", "pwd"))  # fmt: skip
 """Programs that end at once: another one was broken off."""
-_LOOPS = {"for", "while", "until", "select"}
+_LOOPS = ("for", "while", "until", "select")
 _BRANCHES = ("then", "elif", "else")
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
@@ -59,7 +40,7 @@ _ENDS = (";", "\n", "&")
 _PIPES = ("|", "|&")
 _LINKED = (*_PIPES, "$(", "`", "(", ")")
 """Operators before a program that runs whenever the one before it does."""
-_OPEN = ("{", "if", "for", "while", "until", "case", "select")
+_OPEN = ("{", "if", "case", *_LOOPS)
 _CLOSE = ("}", "fi", "done", "esac")
 _UNOPENED = re.compile(r"(?i)no such file|permission denied|(?:is|not) a directory|nonexistent|read-only file")
 
@@ -80,26 +61,15 @@ class _Place(NamedTuple):
 
 
 class ProgramResults:
-    """What the exit and the output of a line show of its programs. `broken_off`: something ended
-    it early; `changes`: whether a program only changes files.
+    """What the exit and the output of a line show of its programs. `broken_off`: something ended it early; `edits`: for
+    each program, whether it only changes files.
     """
 
     def __init__(
-        self,
-        steps: Sequence[SimpleCommand],
-        said: str,
-        *,
-        failed: bool,
-        broken_off: bool,
-        changes: Callable[[SimpleCommand], bool],
+        self, steps: Sequence[SimpleCommand], said: str, *, failed: bool, broken_off: bool, edits: Sequence[bool]
     ) -> None:
-        self._steps, self._said, self._failed, self._broken_off, self._changes = (
-            steps,
-            said,
-            failed,
-            broken_off,
-            changes,
-        )
+        self._steps, self._said, self._edits = steps, said, edits
+        self._failed, self._broken_off = failed, broken_off
         self._complains: dict[str, bool] = {}
 
     def complains(self, program: str) -> bool:
@@ -150,8 +120,7 @@ class ProgramResults:
 
     def _ends(self, number: int) -> bool:
         """Whether a program runs however the one before it ended. With `-e`, a line that failed may have ended there."""
-        strict = self._is_strict(number)
-        return self._steps[number].behind in (("&",) if strict else _ENDS)
+        return self._steps[number].behind in (("&",) if self._is_strict(number) else _ENDS)
 
     def _is_easy(self, number: int) -> bool:
         """Whether a program hardly fails, or its error is seen."""
@@ -195,10 +164,10 @@ class ProgramResults:
     @cached_property
     def _first_other(self) -> int:
         """The first program that may print a summary of tests: it does more than change files."""
-        silent = (
-            _started(each) in _SILENT or self._is_easy(n) or self._changes(each) for n, each in enumerate(self._steps)
-        )
-        return next((n for n, each in enumerate(silent) if not each), len(self._steps))
+        for number, step in enumerate(self._steps):
+            if not (self._edits[number] or _started(step) in _SILENT or self._is_easy(number)):
+                return number
+        return len(self._steps)
 
     @cached_property
     def _sums_up(self) -> bool:
@@ -289,7 +258,7 @@ class ProgramResults:
                 opened.pop()
             left = left if left is not None and step.group[: len(left)] == left else None
             if inner >= 0:
-                inner += bool(_LOOPS & set(step.words[:3])) - (step.words[0] == "done")
+                inner += any(word in _LOOPS for word in step.words[:3]) - (step.words[0] == "done")
             everything |= self._broken_off and number == self._first_slow
             if everything or left is not None or inner >= 0:
                 found.add(number)
@@ -310,7 +279,7 @@ class ProgramResults:
         """The first program that may have been broken off."""
         for number, step in enumerate(self._steps):
             program = _started(step)
-            edits = program in ("git", "perl") and self._changes(step)
+            edits = program in ("git", "perl") and self._edits[number]
             activates = program in ("source", ".") and step.words[-1].endswith("/activate")
             if program and not (program in _QUICK or edits or activates or self._is_easy(number)):
                 return number
