@@ -64,7 +64,7 @@ LOG_EVENTS = table(
     may_change=strings(
         "files that the command changed; `*` = it may have changed some that it does not name", nullable=True
     ),
-    doubtful=strings("files that the command names and may have left as they were, as it failed", nullable=True),
+    doubtful=strings("files that the command names but may have left unchanged", nullable=True),
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     subject=string(

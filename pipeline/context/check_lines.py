@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from ..sources.file_kinds import is_file_name
 from .changes import changes_of, is_log, printed_into
-from .check_programs import INERT_VARIABLES, check_of
+from .check_programs import FILE_TOOLS, IDLE, INERT_VARIABLES, check_of
 from .checks import IN_HOME, Check, place_of
 from .git_lines import sets_aside
 from .shell import SimpleCommand, first_word, simple_commands, started
@@ -36,9 +36,6 @@ _MOST = 32
 """Most checks of a line whose outputs can be distinguished."""
 _SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -[nc]| --lines| --bytes)?[ =]?-?[1-9]\d*)?")
 """Filters that print part of their input."""
-_IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
-"""Programs that change no file and print no summary of tests."""
-_FILES = frozenset(("mkdir", "rm", "cp", "mv", "touch", "ln", "chmod"))
 _LOOKS = frozenset((
     "cat", "tail", "head", "ls", "grep", "rg", "wc", "find", "which", "du", "stat", "diff", "file", "jq", "cut",
 ))  # fmt: skip
@@ -149,7 +146,7 @@ def may_read(command: str | None) -> bool:
 
 def _may_read(simple: SimpleCommand) -> bool:
     program, rest = _program(simple)
-    if check_of(simple) is not None or program in _IDLE:
+    if check_of(simple) is not None or program in IDLE:
         return False
     variable = not simple.exact and any(set(word) & set("$`") for word in simple.words)
     if variable or simple.ahead in ("$(", "`") or not _checks_nothing(simple):
@@ -168,7 +165,7 @@ def _may_read(simple: SimpleCommand) -> bool:
 def _checks_nothing(simple: SimpleCommand) -> bool:
     """Whether a program is known not to be a check: it reads, prepares, or changes files."""
     program, rest = _program(simple)
-    if program in ("", "git") or program in _IDLE | _FILES | _LOOKS | _FILTERED:
+    if program in ("", "git") or program in IDLE | FILE_TOOLS | _LOOKS | _FILTERED:
         return True
     prepares = first_word(rest, ("-C",)) in _PREPARES.get(program, ())
     return prepares or bool(changes_of(replace(simple, redirects=())))
@@ -228,7 +225,7 @@ def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
         return other.family not in ("test", "all")
     if program in _PREPARES:
         return first_word(rest, ("-C",)) in _PREPARES[program]
-    return program in _IDLE | _FILES or (program == "sed" and any(re.match(r"-[a-zA-Z]*i", word) for word in rest))
+    return program in IDLE | FILE_TOOLS or (program == "sed" and any(re.match(r"-[a-zA-Z]*i", word) for word in rest))
 
 
 def _let_through(simple: SimpleCommand, later: Sequence[SimpleCommand], check: Check) -> bool:
@@ -269,9 +266,9 @@ def _leaves_files(simple: SimpleCommand) -> bool:
     if simple.words[0] == "coverage":
         return simple.words[1:2] != () and simple.words[1] in _REPORTS
     check = check_of(simple)
-    return program in _LOOKS | _IDLE if check is None else check.family != "all"
+    return program in _LOOKS | IDLE if check is None else check.family != "all"
 
 
 def _may_end(simple: SimpleCommand) -> bool:
     """Whether a program can have caused a nonzero exit code of the line."""
-    return _program(simple)[0] not in _IDLE | _FILTERS
+    return _program(simple)[0] not in IDLE | _FILTERS

@@ -1,6 +1,6 @@
 """Programs that are checks: test runners, linters, type checkers, builds, and scripts of the project with such names.
 
-Gives: `check_of` a program of a command line, and `INERT_VARIABLES`.
+Gives: `check_of` a program of a command line, `INERT_VARIABLES`, and the programs `IDLE` and `FILE_TOOLS`.
 
 Note: a word alone proves nothing. `ls tests` tests nothing, and `rm -rf build` builds nothing. `runners` lists the
 words that are understood after a program; a check with any other word does not repeat another check.
@@ -19,7 +19,14 @@ from .checks import Check, path_from, place_of
 from .runners import MODULES, SCRIPTS, Options, Read, options_of
 from .shell import SimpleCommand, first_word, started
 
-__all__ = ["INERT_VARIABLES", "check_of"]
+__all__ = ["FILE_TOOLS", "IDLE", "INERT_VARIABLES", "check_of"]
+
+IDLE = frozenset((
+    "true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", "cd", "pushd",
+))  # fmt: skip
+"""Programs that change no file and print no summary of tests."""
+FILE_TOOLS = frozenset(("mkdir", "rm", "cp", "mv", "touch", "ln", "chmod"))
+"""Programs that print no summary of tests."""
 
 _PROGRAMS = {
     **dict.fromkeys(("pytest", "jest", "vitest", "mocha", "ava", "ctest", "phpunit", "rspec", "tap", "nose2", "pest", "busted", "gotestsum",

@@ -21,8 +21,10 @@ MOST = 4
 """Most folders in which one program may run; above that they count as unknown."""
 Folders = tuple[str | None, ...]
 """The folders in which a program may run; None for an unknown one."""
+_LOOPS = ("for", "while", "until", "select")
 _PIPES = ("|", "|&")
-_IN_A_ROW = ("&&", *_PIPES)
+_IN_A_ROW = ("&&", *_PIPES, "$(", "`", "(", ")")
+"""Operators behind which no list begins; those of substitutions pass an argument on."""
 
 
 def folders_of(
@@ -33,6 +35,7 @@ def folders_of(
     """
     shells = [_Shell((), (folder,), (folder,))]
     previous: SimpleCommand | None = None
+    lost = _moving_loops(steps)
     for number, step in enumerate(steps):
         while step.group[: len(shells[-1].group)] != shells[-1].group:
             shells.pop()
@@ -40,6 +43,8 @@ def folders_of(
             shells[-1].begin(background=previous is not None and previous.ahead == "&")
         if step.group != shells[-1].group:
             shells.append(_Shell(step.group, shells[-1].here, shells[-1].here))
+        if number in lost:
+            shells[-1].here = (None,)
         yield shells[-1].here
         words = started(step.words)
         # Each program of a pipe runs in a subshell; a substitution is the argument of the program before it.
@@ -52,6 +57,19 @@ def folders_of(
                 there, sure=not (complained or hides_errors(step)) and began(number), skipped=step.behind == "||"
             )
         previous = step
+
+
+def _moving_loops(steps: Sequence[SimpleCommand]) -> set[int]:
+    """The first programs of loops that move their own shell: each run of the body begins where the one before it ended."""
+    found, opened = set[int](), list[int]()
+    for number, step in enumerate(steps):
+        if any(word in _LOOPS for word in step.words[:3]):
+            opened.append(number)
+        if step.words[0] == "done" and opened:
+            opened.pop()
+        if started(step.words)[:1] and started(step.words)[0] in MOVES:
+            found.update(at for at in opened if steps[at].group == step.group)
+    return found
 
 
 def hides_errors(step: SimpleCommand) -> bool:

@@ -98,9 +98,14 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
 def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The same, with `bash -c '...'` as one program."""
     tokens, whole = _tokens(command[:LONGEST])
-    if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
+    if [each.text for each in (*tokens[:1], *tokens[-1:])] == ["(", ")"] and _has_one_group(tokens):
         tokens = tokens[1:-1]  # the line is one group
     return tuple(each if whole else replace(each, nested=True) for each in _simple_commands(tokens))
+
+
+def _has_one_group(tokens: Sequence[_Token]) -> bool:
+    signs = [each.text for each in tokens if each.kind == "sign"]
+    return signs.count("(") == signs.count(")") == 1
 
 
 def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
