@@ -46,7 +46,7 @@ from .tables import (
     SubQueries,
 )
 from .text.anchor_keys import definition_terms, id_terms, path_terms, small_ids
-from .text.anchor_patterns import KINDS, anchors_in, normalised_paths, spoken_state
+from .text.anchor_patterns import KINDS, anchors_in, normalized_paths, spoken_state
 from .text.role_words import EXPANSION_WEIGHT, expansions
 from .text.text_analysis import query_tokens
 from .vocabulary import RECALL_EFFORTS, REQUIRED_EVIDENCE
@@ -237,7 +237,7 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
     else:
         at, values = np.asarray(values.is_valid()).nonzero()[0], values.drop_null()
         values = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"(?s)\n.*", replacement="")
-    values = pc.utf8_trim_whitespace(normalised_paths(values) if kind == "path" else values).cast(_TEXT)
+    values = pc.utf8_trim_whitespace(normalized_paths(values) if kind == "path" else values).cast(_TEXT)
     kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
     at, values = at[kept], values.filter(pa.array(kept))
     return at, np.full(len(at), KINDS.index(kind)), values, column

@@ -20,7 +20,7 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
@@ -306,7 +306,7 @@ def make_corpus(folder: Path, *projects: pa.Table, principal: str = "ana") -> Co
     """A corpus with `shop`, `pay`, ... from these rows, where `principal` may ask in `shop`."""
     corpus = Corpus.create(folder)
     for project, rows in zip(("shop", "pay"), projects, strict=False):
-        normal, _ = normalise(rows, project=project, principal=principal, now=NOON)
+        normal, _ = normalize(rows, project=project, principal=principal, now=NOON)
         corpus.publish(
             normal, commits={"git:shop": rows.select(["version", "recorded_time"])}, project=project, now=NOON
         )

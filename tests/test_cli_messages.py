@@ -306,7 +306,7 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
     ("args", "code", "message"),
     [
         (["ask", "q", "--corpus", "s3://b*/c"], 2, "got 's3://b*/c' - at --corpus"),
-        (["eval", "/nowhere/xx"], 7, "Expected a folder with a labelled collection, got none - at /nowhere/xx"),
+        (["eval", "/nowhere/xx"], 7, "Expected a folder with a labeled collection, got none - at /nowhere/xx"),
         (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
         (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
         (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),

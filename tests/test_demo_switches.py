@@ -27,7 +27,7 @@ from scoped_retrieval.pipeline.config.policies.tables import Policies, load_poli
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.line.driver import LANES
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import WordsByTheirStart
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
@@ -88,7 +88,7 @@ def described(demo_folder: Path, tmp_path: Path) -> Callable[..., Corpus]:
         known = {**place, **row, **columns}
         fields = [field for field in IMPORT_ROWS.schema if field.name in known]
         rows = pa.Table.from_pylist([known], schema=pa.schema(fields))
-        normal, _ = normalise(rows, project="shop", principal="ana", now=NOW)
+        normal, _ = normalize(rows, project="shop", principal="ana", now=NOW)
         corpus.publish(normal, now=NOW, encoder=encoder)
         return corpus
 

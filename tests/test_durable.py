@@ -20,7 +20,7 @@ from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingChec
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.out_of_scope import keep_captured
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage.durable import (
     TEMPORARY,
     make_folders,
@@ -119,7 +119,7 @@ def test_a_corpus_is_on_disk_before_its_pointer(
     monkeypatch.setattr(manifest, "write_atomic", watched)
     with disk.watched():
         corpus = Corpus.create(tmp_path / "a" / "corpus")
-        rows, _ = normalise(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
+        rows, _ = normalize(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
         corpus.publish(rows, now=NOON)
         assert disk.lost(tmp_path / "a") == []
     assert found == [[], []]

@@ -23,7 +23,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.manifest import manifest_of
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 
 def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
@@ -63,7 +63,7 @@ def move_on(corpus: Corpus, evidence_rows: Callable[..., Any]) -> Callable[[], N
     """What makes another generation the only one."""
 
     def moved() -> None:
-        corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+        corpus.publish(normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
         corpus.gc(1)
 
     return moved
@@ -110,7 +110,7 @@ def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewh
 ):
     run_id = interrupted(corpus, store, batch(4))
     before = corpus.generation
-    corpus.publish(normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
+    corpus.publish(normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
     manifest_of(corpus.path, before).write_text("{")
     with opened(Corpus.open(corpus.path), runs=store) as retriever, pytest.raises(StoreError) as raised:
         retriever.run(resume=run_id)
@@ -191,7 +191,7 @@ def test_another_corpus_in_the_folder_ends_no_run(
     shutil.move(tmp_path / "corpus", tmp_path / "away")
     other = Corpus.create(tmp_path / "corpus")
     for count in (20, 21, 22):
-        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
         other.publish(rows, now=NOON)
     another = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: bring it back"
     refused(other, store, run_id, tmp_path / "away" / "grants.yaml", another)
@@ -204,7 +204,7 @@ def test_an_older_copy_of_the_corpus_ends_no_run(
     corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
 ):
     shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
-    rows = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0]
+    rows = normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0]
     corpus.publish(rows, now=NOON)
     run_id = interrupted(corpus, store, batch(4))
     shutil.move(tmp_path / "corpus", tmp_path / "away")
@@ -220,7 +220,7 @@ def test_an_older_copy_that_went_on_as_far_as_the_run_ends_none(
     shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
     copy = Corpus.open(tmp_path / "copy")
     for each, count in ((corpus, 20), (copy, 21)):
-        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
         each.publish(rows, now=NOON)
     run_id = interrupted(corpus, store, batch(4))
     shutil.move(tmp_path / "corpus", tmp_path / "away")
@@ -264,7 +264,7 @@ def test_of_corpora_without_an_id_the_one_in_the_folder_alone_ends_the_run(
     run_id = interrupted(without_id(tmp_path / "corpus"), store, batch(4))
     other = Corpus.create(tmp_path / "other")
     for count in (20, 21, 22):
-        rows = normalise(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
+        rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
         other.publish(rows, now=NOON)
     other = without_id(tmp_path / "other")
     shutil.move(tmp_path / "corpus", tmp_path / "away")

@@ -38,7 +38,7 @@ from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -263,7 +263,7 @@ def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_pat
 def other_rows() -> pa.Table:
     """A document of a source of its own."""
     table = pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")])
-    return normalise(table, project="shop", principal="ana", now=NOON)[0]
+    return normalize(table, project="shop", principal="ana", now=NOON)[0]
 
 
 def test_what_is_no_pack_stays_where_it_lies(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_
 def test_a_publication_says_what_it_kept_out(tmp_path: Path) -> None:
     story = told(tmp_path)
     erase(settings(tmp_path), source="doc:story")
-    rows, _ = normalise(
+    rows, _ = normalize(
         pa.Table.from_pylist(
             [{"source_id": "doc:story", "path": "docs/old.md", "text": GONE, "line_start": 1, "line_end": 1}]
         ),

@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.column_types import PLACE
 from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def rows(*given_rows: dict) -> pa.Table:
 
 
 def imported(*given_rows: dict, **kind) -> list[dict]:
-    table, _ = normalise(rows(*given_rows), project="shop", principal="ana", now=NOW, **kind)
+    table, _ = normalize(rows(*given_rows), project="shop", principal="ana", now=NOW, **kind)
     return table.to_pylist()
 
 
@@ -37,7 +37,7 @@ def of_class(origin_class: str, **fields) -> dict:
 
 
 def test_every_column_is_there_in_declared_order_and_type() -> None:
-    table, _ = normalise(rows({"source_id": "workspace:shop", "text": "x"}), project="shop", principal="ana", now=NOW)
+    table, _ = normalize(rows({"source_id": "workspace:shop", "text": "x"}), project="shop", principal="ana", now=NOW)
     assert table.schema.names == [*IMPORT_ROWS.schema.names, "redactions"]
     assert table.select(IMPORT_ROWS.schema.names).schema.types == IMPORT_ROWS.schema.types
     for name in ("owner_project", "origin_class", "evidence_kind", "generated", "recorded_time", "occurrence"):
@@ -149,7 +149,7 @@ def test_the_recorded_time_is_the_events_where_events_are_recorded_as_they_happe
 def test_a_naive_time_is_rejected(column: pa.Array) -> None:
     table = pa.table({"source_id": ["a:b"], "text": ["x"], "event_time": column})
     with pytest.raises(InputError, match=r"Expected a time with an offset, .* got .* - at rows\[0\].event_time"):
-        normalise(table, project="shop", principal="ana", now=NOW)
+        normalize(table, project="shop", principal="ana", now=NOW)
 
 
 def test_instants_with_a_zone_become_utc_microseconds() -> None:
@@ -158,7 +158,7 @@ def test_instants_with_a_zone_become_utc_microseconds() -> None:
 
 def test_states_of_other_documents_are_mapped() -> None:
     given_states = ["active", "pending", "superseded", "forgotten", "conflicted", "private", "curious"]
-    table, report = normalise(
+    table, report = normalize(
         rows(*({"source_id": "memory:m", "text": s, "entity": s, "lifecycle": s} for s in given_states)),
         project="shop", principal="ana", now=NOW,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def test_content_cannot_call_itself_an_instruction() -> None:
 
 
 def test_rows_without_text_are_skipped_and_messages_still_name_the_row() -> None:
-    table, report = normalise(
+    table, report = normalize(
         rows({"source_id": "a:b", "text": " \n"}, {"source_id": "a:b", "text": None}, {"source_id": "a:b", "text": "x"}),
         project="shop", principal="ana", now=NOW,
     )  # fmt: skip
@@ -295,7 +295,7 @@ def test_the_same_text_at_the_same_place_is_counted() -> None:
 
 
 def test_the_report_says_what_was_assumed() -> None:
-    _, report = normalise(
+    _, report = normalize(
         rows({"source_id": "a:b", "text": "x", "zone": "public"}, {"source_id": "a:b", "text": "y"}),
         project="shop", principal="ana", now=NOW,
     )  # fmt: skip
@@ -338,17 +338,17 @@ def test_an_unknown_column_that_is_a_secret_is_not_quoted(tmp_path) -> None:
 def test_chunking_of_the_table_does_not_matter(values: list[tuple[str, str, bool]], size: int) -> None:
     whole = rows(*({"source_id": s, "text": t, "zone": "public" if z else None, "path": s} for s, t, z in values))
     chunked = pa.concat_tables([whole.slice(i, size) for i in range(0, whole.num_rows, size)])
-    one, first = normalise(whole, project="shop", principal="ana", now=NOW)
-    other, second = normalise(chunked, project="shop", principal="ana", now=NOW)
+    one, first = normalize(whole, project="shop", principal="ana", now=NOW)
+    other, second = normalize(chunked, project="shop", principal="ana", now=NOW)
     assert one.equals(other)
     assert first == second
 
 
 def test_importing_twice_gives_the_same_rows() -> None:
-    table, _ = normalise(
+    table, _ = normalize(
         rows({"source_id": "memory:m", "text": f"token {TOKEN}"}), project="shop", principal="ana", now=NOW
     )
-    again, report = normalise(
+    again, report = normalize(
         table.drop_columns("redactions"), project="shop", principal="eve", now=NOW + timedelta(days=1)
     )
     assert again.equals(table)

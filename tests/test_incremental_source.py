@@ -12,7 +12,7 @@ from rereading_world import NOW, SECRET, World, git, paths_of, world_fixture  # 
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.source_states import FOLDER
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.incremental_import import IncrementalImport
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.work_tree import read_work_tree
@@ -44,7 +44,7 @@ def test_an_uncommitted_file_leaves_the_history_of_its_path_known(world: World) 
 def test_rows_of_a_path_that_nobody_followed_make_a_source_unknown(world: World) -> None:
     known = IncrementalImport("shop", None, ()).source("workspace:tree", world.tree)
     (table,) = read_work_tree(world.tree, project="shop", now=NOW, report=SourceReport())
-    rows, _ = normalise(table, project="shop", principal="ana", now=NOW)
+    rows, _ = normalize(table, project="shop", principal="ana", now=NOW)
     known.add(rows.append_column("id", rows["path"]))
     known.saw("a.md", SourceReport(), None)
     assert known.state() is None

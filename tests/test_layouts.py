@@ -115,7 +115,7 @@ def test_a_missing_file_is_named_with_what_there_should_be(tmp_path, missing):
 
 
 def test_a_folder_without_a_collection_or_without_labels_says_what_is_missing(tmp_path):
-    with pytest.raises(StoreError, match=r"Expected a folder with a labelled collection, got none - at .*absent"):
+    with pytest.raises(StoreError, match=r"Expected a folder with a labeled collection, got none - at .*absent"):
         open_collection(tmp_path / "absent")
     folder = beir(tmp_path / "papers")
     (folder / "queries.jsonl").unlink()

@@ -37,7 +37,7 @@ from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for
 from scoped_retrieval.pipeline.leaktest.testing import CHECKS
 from scoped_retrieval.pipeline.servers import retriever_pool
 from scoped_retrieval.pipeline.sources import importing
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -93,7 +93,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for user in users
         for day, what in enumerate(("breakfast with the neighbors", "the long meeting", "an evening at the lake"))
     ]  # fmt: skip
-    table, _ = normalise(pa.Table.from_pylist(rows), project="crowd", principal="crowd", now=NOW)
+    table, _ = normalize(pa.Table.from_pylist(rows), project="crowd", principal="crowd", now=NOW)
     Corpus.create(folder / "corpus").publish(table, now=NOW)
     people = {user: {"projects": [user]} for user in users}
     (folder / "corpus" / "grants.yaml").write_text(yaml.safe_dump({"principals": people}))

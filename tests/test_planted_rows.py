@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.nodes.walls.gates.gate import Ground
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from worlds import NOW, Row, World
 
 QUESTIONS = 50
@@ -108,7 +108,7 @@ def _asked(folder: Path, rows: list[Row], case: Case) -> dict[str, pa.Table]:
     corpus = Corpus.create(folder)
     names = dict.fromkeys(name for row in rows for name in row)
     schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in names])
-    normal, _ = normalise(pa.Table.from_pylist(rows, schema=schema), project="shop", principal="ana", now=NOW)
+    normal, _ = normalize(pa.Table.from_pylist(rows, schema=schema), project="shop", principal="ana", now=NOW)
     corpus.publish(normal, now=NOW)
     grants = {"principals": {"ana": {"projects": ["shop"], **case.grant}, "bo": {"projects": ["pay"]}}}
     (folder / "grants.yaml").write_text(yaml.safe_dump(grants), encoding="utf-8")

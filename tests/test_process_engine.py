@@ -23,7 +23,7 @@ from scoped_retrieval.pipeline.engines import process_engine
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine, worth_starting
 from scoped_retrieval.pipeline.engines.shards import shards_of
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story
 
 
@@ -167,7 +167,7 @@ def test_shards_are_the_fewest_and_of_about_one_length(requests: int, size: int,
 
 
 def test_a_corpus_in_memory_is_answered_by_this_process_unless_workers_are_asked_for(story: Story):
-    rows, _ = normalise(
+    rows, _ = normalize(
         pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
     )
     with Retriever.open(

@@ -33,7 +33,7 @@ from scoped_retrieval.pipeline.engines import ray_engine, remote_job
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story
 from tiny_cross_encoder import model_at
 
@@ -178,7 +178,7 @@ def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkey
 
 
 def test_a_corpus_in_memory_stays_in_its_process(story: Story):
-    rows, _ = normalise(
+    rows, _ = normalize(
         pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
     )
     memory = MemoryCorpus(rows, now=NOON)

@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.asking import retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, log, replay, resume, verify
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 
 def ask(corpus: Corpus, runs: Path, *rows: Any, **how: Any) -> list[Any]:
@@ -119,7 +119,7 @@ def test_another_generation_is_another_run(corpus: Corpus, tmp_path: Path, evide
     rows = batch(2)
     found = ask(corpus, tmp_path / "runs", rows[0])
     changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
-    normal, _ = normalise(changed, project="shop", principal="ana", now=NOON)
+    normal, _ = normalize(changed, project="shop", principal="ana", now=NOON)
     corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
     found += ask(corpus, tmp_path / "runs", rows[1])
     assert runs_of(found) == ["a", "b"]

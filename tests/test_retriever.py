@@ -26,7 +26,7 @@ from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, verify
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 
 def test_a_question_gets_a_block_with_citations(corpus: Corpus, tmp_path: Path):
@@ -299,7 +299,7 @@ def test_why_the_semantic_lane_is_off_does_not_depend_on_what_is_installed(
     corpus: Corpus, evidence_rows: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch, vectors: bool, message: str
 ):
     if vectors:
-        rows, _ = normalise(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
+        rows, _ = normalize(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
         corpus.publish(rows, now=NOON, encoder=HashEncoder())
     digests = set()
     for installed in (True, False):
@@ -315,7 +315,7 @@ def test_why_the_semantic_lane_is_off_does_not_depend_on_what_is_installed(
 
 def test_vectors_of_another_project_say_nothing_here(corpus: Corpus, evidence_rows: Callable[..., pa.Table]):
     before = opened(corpus, lanes=None, encoder=None).retrieve("default role")
-    rows, _ = normalise(evidence_rows("pay"), project="pay", principal="bo", now=NOON)
+    rows, _ = normalize(evidence_rows("pay"), project="pay", principal="bo", now=NOON)
     corpus.publish(rows, now=NOON, encoder=HashEncoder())
     after = opened(Corpus.open(corpus.path), lanes=None, encoder=None).retrieve("default role")
     assert (after.block, after.conditions, after.status) == (before.block, before.conditions, before.status)
@@ -328,7 +328,7 @@ def test_a_retriever_stays_at_the_generation_that_it_opened(
 ):
     with opened(corpus, runs=tmp_path / "runs") as before:
         asked = [before.retrieve("what does role_15 return?", request_id="a")]
-        normal, _ = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
+        normal, _ = normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
         corpus.append(normal, now=NOON)
         asked.append(before.retrieve("what does role_15 return?", request_id="b"))
     first, second = (found.tables["snapshots"]["snapshot_digest"][0].as_py() for found in asked)

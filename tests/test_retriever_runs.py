@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines import shards
 from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 
 def test_a_run_of_many_requests_loads_the_compiled_loops(
@@ -39,7 +39,7 @@ def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: C
     with opened(corpus, runs=tmp_path / "runs") as retriever:
         found = retriever.retrieve("what does role_3 return?")
     changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
-    normal, _ = normalise(changed, project="shop", principal="ana", now=NOON)
+    normal, _ = normalize(changed, project="shop", principal="ana", now=NOON)
     corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
     assert replay(RunStore(tmp_path / "runs"), found.snapshot_id).block == found.block
     shutil.rmtree(tmp_path / "corpus")
@@ -89,7 +89,7 @@ def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
     with opened(corpus, runs=store, shard_requests=2) as retriever:
         whole = digests(store, retriever.run([row | {"as_of": None} for row in batch(4)]).run_id)
         staged = retriever._staged([row | {"as_of": None} for row in batch(4)])
-    normal, _ = normalise(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
+    normal, _ = normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)
     corpus.publish(normal, now=NOON)
     late = datetime(2025, 7, 1, tzinfo=UTC)
     with opened(Corpus.open(tmp_path / "corpus"), runs=store, clock=lambda: late) as retriever:

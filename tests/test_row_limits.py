@@ -12,14 +12,14 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
-from scoped_retrieval.pipeline.sources.importing import MAX_ENTRIES, MAX_TEXT, normalise
+from scoped_retrieval.pipeline.sources.importing import MAX_ENTRIES, MAX_TEXT, normalize
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 FINE = {"source_id": "a:b", "text": "x"}
 
 
 def imported(rows: pa.Table) -> pa.Table:
-    return normalise(rows, project="shop", principal="ana", now=NOW)[0]
+    return normalize(rows, project="shop", principal="ana", now=NOW)[0]
 
 
 def rows(**column: pa.Array) -> pa.Table:

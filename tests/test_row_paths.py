@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.scope.selectors import glob_mask
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.requests.fields import columns_of
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.row_paths import in_normal_form, normalized, normalized_path
 from worlds import NOW
 
@@ -63,7 +63,7 @@ def test_no_spelling_dodges_a_denial():
     rows = pa.table(
         {"source_id": ["notes"] * 6, "text": [f"key {n}" for n in range(6)], "path": [p for p, _ in SPELLINGS[:6]]}
     )
-    stored, _ = normalise(rows, project="shop", principal="ana", now=NOW)
+    stored, _ = normalize(rows, project="shop", principal="ana", now=NOW)
     assert glob_mask(stored["path"], ["src/keys/"]).all()
 
 
@@ -99,4 +99,4 @@ def test_a_source_id_has_one_unicode_form():
     with pytest.raises(
         InputError, match=r"Expected a source id in Unicode NFC, got another form - at rows\[1\].source_id"
     ):
-        normalise(rows, project="shop", principal="ana", now=NOW)
+        normalize(rows, project="shop", principal="ana", now=NOW)

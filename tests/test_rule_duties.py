@@ -338,7 +338,7 @@ def test_a_long_run_of_blanks_or_marks_is_passed_once(run: str):
     assert is_duty(f"Fine.{long} Never push.")
 
 
-def labelled(file: Path) -> list[tuple[str, str]]:
+def labeled(file: Path) -> list[tuple[str, str]]:
     """(P, A or V, sentence): prohibitions, approvals, verifications."""
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [(row[0], row[-1]) for row in rows]
@@ -348,8 +348,8 @@ def real_sentences() -> list[tuple[str, str]]:
     """Sentences of rule files, one `label<TAB>repository<TAB>sentence` per line."""
     file = os.environ.get("TEST_RULE_SENTENCES")
     if not file:
-        pytest.skip("TEST_RULE_SENTENCES names no file of labelled sentences")
-    return labelled(Path(file))
+        pytest.skip("TEST_RULE_SENTENCES names no file of labeled sentences")
+    return labeled(Path(file))
 
 
 def told_as_rules(rows: list[tuple[str, str]], titled: bool) -> list[str]:
@@ -376,11 +376,11 @@ def told_as_messages(rows: list[tuple[str, str]]) -> list[str]:
 
 
 OWN = Path(__file__).parent / "fixtures" / "rule_sentences.tsv"
-"""What rule files of repositories ask for, in our own words, with the repository that asks for it; labelled by hand."""
+"""What rule files of repositories ask for, in our own words, with the repository that asks for it; labeled by hand."""
 
 
 def test_a_hundred_labelled_duties_survive_every_compaction():
-    rows = labelled(OWN)
+    rows = labeled(OWN)
     assert len(rows) >= 100 and {label for label, _ in rows} == {"P", "A", "V"}
     assert told_as_rules(rows, titled=True) == []
     assert told_as_messages(rows) == []

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.pipeline.redaction.masking import hidden_at_cuts, redact_text
 from scoped_retrieval.pipeline.sources import chunking, record_rows
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.record_rows import rows_of_text, tables
 
 
@@ -86,7 +86,7 @@ def stored_texts(document: str, reader: str) -> list[str]:
     else:
         rows = list(rows_of_text(document, "run.log", row))
     now = datetime(2025, 1, 1, tzinfo=UTC)
-    done = [normalise(table, project="shop", principal="ann", now=now)[0] for table in tables(rows)]
+    done = [normalize(table, project="shop", principal="ann", now=now)[0] for table in tables(rows)]
     return [text for table in done for text in table["text"].to_pylist()]
 
 
@@ -119,7 +119,7 @@ def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row
     other = [{"source_id": "notes", "text": "between the rows, of another source"}]
     rows = [each for text in texts for each in ({"source_id": "log", "path": "a.log", "text": text}, *other)]
     (table,) = tables(rows)
-    stored, _ = normalise(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     left = [line for line in KEYS[key] if any(line in text for text in stored["text"].to_pylist())]
     assert [line for line in left if len(line) == 64 or fences == "both"] == []
     assert sum("served" in text for text in stored["text"].to_pylist()) == 3
@@ -129,7 +129,7 @@ def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row
 def test_prose_about_keys_in_rows_stays() -> None:
     texts = [f"A file that begins with {FENCES[0]} holds a key.", "It is secret.", "a" * 40, f"{FENCES[1]} ends it."]
     (table,) = tables({"source_id": "log", "text": text} for text in texts)
-    stored, _ = normalise(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     assert stored["text"].to_pylist()[:2] == texts[:2]
 
 

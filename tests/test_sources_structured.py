@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
 
@@ -124,7 +124,7 @@ def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or
         c__csv="date,user,task\n2025-09-29,,x\n",
     )
     read = pa.concat_tables(read_logs(tmp_path, project="p", now=NOW, report=SourceReport()))
-    found = normalise(read, project="p", principal="bo", now=NOW)[0].to_pylist()
+    found = normalize(read, project="p", principal="bo", now=NOW)[0].to_pylist()
     assert [(row["owner_user"], row["event_time"].isoformat()) for row in found] == [
         ("ana", "2025-10-01T09:00:00+00:00"),
         ("bo", "2025-09-30T00:00:00+00:00"),

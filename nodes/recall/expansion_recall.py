@@ -157,7 +157,7 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
 def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
     """Rows of the same document or conversation, and children; searched only where a contract enables them."""
     if _any_contract(scope, "chunk_expansion"):
-        yield _neighbours(scope, sub, local, placements)
+        yield _neighbors(scope, sub, local, placements)
         for seed, turn in links_of_turns(scope, sub, rows, placements, TURNS):
             yield seed, turn, "neighbour"
         yield from _children(scope, rows)
@@ -215,7 +215,7 @@ def _matched(scope: ScopeGroup, matches: Matches, codes: Int) -> Iterator[tuple[
         yield low + of[local >= 0], local[local >= 0]
 
 
-def _neighbours(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
+def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
     """The admissible rows before and after each seed in its document, as it was at the request's as_of.
 
     Each document is sorted once per clock, however many seeds and requests use it.

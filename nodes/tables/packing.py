@@ -9,7 +9,7 @@ PACKS = table(
     key=("request_id", "evidence_id"),
     order=("request_id", "position"),
     persist=True,
-    doc="Ranked candidates as items: merged with neighbours, duplicates dropped, conflict sets together, caps applied.",
+    doc="Ranked candidates as items: merged with neighbors, duplicates dropped, conflict sets together, caps applied.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row that leads the item"),
     row=int64("its frame row; envelope", digest=False),

@@ -164,7 +164,7 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
     value = pc.utf8_trim_whitespace(pa.concat_arrays([value for _, _, value in found]))
     path = kind == KINDS.index("path")
     if path.any():
-        value = pc.if_else(pa.array(path), normalised_paths(value), value)
+        value = pc.if_else(pa.array(path), normalized_paths(value), value)
     kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
     return AnchorMatches(text[kept], kind[kept], value.filter(pa.array(kept)))
 
@@ -199,7 +199,7 @@ class Said:
         return not pattern.needs or any(word.encode() in among for word in pattern.needs)
 
 
-def normalised_paths(values: pa.Array) -> pa.Array:
+def normalized_paths(values: pa.Array) -> pa.Array:
     """Paths as indexed: `/` between parts, no leading `./`, no line number, no trailing dot."""
     values = pc.replace_substring(values, pattern="\\", replacement="/")
     values = pc.replace_substring_regex(values, pattern=r"(?::\d+)+:?$", replacement="")

@@ -2,13 +2,13 @@
 
 `prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` only lowercases words, to
 compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
-whole and split into its parts. A script without spaces yields pairs of neighbouring characters. The version in a name
+whole and split into its parts. A script without spaces yields pairs of neighboring characters. The version in a name
 changes whenever its terms do.
 
 Reads: arrays of text. Gives: the terms of each text, in order, with repetitions.
 
 Texts are cut into runs over their bytes (`word_runs`), and only *distinct* runs are processed in Python: the cost
-depends on the vocabulary. A byte above 127 always belongs to a run, so normalisation (NFKC), Unicode classes and
+depends on the vocabulary. A byte above 127 always belongs to a run, so normalization (NFKC), Unicode classes and
 scripts are also handled once per distinct run.
 """
 

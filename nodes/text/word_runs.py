@@ -1,7 +1,7 @@
 """Texts cut into runs of word bytes: letters, digits, `_` and every byte above 127, which is part of a character.
 
 Reads arrays of text. Gives the distinct runs, and those of each text by code. Anything slower than a pass over bytes
-(normalisation, Unicode classes, stemming) is done once per distinct run.
+(normalization, Unicode classes, stemming) is done once per distinct run.
 """
 
 from __future__ import annotations

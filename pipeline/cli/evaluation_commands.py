@@ -1,4 +1,4 @@
-"""`eval`, `tune`: measure labelled collections, and fit weights to them."""
+"""`eval`, `tune`: measure labeled collections, and fit weights to them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def evaluate(
     ] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Measure retrieval quality on labelled collections. One run covers lanes, fusion, the full line and its blocks."""
+    """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..config.policies.tables import load_policies
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
@@ -171,7 +171,7 @@ def tune(
     weights: WeightsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Fit weights of score terms to labelled collections. Figures are for held-out queries."""
+    """Fit weights of score terms to labeled collections. Figures are for held-out queries."""
     from ..config.policies.tables import load_policies
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned

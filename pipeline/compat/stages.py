@@ -46,7 +46,7 @@ from ..corpus.memory import MemoryCorpus
 from ..line.driver import PLANNED, SCOPED, build_driver
 from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..requests.resolve import resolve_requests
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 from ..views.bundle import TABLES_READ, bundle, query_trace
 from .cases import either_case, snake
 from .stored_records import (
@@ -252,7 +252,7 @@ class _Tail:
             for one in candidates
         ]
         rows = [import_row(document, chunk) for document, chunk in pairs]
-        normal, _ = normalise(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+        normal, _ = normalize(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
         self._frame = MemoryCorpus(normal, now=UNDATED).frame()
         ids = self._frame.evidence.select(["entity", "evidence_id"]).to_pylist()
         of_chunk = {row["entity"]: row["evidence_id"] for row in ids}

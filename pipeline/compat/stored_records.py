@@ -29,7 +29,7 @@ from ..corpus.outlines import encoded_texts
 from ..line.encoders.unit_vectors import rounded
 from ..parsing.model_errors import ModelDocument, checked
 from ..redaction.masking import redact_text
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 
 __all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table"]  # fmt: skip
 
@@ -125,7 +125,7 @@ class StoredRecords:
         """The store as a corpus, with the vectors of a model; built once per state of the store."""
         if model not in self._corpora:
             table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
-            normal, _ = normalise(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+            normal, _ = normalize(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
             vectors = self.vectors(model) if model else {}
             encoder = _GivenVectors(model or "", normal, vectors) if vectors else None
             self._corpora[model] = MemoryCorpus(normal, now=UNDATED, encoder=encoder)

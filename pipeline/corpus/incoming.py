@@ -31,7 +31,7 @@ class Incoming:
 
 
 def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> Incoming:
-    """Fold import rows (normalised and redacted, see IMPORT_ROWS) into evidence and placements.
+    """Fold import rows (normalized and redacted, see IMPORT_ROWS) into evidence and placements.
 
     `stored` are the stored rows that may be parents, whose zones are inherited: `zones.FAMILY`.
 

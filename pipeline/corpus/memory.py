@@ -1,6 +1,6 @@
 """A corpus in memory: imported rows as frames, with nothing written.
 
-Reads: import rows, normalised and redacted. Gives: the interface that the line uses (`generation`, `frame`). Identity,
+Reads: import rows, normalized and redacted. Gives: the interface that the line uses (`generation`, `frame`). Identity,
 postings and vectors equal those of a stored corpus, so the same rows return the same answers from either.
 """
 

@@ -171,7 +171,7 @@ class Corpus:
         """Update the corpus with imported rows and publish the result as the current generation.
 
         Args:
-            rows: IMPORT_ROWS, normalised and redacted, with `redactions`; see `sources/importing.py`.
+            rows: IMPORT_ROWS, normalized and redacted, with `redactions`; see `sources/importing.py`.
             complete_sources: source ids that `rows` contains completely: their other rows have ended.
             commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
                 the stored commits of these sources.

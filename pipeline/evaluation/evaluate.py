@@ -34,7 +34,7 @@ from ..plugins import installed
 from ..progress import counted
 from ..reading.auditing.frozen_plugins import recorded_terms
 from ..runs import Run, RunStore
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 from .baselines import chunk_systems, file_baseline, require_bm25s
 from .collections import Collection
 from .measuring import Measured, expect_without_terms, under
@@ -71,7 +71,7 @@ def index_collections(
             continue
         now = datetime.now(UTC)
         tables = [
-            normalise(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)[0]
+            normalize(rows, project=collection.name, principal=EVALUATION_PRINCIPAL, now=now)[0]
             for rows in collection.rows()
         ]
         corpus.publish(

@@ -147,7 +147,7 @@ def layout_of(folder: Path, split: str = SPLIT) -> Layout:
     """
     if not folder.is_dir():
         hint = "name a folder, or a collection in the setting `eval_data`"
-        raise StoreError(f"Expected a folder with a labelled collection, got none - at {folder}", hint=hint)
+        raise StoreError(f"Expected a folder with a labeled collection, got none - at {folder}", hint=hint)
     text = any(found for pattern in ("*.jsonl", "*.trec", "*.sgml") for found in folder.glob(pattern))
     whole = (folder / "corpus.parquet").exists() or (not text and any(folder.glob("*.parquet")))
     layout: Layout = Uniform(folder) if whole else TextFiles(folder, split)

@@ -21,7 +21,7 @@ from ..config.grants import grant_all
 from ..config.policies.tables import Policies
 from ..corpus.memory import MemoryCorpus
 from ..sources.evidence_file import read_evidence
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 from ..sources.jsonl import read_lines
 from ..sources.report import SourceReport
 from .metrics import measure
@@ -65,7 +65,7 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     Raises:
         InputError: a golden set is missing or names missing evidence.
     """
-    rows = normalise(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
+    rows = normalize(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
         0
     ]
     corpus = MemoryCorpus(rows, now=READ_AT)

@@ -35,7 +35,7 @@ from ..progress import Say, StepReporter, counted, quiet, taking
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, records, work_tree
 from ..sources.evidence_file import read_evidence
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 from ..sources.incremental_import import IncrementalImport, UnusableError
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
@@ -190,14 +190,14 @@ class _Import:
             )
 
     def _read(self) -> pa.Table:
-        """Every row of every source, normalised and redacted, except rows that the corpus already has."""
+        """Every row of every source, normalized and redacted, except rows that the corpus already has."""
         report, tables = self.report, list[pa.Table]()
         ids: dict[str, list[pa.Array]] = defaultdict(list)
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
             for kind, found in self._sources():
                 report.places.setdefault(kind, 0)
                 for table in found:
-                    rows = self._normalised(kind, table)
+                    rows = self._normalized(kind, table)
                     found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
                     ids[kind].append(found_ids)
                     if self.known is not None:
@@ -212,9 +212,9 @@ class _Import:
             report.count_unread("history" if source.commits else "work tree", source.counts, len(source.standing))
         return pa.concat_tables(tables) if tables else self._no_rows()
 
-    def _normalised(self, kind: str, table: pa.Table) -> pa.Table:
+    def _normalized(self, kind: str, table: pa.Table) -> pa.Table:
         report = self.report
-        rows, imported = normalise(table, project=report.project, principal=self.settings.principal, now=self.now)
+        rows, imported = normalize(table, project=report.project, principal=self.settings.principal, now=self.now)
         imported.read = 0  # already counted by the reader
         report.sources.merge(imported)
         report.masked += imported.redacted
@@ -225,7 +225,7 @@ class _Import:
 
     def _no_rows(self) -> pa.Table:
         empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
-        return normalise(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
+        return normalize(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
 
     def _sources(self) -> Iterator[tuple[str, Tables]]:
         """Kind of source and its tables, in a fixed order."""

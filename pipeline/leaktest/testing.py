@@ -39,7 +39,7 @@ from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..corpus import Corpus
 from ..plugins import installed
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 from ..storage.durable import copy_tree
 from .angles import ANGLES, LEAK_TEST, OPEN, angle, with_own_presets
 from .batches import Bench, TenantCase, test_batch
@@ -243,7 +243,7 @@ def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport
     copy_tree(bench.pristine, at)
     pointer = (at / "CURRENT").read_bytes()
     secrets = [_token(), *_key()]
-    rows, _ = normalise(
+    rows, _ = normalize(
         _planted(case, bench, secrets), project=tenant.project, principal=tenant.principal, now=bench.now
     )
     Corpus.open(at).publish(rows, now=bench.now, encoder=bench.encoder)

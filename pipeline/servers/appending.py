@@ -25,7 +25,7 @@ from ..context.masking import expect_unicode
 from ..corpus.identity import evidence_ids
 from ..progress import counted
 from ..redaction.masking import REDACTOR
-from ..sources.importing import normalise
+from ..sources.importing import normalize
 
 __all__ = ["KINDS", "ROW_FIELDS", "appendable", "appended"]
 
@@ -60,7 +60,7 @@ def appended(
         raise AccessError(f"Expected a project that you may append to, got {project!r} - at project", hint=hint)
     now = datetime.now(UTC)
     table = _table([_row(row, f"rows[{place}]") for place, row in enumerate(rows)], project, settings.principal)
-    table, report = normalise(table, project=project, principal=settings.principal, now=now)
+    table, report = normalize(table, project=project, principal=settings.principal, now=now)
     if table.num_rows != len(rows):
         raise InputError.described("a text in every row", "an empty one", "rows")
     ids = evidence_ids(table.append_column("text_sha256", text_sha256(table["text"]))).to_pylist()

@@ -1,6 +1,6 @@
 """Import rows of any reader: checked, completed and with secrets masked.
 
-Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same
+Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalize`, the same
 rows with every column, and an `ImportReport` of assumed, skipped and masked values.
 
 Note: only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
@@ -42,7 +42,7 @@ from .report import NAMED, SourceReport
 from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
 from .row_paths import normalized
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "ImportReport", "normalise"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "ImportReport", "normalize"]
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -69,7 +69,7 @@ _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
 @dataclass
 class ImportReport(SourceReport):
-    """Counts of `normalise`: `written` rows returned, `redacted` of them with masked text; readers count `read`."""
+    """Counts of `normalize`: `written` rows returned, `redacted` of them with masked text; readers count `read`."""
 
     written: int = 0
     redacted: int = 0
@@ -87,7 +87,7 @@ class ImportReport(SourceReport):
         return super().as_dict() | {"written": self.written, "redacted": self.redacted}
 
 
-def normalise(
+def normalize(
     rows: pa.Table,
     *,
     project: str,

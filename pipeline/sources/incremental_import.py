@@ -122,7 +122,7 @@ class IncrementalImport:
         return self._corpus.stored_paths(self.project, source_id, paths)
 
     def count(self, rows: pa.Table, ids: pa.Array) -> None:
-        """Count normalised rows and their evidence ids by path; without those of uncommitted files in work trees."""
+        """Count normalized rows and their evidence ids by path; without those of uncommitted files in work trees."""
         for source_id, known in self._sources.items():
             mine = pc.and_(pc.equal(rows["source_id"], source_id), pc.is_null(rows["workspace_root"]))
             if pc.any(mine).as_py():

@@ -1,7 +1,7 @@
 """The placements of every chunk in a line of changes: where each chunk was, from which commit to which.
 
 Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs are available by id: a
-git branch, or the snapshots of a labelled collection.
+git branch, or the snapshots of a labeled collection.
 
 Note: a chunk that survives an edit in its place is the same placement, still open. All fields
 of a row except time and place are those of its first appearance.

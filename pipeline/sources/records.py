@@ -1,7 +1,7 @@
 """The readers of records: to add one, write its function in a module beside this one and a line in `READERS`.
 
 Each is called as `read(path, *, project, now, report)` with a path that exists, yields tables with a subset of the
-columns of IMPORT_ROWS, and parses everything before it yields the first. `importing.normalise` fills remaining nulls.
+columns of IMPORT_ROWS, and parses everything before it yields the first. `importing.normalize` fills remaining nulls.
 
 Note: the flags of `index` are made from this list, so nothing of the data stack is imported here: a reader's module is imported
 when it first reads.

@@ -3,7 +3,7 @@
 Gives: `SourceReader`; `languages`, which lets readers of plugins cut files of their languages during an import, and
 `outlined`, which calls them; `tables_of`, which calls a reader of records.
 
-Note: rows of every reader go through `importing.normalise`, which fills missing fields with the least privileged
+Note: rows of every reader go through `importing.normalize`, which fills missing fields with the least privileged
 values, masks secrets and refuses malformed rows. A reader grants no rights.
 """
 

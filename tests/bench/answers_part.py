@@ -27,7 +27,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 REQUESTS = 1_000
 SINGLE = 100
@@ -136,7 +136,7 @@ def pieced(folder: Path, count: int) -> dict[str, Digests]:
     grants.write_text('{"principals": {"bench": {"projects": [{"project": "*"}]}}}', encoding="utf-8")
     found = {}
     for pieces in (1, PIECES):
-        normal, _ = normalise(rows, project="p000", principal="bench", now=BUILT)
+        normal, _ = normalize(rows, project="p000", principal="bench", now=BUILT)
         corpus = Corpus.create(folder / f"pieces-{pieces}")
         for piece in cut(normal, pieces):
             corpus.append(piece, now=BUILT)

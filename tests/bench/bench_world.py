@@ -27,7 +27,7 @@ from scoped_retrieval.nodes.columns.ragged import expand_ranges, starts_of
 from scoped_retrieval.nodes.text.text_analysis import analyze, analyzer_for, query_tokens
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 __all__ = [
     "BUILT", "INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "built_with", "is_built",
@@ -219,7 +219,7 @@ def open_world(work: Path, chunks: int, *, vectors: bool = False) -> World:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         corpus = Corpus.create(folder / "corpus")
-        rows, _ = normalise(synthetic.owned_rows(chunks), project="p000", principal="bench", now=BUILT)
+        rows, _ = normalize(synthetic.owned_rows(chunks), project="p000", principal="bench", now=BUILT)
         corpus.publish(rows, now=BUILT, encoder=encoder)
         (folder / "grants.yaml").write_text(yaml.safe_dump(_grants(corpus.projects())), encoding="utf-8")
         (folder / "built").write_text(built_with(), encoding="utf-8")

@@ -23,7 +23,7 @@ from rounds import Contestant, Timing, interleaved
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 FIXED = 1_000
 REST = (1_000, 10_000, 100_000)
@@ -58,7 +58,7 @@ def grown(folder: Path) -> dict[int, Corpus]:
                 fixed = synthetic.corpus_rows(FIXED, 1, seed=19)
                 at = fixed.schema.get_field_index("owner_project")
                 rows = pa.concat_tables([rows, fixed.set_column(at, "owner_project", pa.array(["fixed"] * FIXED))])
-            corpus.publish(normalise(rows, project="p000", principal="bench", now=BUILT)[0], now=BUILT)
+            corpus.publish(normalize(rows, project="p000", principal="bench", now=BUILT)[0], now=BUILT)
             names.append(corpus.generation)
             before = rest
         granted = {"principals": {"bench": {"projects": ["fixed"]}}}

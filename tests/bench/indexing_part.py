@@ -28,7 +28,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text, posting_lists, postings_of
 from scoped_retrieval.pipeline.line.cores import cores
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from tree_rows import tree_rows
 
 SLICE = 10_000
@@ -130,7 +130,7 @@ def append_row(world: World, folder: Path, options: Options) -> Row:
         new = rows.slice(turn * APPENDED, APPENDED)
         at = new.schema.get_field_index("owner_project")
         new = new.set_column(at, "owner_project", pa.array(["p042"] * APPENDED))
-        normal, _ = normalise(new, project="p042", principal="bench", now=now)
+        normal, _ = normalize(new, project="p042", principal="bench", now=now)
         corpus = Corpus.open(folder / "copy")
         started = time.perf_counter()
         corpus.append(normal, now=now)

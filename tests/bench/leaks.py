@@ -27,7 +27,7 @@ from scoped_retrieval.pipeline.evaluation.collections import Collection, open_co
 from scoped_retrieval.pipeline.leaktest import leak_test
 from scoped_retrieval.pipeline.leaktest.angles import ANGLES
 from scoped_retrieval.pipeline.line.encoders.encoder import load_encoder
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 RESULTS = Path(__file__).parents[2] / "data" / "results" / "leaktest.jsonl"
 
@@ -86,7 +86,7 @@ def index(collection: Collection, work: Path, *, semantic: bool) -> int:
     """A corpus below `work` in which every user owns their rows, and grants of one project to each."""
     now = datetime.now(UTC)
     owned = [rows.append_column("owner_user", rows["owner_project"]) for rows in collection.rows()]
-    tables = [normalise(rows, project=collection.name, principal=collection.name, now=now)[0] for rows in owned]
+    tables = [normalize(rows, project=collection.name, principal=collection.name, now=now)[0] for rows in owned]
     table = pa.concat_tables(tables)
     encoder = load_encoder() if semantic else None
     Corpus.create(work / "corpus").publish(table, now=now, encoder=encoder)

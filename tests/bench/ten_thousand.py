@@ -31,7 +31,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import local_engine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.line.cores import cores
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 ALONE = 5_120
 """Requests that are asked once more in this process, to time what writing costs."""
@@ -160,7 +160,7 @@ def governing(projects: list[str]) -> dict[str, object]:
 
 def build(rows, corpus_path: Path) -> None:
     now = datetime(2026, 11, 1, tzinfo=UTC)
-    normal, _ = normalise(rows, project="p000", principal="bench", now=now)
+    normal, _ = normalize(rows, project="p000", principal="bench", now=now)
     Corpus.create(corpus_path).publish(normal, now=now)
 
 

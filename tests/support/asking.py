@@ -26,7 +26,7 @@ from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import SharedWords, WordsByTheirStart
 from wall_worlds import modes_with
 from worlds import COUNTER, GRANTS, JOINS, NOW, Row, World
@@ -72,7 +72,7 @@ def built(
 def _publish(corpus: Corpus, rows: Sequence[Row], *, encoded: bool) -> None:
     if rows:
         table = pa.Table.from_pylist(list(rows), schema=_schema(rows))
-        normal, _ = normalise(table, project="shop", principal="ana", now=NOW)
+        normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
         corpus.publish(normal, now=NOW, encoder=ENCODER if encoded else None)
 
 

@@ -18,7 +18,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import WordsByTheirStart
 
 POLICIES = Path(__file__).parents[2] / "data" / "policies"
@@ -93,7 +93,7 @@ def sample() -> MemoryCorpus:
     """`ROWS` as a corpus with vectors."""
     names = sorted({name for row in ROWS for name in row})
     table = pa.table({name: [row.get(name) for row in ROWS] for name in names})
-    normal, _ = normalise(table, project="shop", principal="ana", now=NOW)
+    normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
     return MemoryCorpus(normal, now=NOW, encoder=WordsByTheirStart())
 
 

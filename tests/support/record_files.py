@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.column_types import PLACE
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -33,6 +33,6 @@ def read(reader, path, **kind) -> tuple[list[dict], SourceReport]:
 def stored(reader, path) -> list[dict]:
     """Rows as the corpus gets them."""
     tables = list(reader(path, project="shop", now=NOW, report=SourceReport()))
-    return normalise(pa.concat_tables(tables, promote_options="default"), project="shop", principal="ana", now=NOW)[
+    return normalize(pa.concat_tables(tables, promote_options="default"), project="shop", principal="ana", now=NOW)[
         0
     ].to_pylist()

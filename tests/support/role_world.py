@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.config.policies.roles import roles_of
 from scoped_retrieval.pipeline.config.policies.tables import Policies, load_policies
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.evaluation.roles import grant_all
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import WordsByTheirStart
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -
     ]
     names = sorted({name for row in full for name in row})
     table = pa.table({name: [row.get(name) for row in full] for name in names})
-    normal, _ = normalise(table, project="shop", principal="ana", now=NOW)
+    normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
     return MemoryCorpus(normal, now=NOW, encoder=WordsByTheirStart() if vectors else None)
 
 

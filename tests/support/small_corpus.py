@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.sources.importing import normalize
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LANES = tuple(lane for lane in LANE_NAMES if lane != "semantic")
@@ -69,7 +69,7 @@ class Story:
         names = dict.fromkeys([*(name for each in rows for name in each), "source_id", "text"])
         schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in names])
         table = pa.Table.from_pylist(list(rows), schema=schema)
-        normal, _ = normalise(table, project=project, principal=principal, now=NOON)
+        normal, _ = normalize(table, project=project, principal=principal, now=NOON)
         corpus = Corpus.open(self.folder / "corpus")
         corpus.publish(
             normal, complete_sources=complete, commits=commits, project=project, now=NOON, encoder=self.encoder
