@@ -1140,3 +1140,21 @@ def test_a_constraint_that_the_user_ended_or_replaced_was_lost_at_no_layer(kind:
     answer = why(projected(session), "Use tabs everywhere", events=rows(session))
     assert (answer["layer"], answer["omitted_for"]) == (None, "staleness")
     assert answer["answer"] == f"left out: no longer in force since event:{end}"
+
+
+@pytest.mark.parametrize("lines", [{}, {"lineStart": 1, "lineEnd": 3}])
+@pytest.mark.parametrize("later", [0, 60])
+def test_a_line_that_an_early_read_has_is_not_denied_for_a_match_of_another_line(later: int, lines: dict[str, int]):
+    session = Session()
+    session.add("file.read", turn=0, path="src/cart.py", text="one\ntwo\nthree\nfour", **lines)
+    session.add("search.result", turn=0, query="four", matches=[{"path": "src/cart.py", "line": 4, "text": "four"}])
+    for number in range(later):
+        session.add("command.finished", turn=number + 1, command=f"echo {number}", exitCode=0, stdout=str(number))
+    made = policy().project_turns(turns=[{}], events=session.events)[0]
+    found = why(made, "src/cart.py:2", events=rows(session))
+    assert (found["layer"], found["source_id"]) == (None, "event:e1")
+    assert found["answer"].endswith(": open event:e1") or not later
+    match = why(made, "src/cart.py:4", events=rows(session))
+    assert (match["layer"], match["source_id"]) == (None, "match:e2:1" if later else match["source_id"])
+    beyond = why(made, "src/cart.py:9", events=rows(session))
+    assert beyond["layer"] == ("retrieval_not_recalled" if lines else None)

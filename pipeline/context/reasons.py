@@ -337,7 +337,7 @@ def _notes(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
     return [
         row
         for row in rows
-        if row["source_kind"] == "recent_tail"
+        if (row["source_kind"] == "recent_tail" and not log.is_early_read(row))
         or has_name_alone(row, log)
         or (row["source_kind"] == "latest_observation" and _CONTENT not in seen.lines.get(row["source_id"], _CONTENT))
     ]

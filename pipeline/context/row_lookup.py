@@ -100,6 +100,11 @@ class Log:
         """The event of each source."""
         return {f"event:{event['event_id']}": event for event in self.events}
 
+    def is_early_read(self, row: Row) -> bool:
+        """Whether a row is a read of a file before the horizon: the log has its text."""
+        event = self.by_source.get(row["source_id"])
+        return row["reason_code"] == "before_horizon" and event is not None and event["kind"] == "file.read"
+
     def ended(self, row: Row, as_of: int) -> str | None:
         """The event before `as_of` by which the user ended a constraint or replaced it, if there is one."""
         own = self.by_source.get(row["source_id"])
