@@ -125,6 +125,31 @@ def test_a_command_without_a_program_that_fails_changes_the_file_that_it_opens(t
     assert standing(codex(*SHELL, *ran, *ls), tmp_path) == "stale"
 
 
+DENIED = "Permission to use Bash with command rm src/a.ts; ls has been denied."
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit)."
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "about", "stands"),
+    [
+        ("rm src/a.ts; ls", DENIED, {}, "fresh"), ("sed -i s/a/b/ src/a.ts && pytest", REFUSED, {}, "fresh"),
+        ("rm src/a.ts; ls", "no", {"toolDenialKind": "user-rejected"}, "fresh"), ("rm src/a.ts; ls", "<tool_use_error>Cancelled", {}, "fresh"),
+        ("npm test; rm src/a.ts; ls", "Command timed out after 2m 0.0s", {}, "doubt"), ("rm src/a.ts; ls", "Exit code 1\nls: x", {}, "stale"),
+        ("npm test; rm src/a.ts; ls", "Exit code 137\n[Request interrupted by user for tool use]", {}, "doubt"),
+        ("sed -i s/a/b/ src/a.ts && grep -c 2 src/a.ts", "Exit code 1", {}, "doubt"),
+        ("sed -i s/a/b/ src/a.ts && grep -c 2 src/a.ts", "Exit code 1\n0", {}, "stale"),
+    ],
+)  # fmt: skip
+def test_a_failed_command_of_a_subagent_is_read_as_one_of_the_session(
+    tmp_path: Path, command: str, words: str, about: dict[str, Any], stands: str
+):
+    call_, failed = call("m2", "t2", "Bash", command=command), result("t2", words, is_error=True) | about
+    assert standing(claude(*READ, call_, failed, *LS), tmp_path) == stands, "one of the session"
+    aside = [{**row, "isSidechain": True} for row in (call_, failed)]
+    agent = call("m3", "t3", "Task", prompt="look", subagent_type="Explore")
+    assert standing(claude(*READ, agent, *aside, result("t3", "Done."), *LS), tmp_path) == stands, "of a subagent"
+
+
 @pytest.mark.parametrize("meta", [True, False])
 def test_a_note_of_the_harness_that_a_file_was_modified_makes_it_stale(tmp_path: Path, meta: bool):
     def noted(text: str) -> Rows:

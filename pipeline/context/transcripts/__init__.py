@@ -9,7 +9,7 @@ Gives `import_transcript`, and `read_transcript`, which returns only the events.
 - `branches`: conversations that were rewound, in transcripts of Claude Code
 - `typed`: slash commands of Claude Code; `refusals`: denied calls of Claude Code, and the user's comments on them
 - `agents`: files that subagents, tools of servers and others changed
-- `effects`: reads and changes by tools of Claude Code, from its records
+- `effects`: reads and changes by tools of Claude Code, from its records; `shell_results`: endings of its commands
 - `speaking`: who speaks in messages of the role `user`
 - `searching`, `search_output`: output forms of searches, and the matches in their output
 - `phases`: the phases of a session, derived from its events

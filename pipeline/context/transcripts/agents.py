@@ -11,9 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...sources.jsonl import Record
 from ..changes import ANY_FILE, Changes, changed_files
+from ..endings import OF_SIGNALS, ending
+from ..outcome_fields import says
 from ..tool_changes import AGENTS, arguments_of, changed_by
 from .effects import EDITS, SHELLS
+from .refusals import is_denied
+from .shell_results import ShellResult
 from .writing import Transcript, text_of, version_of
 
 __all__ = ["Aside", "agent_ended", "changed_by_call", "noted_changes"]
@@ -91,7 +96,7 @@ class Aside:
             elif block.get("type") == "tool_result":
                 tool, given, place = self.tools.get(str(block.get("tool_use_id")), ("", {}, ""))
                 failed, said = block.get("is_error") is True, text_of(block.get("content"))
-                sure, doubtful = _changed(tool, given, place, said, failed=failed)
+                sure, doubtful = _changed(record, ShellResult.of(record, tool, given, said, failed=failed), place)
                 for path in sure:
                     if path != ANY_FILE:
                         self.made.add("file.modified", id_, path=self.made.path(path), text="modified by a subagent", version=version_of(f"{id_}{path}"), noted=True)  # fmt: skip
@@ -99,13 +104,20 @@ class Aside:
                     _in_doubt(self.made, id_, "a subagent may have changed files")
 
 
-def _changed(tool: str, given: Mapping[str, Any], folder: str, said: str, *, failed: bool) -> Changes:
-    """The files that a call of a subagent changed."""
-    if tool in SHELLS:
-        return changed_files(str(given.get("command") or ""), folder, failed=failed, said=said)
-    if failed:
+def _changed(record: Mapping[str, Any], ran: ShellResult, folder: str) -> Changes:
+    """The files that a call of a subagent changed, as those of the session's own calls; a denied call changed none."""
+    if is_denied(record, ran.tool, ran.text, failed=ran.failed and not ran.exited):
         return Changes()
-    if tool in EDITS:
-        path = given.get("file_path") or given.get("notebook_path")
+    if ran.of_command:
+        payload = Record("", {name: value for name, value in ran.fields().items() if value is not None})
+        command, code = payload.text("command"), payload.value("exitCode")
+        how = ending(payload, command, code)
+        failed, broken_off = bool(code) or how is not None or says(payload) == "failed", how is not None
+        said = "\n".join(payload.fields[name] for name in ("stdout", "stderr") if name in payload.fields)
+        return changed_files(command, folder, failed=failed, broken_off=broken_off or code in OF_SIGNALS, said=said)
+    if ran.failed or ran.tool in SHELLS:
+        return Changes()
+    if ran.tool in EDITS:
+        path = ran.given.get("file_path") or ran.given.get("notebook_path")
         return Changes((path,) if isinstance(path, str) else ())
-    return Changes(changed_by(tool, given))
+    return Changes(changed_by(ran.tool, ran.given))

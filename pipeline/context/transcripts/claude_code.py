@@ -22,9 +22,10 @@ from .effects import EDITS, SHELLS, edits_of, lines_of, marked
 from .refusals import feedback, is_denied
 from .search_output import matches_in
 from .searching import Search
+from .shell_results import ShellResult
 from .speaking import speech_in
 from .typed import Typed
-from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, repeated, text_of, version_of
+from .writing import Call, Transcript, asked, repeated, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -37,18 +38,6 @@ _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanio
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _SHELL = re.compile(r"\s*<bash-(?P<stream>stdout|stderr)>")
 _NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
-_BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
-_EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
-_TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
-_ABORTED = re.compile(
-    r"(?:<error>Command was aborted before completion</error>|\[Request interrupted by user[^\[\]\n]*\])\s*\Z"
-)
-_KILLED = (None, 137, 143)
-"""Exit codes of a command that the harness stopped; with any other code, the words are the command's own."""
-_NOT_RUN = re.compile(
-    r"\A\s*(?:Error: )?(?:<tool_use_error>|Hook PreToolUse:\S+ denied|Execution stopped by|Tool permission|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
-)
-"""Messages of the harness for a call that it did not start."""
 _OF_USER = ("ExitPlanMode", "AskUserQuestion")  # a repeated call is the same one
 Record = Mapping[str, Any]
 
@@ -277,48 +266,28 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
 def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: _Calls) -> None:
     tool, given = calls.tools.get(str(block.get("tool_use_id")), ("tool", {}))
     text, failed = text_of(block.get("content")), block.get("is_error") is True
-    beside = record.get("toolUseResult")
-    beside = beside if isinstance(beside, Mapping) else {}
+    ran = ShellResult.of(record, tool, given, text, failed=failed)
+    beside = ran.beside
     path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
-    exited, waits = _EXITED.match(text), beside.get("awaitingLeaderApproval") is True
+    waits = beside.get("awaitingLeaderApproval") is True
     called = _called(tool, given, path)
-    if is_denied(record, tool, text, failed=failed and not exited):
+    if is_denied(record, tool, text, failed=failed and not ran.exited):
         made.denied(id_, called, text, str(block.get("tool_use_id")))
         own, others = feedback(record, tool, text)
         made.user(id_, own)
         made.proposed(id_, others)
         return
-    stopped = tool in SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
-    if not (failed or waits) or exited or stopped or _TIMED_OUT.match(text):
+    if not (failed or waits) or ran.began:
         made.let_through(id_, called)  # after any other error it is unknown whether it ran
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
-    elif tool in SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
-        told = beside.get("exitCode")
-        code = exit_code_of(told)
-        interrupted = beside.get("interrupted") is True or (failed and stopped)
-        code = 0 if told is None and not failed and not interrupted else code
-        if tool != "Bash" and not code:
-            code = None  # PowerShell may exit with 0 although a program of the line failed
-        runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
-        runs_on |= bool(_BACKGROUND.match(text))
-        if runs_on or beside.get("returnCodeInterpretation"):
-            code = None  # its ending is not known yet, or a nonzero code was not treated as an error
+    elif ran.of_command:
+        if ran.is_open:
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
-        if exited:
-            code, text = exit_code_in(exited["code"]), text[exited.end() :] or NO_OUTPUT
-        of_time = (text, beside.get("stderr")) if beside.get("interrupted") is True else (text,) if failed else ()
-        late = code in _KILLED and any(_TIMED_OUT.match(each) for each in of_time if isinstance(each, str))
-        streams = {
-            name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
-        }
-        command = str(given.get("command", "")) or tool
-        made.add("command.finished", id_, command=command, exitCode=code, timedOut=late, interrupted=(interrupted and not late) or None, failed=(failed and code is None) or None,
-                 status="running" if runs_on and not failed else None,
-                 **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
+        made.add("command.finished", id_, **ran.fields(), **made.ran_in(given.get("cwd")))
     elif failed:
         changed = changed_by_call(made, tool, given, failed=True, said=text)
         made.add("tool.error", id_, tool=tool, text=text, path=path, changedFiles=changed)
