@@ -124,6 +124,8 @@ PASSED = (
     "Executed 1 out of 1 test: 1 test passes.",
     "Ok:                 3\nFail:               0",
     "# tests 3\n# pass 3\n# fail 0",
+    " Test Files  3 passed (3)\n      Tests  10 passed (10)\nType Errors  no errors",
+    "Mutants killed: 41\nworker: terminated as asked\nthe process is killed\n3 passed in 0.1s",
     "3 passed",
     "12 passed",
     "8 passed, 2 warnings in 1.20s",
@@ -154,6 +156,7 @@ FAILED = (
     "  3 passing (10ms)\n  1 failing",
     "Test Suites: 1 failed, 1 passed, 2 total\nTests:       5 passed, 5 total",
     " Test Files  1 failed | 2 passed (3)\n      Tests  5 passed (5)",
+    " Test Files  3 passed (3)\n      Tests  10 passed (10)\nType Errors  2 errors",
     "3 examples, 1 failure",
     "3 runs, 5 assertions, 0 failures, 1 errors, 0 skips",
     "FAILURES!\nTests: 3, Assertions: 5, Failures: 1.",
@@ -200,13 +203,42 @@ SAYS_NOTHING = (
     "make: [Makefile:3: test] Error 1 (ignored)",
     "2 errors",
 )
+BROKEN_OFF = (
+    "!!!! _pytest.outcomes.Exit: database not reachable !!!!\n=== 3 passed in 0.12s ===", "INTERNALERROR> RuntimeError: x\n\n=== 3 passed in 0.12s ===",
+    "!!!! KeyboardInterrupt !!!!\n3 passed in 0.02s", "!!!! xdist.dsession.Interrupted: stopping after 1 failures !!!!\n=== 3 passed in 0.12s ===",
+    *(f"3 passed in 0.02s\n{each}" for each in (
+        "Segmentation fault (core dumped)", "Killed", "Killed: 9", "bash: line 1: 4711 Segmentation fault      (core dumped) pytest", "bash: line 1: 4711 Killed                  pytest -q", "zsh: killed     pytest -q",
+        "Fatal Python error: Segmentation fault", "Command terminated by signal 9", "Command exited with non-zero status 2",
+    )),
+    "  1 interrupted\n  2 passed (3.0s)", "  3 did not run\n  2 passed (3.0s)", "  Timed out waiting 60s for the entire test run\n  2 passed (3.0s)",
+    "Vitest caught 1 unhandled error during the test run.\n Test Files  3 passed (3)\n      Tests  10 passed (10)",
+    "\u23af\u23af\u23af Unhandled Errors \u23af\u23af\u23af\n Test Files  3 passed (3)\n      Tests  10 passed (10)",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("texts", "outcome"), [(PASSED, "passed"), (FAILED, "failed"), (NOTHING_RAN, "nothing"), (SAYS_NOTHING, None)]
+    ("texts", "outcome"),
+    [
+        (PASSED, "passed"),
+        (FAILED, "failed"),
+        (NOTHING_RAN, "nothing"),
+        (SAYS_NOTHING, None),
+        (BROKEN_OFF, "broken off"),
+    ],
 )
 def test_the_summaries_of_common_runners_are_read(texts: tuple[str, ...], outcome: str | None):
     assert {text: summary_of(text) for text in texts} == dict.fromkeys(texts, outcome)
+
+
+@pytest.mark.parametrize("said", BROKEN_OFF)
+def test_a_summary_of_a_run_that_was_broken_off_ends_no_failure(said: str):
+    for command in ("pytest 2>&1 | tail -9", "npx vitest run 2>&1 | tail -30", "npx playwright test | tail"):
+        session = Session()
+        session.failing("a.py:3 boom", command=command.split(" 2>")[0].split(" |")[0])
+        session.add("command.finished", turn=2, command=command, exitCode=0, stdout=said)
+        assert state_of(session)["failing"], command
+    assert told_outcome(said) is None
+    assert ended("pytest -q", said, exitCode=0) == (None, "pytest -q: passed"), "its own exit code counts"
 
 
 def test_a_program_is_read_by_its_own_summaries():

@@ -298,7 +298,7 @@ def told_outcome(text: str) -> bool | None:
     """Whether a sentence about a check reports a pass; None if it reports no outcome."""
     found = summary_of(text)
     if found is not None:
-        return None if found == "nothing" else found == "passed"
+        return {"passed": True, "failed": False}.get(found)
     if _counts_fewer(text) or _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
         return False
     if _NOT_YET.search(text):

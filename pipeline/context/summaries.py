@@ -3,7 +3,7 @@
 Gives: `summary_of`, and `ESCAPES`, which are removed before an output is read.
 
 Note: a line is a summary as a whole or not at all. A test named "retries 2 failing requests", a warning, and a log line
-are not summaries. If nothing ran, nothing has passed.
+are not summaries. If nothing ran, nothing has passed; if a run was broken off, its summary is of a part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SUMMARIES: dict[str, str] = {
     "pytest": rf"(?:=+ )?(?:{_COUNTS}|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?|(?:\d+ (?:failed|skipped), )*\d+ (?:passed|failed)(?:, \d+ [a-z]+)*|(?:FAILED|ERROR) \S+\.py(?:::\S.*| - .*)?",
     "unittest": r"OK(?: \([a-z]+(?: [a-z]+)?=\d+(?:, [a-z]+(?: [a-z]+)?=\d+)*\))?|FAILED \(.+\)|NO TESTS RAN.*|Ran \d+ tests? in .+",
     "jest": rf"(?:Tests|Test Suites):\s+{_COUNTS}",
-    "vitest": rf"(?:Tests|Test Files)\s+(?:{_COUNTS}|no tests)(?: \(\d+\))?|Errors\s+\d+ errors?",
+    "vitest": rf"(?:Tests|Test Files)\s+(?:{_COUNTS}|no tests)(?: \(\d+\))?|(?:Type )?Errors\s+\d+ errors?",
     "mocha": rf"\d+ (?:passing|failing|pending){_TIME}",
     "playwright": rf"\d+ (?:passed|failed|flaky|skipped|did not run){_TIME}",
     "ava": r"\d+ tests? (?:passed|failed)",
@@ -108,10 +108,17 @@ _NOTHING = re.compile(
     r"(?<![\w.])0 (?:tests? )?(?:passed|passing|pass|examples|tests|runs)\b|\bTests run: 0\b|^1\.\.0\b|\bNothing to be done for\b|^g?make(?:\[\d+\])?: .* is up to date|\bExecuted 0\b|"
     r"\b(?:tests|pass) 0$|\bTest run with 0 tests|\bNO-SOURCE\b|^Tests +no tests|^Result: NOTESTS"
 )
+_BROKEN_OFF = re.compile(
+    r"!{3,} .* !{3,}|INTERNALERROR>.*|Fatal Python error: .*|KeyboardInterrupt|.*\(signal: \d+.*|Command (?:exited with non-zero status|terminated by signal) \d+|"
+    r"(?:.*(?:: |\d ))?(?i:killed|terminated|aborted|segmentation fault|bus error|illegal instruction|floating point exception|trace/breakpoint trap)(?:: \d+)?(?: \(core dumped\))?(?:\s{2,}.*)?|"
+    r"Vitest caught \d+ unhandled errors? .*|\W+ Unhandled (?:Errors|Rejection) \W+|\d+ (?:interrupted|did not run)|Timed out waiting .* for the .*test run.*"
+)
+"""Lines that report that a run was broken off, or that errors outside its tests are not in its counts."""
 
 
 def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool = False) -> str | None:
-    """The outcome that an output reports: `passed`, `failed`, `nothing` if none ran, None if it reports none.
+    """The outcome that an output reports: `passed`, `failed`, `nothing` if none ran, `broken off` if it reports passed
+    tests but ended early, None if it reports none.
 
     For a known `program` only its own summaries are read, for any other those of all. `cut`: the beginning of the
     output may be missing; `several`: the program ran more than once, and each run printed a summary.
@@ -134,7 +141,8 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
     if "failed" in outcomes:
         return "failed"
     if "passed" in outcomes and not _skipped(lines):
-        return "passed"
+        ends_early = any(len(line) <= LINE and _BROKEN_OFF.fullmatch(line) for line in lines)
+        return "broken off" if ends_early else "passed"
     return "nothing" if outcomes or any(_NOTHING.search(line[:LINE]) for line in lines) else None
 
 
