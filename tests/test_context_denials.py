@@ -123,6 +123,39 @@ def test_what_names_another_action_or_withholds_lifts_no_denial(grant: tuple[str
     assert denied(grant, **PUSH) == ["r1 (Bash git push)"]
 
 
+WITHIN: list[tuple[dict[str, Any], bool]] = [
+    *(({"expiresAt": until}, False) for until in ("2020-01-01T00:00:00Z", "2020-01-01", 1_577_836_800_000, "soon")),
+    ({"expires_at": "2020-01-01T00:00:00Z"}, False), ({"expired": True}, False),
+    *(({"expiresAt": until}, True) for until in ("2099-01-01T00:00:00Z", "2099-01-01")), ({"expired": False}, True),
+    ({"expired": "true"}, False),
+    *(({"scope": scope}, False) for scope in ("git pull", "git", "git push -f", ["git pull"], ["git pull", "git fetch"], {"command": "git pull"}, "Edit")),
+    *(({"scope": scope}, True) for scope in ("git push", ["git push"], "git push *", "once", "session", "this command only", "*")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("within", "lifted"), WITHIN, ids=str)
+@pytest.mark.parametrize(
+    "grant",
+    [
+        ("user.confirmation", {"text": "yes", "requestId": "r1"}),
+        ("user.confirmation", {"text": "OK, push it", "requestId": "r1"}),
+        ("user.confirmation", {"text": "yes", "subject": "e1"}),
+        ("user.confirmation", {"text": "yes", "tool": "Bash", "command": "git push"}),
+        ("user.confirmation", {"approved": True, "action": "git push"}),
+        ("permission.granted", {"requestId": "r1"}),
+        ("permission.granted", {"tool": "Bash", "action": "git push"}),
+    ],
+    ids=str,
+)
+def test_a_permission_counts_until_it_expires_and_only_for_its_scope(
+    grant: tuple[str, dict[str, Any]], within: dict[str, Any], lifted: bool
+):
+    if within == {"scope": "git"} and "requestId" not in grant[1] and "subject" not in grant[1]:
+        lifted = True  # the action that it names is one of its scope
+    assert denied(grant, **PUSH) == []
+    assert (denied((grant[0], {**grant[1], **within}), **PUSH) == []) == lifted
+
+
 PUBLISH = {"tool": "Bash", "command": "npm publish --tag later"}
 FIX = {"tool": "Bash", "command": "git -C web push origin fix"}
 ASKED: list[tuple[dict[str, Any], str]] = [

@@ -80,7 +80,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         words = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)
         command = redact_text(f"{command} {words}")  # a secret may be split between the two
     if kind in ABOUT_PERMISSIONS:
-        command = action_of(payload, command)
+        command = action_of(kind, payload, command)
     code = _exit_code(payload, kind)
     how = "timed out" if given == "timeout" else ending(payload, command, code)
     folder, root = ran_in(payload)
@@ -169,7 +169,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind in ("user.goal", "user.constraint") and not text:
         raise InputError.expected("text", None, payload.place("text"))
     key = record.value("key", "keyEvent")
-    granted = grants(kind, payload, text, command)
+    at = record.instant("createdAt", "created_at", "timestamp")
+    granted = grants(kind, payload, text, command, at)
     if kind == "user.confirmation" and not (text or summary):
         summary = "yes" if granted else "not approved"
     speaks = kind in ("user.goal", "user.message", "user.confirmation") and actor == "user"
@@ -192,7 +193,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "exit_code": code,
         "failed": failed,
         "grants": granted,
-        "lifts": lifts(kind, payload, text, command, granted=granted) if kind in ABOUT_PERMISSIONS else None,
+        "lifts": lifts(kind, payload, text, command, at, granted=granted) if kind in ABOUT_PERMISSIONS else None,
         **check,
         "may_change": list(map(one_path, changed)) or None,
         "doubtful": list(map(one_path, doubtful)) or None,

@@ -8,7 +8,8 @@ the permission (`yes`, `it is fine`, `I approve`, `please do it`) or tells the m
 is not a yes to `git push origin fix`. The same words in another order are a question (`are you sure`, `please confirm`)
 or describe what the user does (`I can do it`). A verb that may also mean to drop the matter, or an unknown one (`drop
 it`, `ok, forget it`, `watch it`), gives permission only next to a clear yes (`yes, drop it`, `go ahead and drop it`). A
-missed yes can be requested again; a mistaken one may not be undone.
+missed yes can be requested again; a mistaken one may not be undone. An expired permission grants nothing. A stated scope
+is the action that is permitted, unless it only limits how long or where (`once`, `this session`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from ...nodes.errors import InputError
 from ...nodes.turns.asserting import ACTION, WORD
+from ..parsing import values
 from ..sources.jsonl import Record
+from .endings import truth
 from .shell import behind_options, simple_commands, started
 
 __all__ = ["ABOUT_PERMISSIONS", "action_of", "grants", "lifts"]
@@ -36,7 +41,7 @@ _ABOUT = frozenset((
     "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt", "created_at", "timestamp", "key", "keyEvent",
     "subject", "constraintId", "memoryId", "requestId", "request_id", "tool", "toolName", "action", "operation", "command", "arguments", "input", "path", "file",
     "filePath", "file_path", "url", "query", "origin", "actor", "role", "zone", "sensitivity", "visibility", "cwd", "workdir", "workingDirectory",
-    "working_directory", "root", "workspaceRoot", "workspace_root", "ref", "artifact",
+    "working_directory", "root", "workspaceRoot", "workspace_root", "ref", "artifact", "scope", "expiresAt", "expires_at", "expired",
 ))  # fmt: skip
 """Fields that describe the subject of an event, not the decision."""
 _CLASSES = {
@@ -118,6 +123,11 @@ _VALUED = (
     "-C", "-c", "-n", "--prefix", "--filter", "-F", "--dir", "--namespace", "--context", "--project", "--profile",
 )  # fmt: skip
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_OF_ANY_ACTION = frozenset((
+    "all", "always", "any", "anything", "everything", "action", "call", "command", "request", "tool", "once", "one", "time", "only", "just", "now", "turn",
+    "round", "task", "session", "conversation", "user", "project", "workspace", "repository", "repo", "global", "local", "this", "the", "for", "in", "of",
+))  # fmt: skip
+"""Words of a scope that names no action."""
 _IN_FULL = 80
 """Longest action that is named by its text; a longer one is named by its digest."""
 _WORDS_OF_ACTION = 32
@@ -143,8 +153,11 @@ _ASIDE = re.compile("[RVF]")
 """Letters after which the words of a clause name the object that is run or approved, not a command."""
 
 
-def action_of(payload: Record, command: str | None) -> str | None:
-    """The action of a permission, besides its subject: tool, action and command, as far as the event names them."""
+def action_of(kind: str, payload: Record, command: str | None) -> str | None:
+    """The action of a permission, besides its subject: tool, action and command, as far as the event names them. A
+    grant that names none is about its scope.
+    """
+    payload = payload if kind == "permission.denied" else _scoped(payload)
     return _together(payload.text("tool", "toolName"), payload.text("action", "operation"), command)
 
 
@@ -154,11 +167,18 @@ def _together(*named: str | None) -> str | None:
     return " ".join([*rest, *words[-1:]]) or None
 
 
-def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, granted: bool) -> list[str] | None:
+def lifts(
+    kind: str, payload: Record, text: str | None, command: str | None, at: datetime | None, *, granted: bool
+) -> list[str] | None:
     """For a denial, the names by which its action may be granted: with its tool, without it, and each verb of an action
     of one program. For a grant of an action, the names that it lifts; a yes that names no action but one verb (`OK,
-    push it`) grants an action with this verb, if it names the denial. `command` is the result of `action_of`.
+    push it`) grants an action with this verb, if it names the denial. `command` is the result of `action_of`, `at` the
+    time of the event.
     """
+    if kind != "permission.denied":
+        payload = _scoped(payload)
+        if _is_void(payload, command, at):
+            return None
     tool = payload.text("tool", "toolName")
     given = payload.text("command") if payload.text("command") != tool else None
     bare = _together(payload.text("action", "operation"), given) if tool else None
@@ -200,11 +220,14 @@ def _name(action: str) -> str:
     return ACTION + (action if len(action) <= _IN_FULL else hashlib.sha256(action.encode()).hexdigest())
 
 
-def grants(kind: str, payload: Record, text: str | None, about: str | None) -> bool:
+def grants(kind: str, payload: Record, text: str | None, about: str | None, at: datetime | None) -> bool:
     """Whether an event gives a permission. A grant does unless it contains a no; a confirmation if it is a yes, or
-    empty. `about` is the action that it names.
+    empty. `about` is the action that it names, `at` the time of the event.
     """
     if kind not in ("permission.granted", "user.confirmation"):
+        return False
+    payload = _scoped(payload)
+    if _is_void(payload, about, at):
         return False
     decided = [_decided(value) for name in _DECIDED if (value := payload.value(name)) is not None]
     if not all(decided):
@@ -218,6 +241,41 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
     if decided:
         return True
     return not beside if kind == "user.confirmation" else not any(_refuses(*each) for each in beside.items())
+
+
+def _scope_of(payload: Record) -> str | None:
+    """The action to which the scope of a permission limits it; None if it has no scope, or one of any action."""
+    given = payload.value("scope")
+    scope = given[0] if isinstance(given, list) and len(given) == 1 else given
+    scope = scope if scope is None or isinstance(scope, str) else json.dumps(scope, ensure_ascii=False)
+    scope = (scope or "").strip().rstrip("*").rstrip(" :")
+    named = scope == payload.identifier("subject", "constraintId", "memoryId", "requestId")
+    return None if named or _OF_ANY_ACTION.issuperset(_WORD.findall(scope.lower())) else scope
+
+
+def _scoped(payload: Record) -> Record:
+    """A grant; if it names no action, with its scope as the action."""
+    if _lines(payload) or payload.value("arguments", "input") is not None or (scope := _scope_of(payload)) is None:
+        return payload
+    return Record(payload.at, {**payload.fields, "action": scope}, used=payload.used)
+
+
+def _is_void(payload: Record, command: str | None, at: datetime | None) -> bool:
+    """Whether a permission has expired, or its scope is another action than the one that it names."""
+    until, scope = payload.value("expiresAt", "expires_at"), _scope_of(payload)
+    own = (command, payload.text("tool", "toolName"), *_lines(payload))
+    if scope is not None and not any(f"{each} ".startswith(f"{scope} ") for each in own if each):
+        return True
+    if truth(payload.value("expired"), unknown=True):
+        return True
+    try:
+        return (
+            at is not None
+            and until is not None
+            and values.instant(until, "expiresAt", dates=True, milliseconds=True) <= at
+        )
+    except InputError:
+        return True
 
 
 def _only_word(kind: str, payload: Record, text: str | None, subject: str) -> set[str]:
