@@ -172,6 +172,29 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path):
         read_transcript(tmp_path / "t.jsonl")
 
 
+@pytest.mark.parametrize("make", [claude, codex])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_lines_of_json_that_are_not_objects_are_counted_and_left_out(tmp_path: Path, make: Any, place: int):
+    said_ = {"type": "user", "message": {"content": "Fix it."}} if make is claude else said("user", "Fix it.")
+    rows = [json.dumps(row) for row in make(said_, said_ | {"uuid": "u7"})]
+    file = tmp_path / "t.jsonl"
+    file.write_text("\n".join(rows), encoding="utf-8")
+    session_id, events, left_out = read_transcript(file)
+    values = ["[1]", '"x"', "null", " 7 ", '[{"type": "user"}]', "true"]
+    for lines in (values, [*values, ""]):
+        text = "\n".join([*rows[:place], *lines, *rows[place:]])
+        file.write_bytes(b"\xef\xbb\xbf" * (place == 0) + text.replace("\n", "\r\n").encode())
+        found = read_transcript(file)
+        assert found[:2] == (session_id, events)
+        assert found[2] == left_out | {"lines that are not objects": 6}
+        file.write_text(f"{text}\nnot JSON\n")
+        with pytest.raises(InputError, match=rf"t\.jsonl:{len(text.splitlines()) + text.endswith(chr(10)) + 1}"):
+            read_transcript(file)
+    file.write_text("\n".join(values))
+    with pytest.raises(InputError, match=r"Expected a JSON object, got a list - at .*t\.jsonl:1"):
+        read_transcript(file)
+
+
 def kinds(events: Rows) -> list[tuple[str, Any]]:
     return [(each["kind"], each["payload"]) for each in events if each["kind"] not in ("model.request", "tool.intent")]
 

@@ -16,7 +16,7 @@ Gives `import_transcript`, and `read_transcript`, which returns only the events.
 - `writing`: shared parts of both: ids, rounds, relative paths, versions of files by their content
 
 Note: neither format is documented by its vendor, and both change. Unknown records are counted and left out, and are
-never an error; a line that is not JSON is an error, except a last line that is being written. A file without any known
+never an error, and so are lines of JSON that are not objects; a line that is not JSON is an error, except a last line that is being written. A file without any known
 record is not a transcript.
 """
 
@@ -48,10 +48,10 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
     """The id of the session, its events, and counts of what was left out.
 
     Raises:
-        InputError: the file cannot be read, a line is not a JSON object, or the kind of transcript is unknown.
+        InputError: the file cannot be read, a line is not JSON, no line is an object, or the kind of transcript is unknown.
     """
     file = Path(path)
-    records, unfinished = _records(file)
+    records, left_out = _records(file)
     if kind is not None and kind not in KINDS:
         raise InputError.one_of(KINDS, kind, "--kind")
     kind = kind or kind_of(records)
@@ -62,8 +62,7 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
             hint = "this is what an agent prints with `--json` or `--output-format stream-json`; transcripts lie in ~/.claude/projects and ~/.codex/sessions"
         raise InputError.described("a transcript of Claude Code or Codex CLI", "neither", str(file), hint=hint)
     found = KINDS[kind](records, file.name.removesuffix(".zst").removesuffix(".jsonl"))
-    if unfinished:
-        found.left_out["unfinished last lines"] += 1
+    found.left_out.update(left_out)
     if all(event["kind"] == "model.request" for event in found.events):
         listed = ", ".join(f"{count} {what}" for what, count in sorted(found.left_out.items())) or "no record"
         raise InputError.described(
@@ -114,8 +113,10 @@ def _behind(events: list[dict[str, Any]], held: Mapping[str, str]) -> tuple[int,
     return same[: last + 1].count(False), events[last + 1 :]
 
 
-def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:
-    """The records of a file, and whether its last line is unfinished: the agent may be writing it."""
+def _records(file: Path) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """The records of a file, and counts of the lines that were left out: those that are no objects, and an unfinished
+    last one, which the agent may be writing.
+    """
     try:
         with file.open("rb") as opened:
             packed = opened.read(4) == _ZSTD
@@ -124,7 +125,19 @@ def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:
         raise InputError(f"{error.strerror or error}: {file}") from error
     last = data.rfind(b"\n") + 1
     unfinished = 0 < last < len(data) and not is_json(data[last:])
-    return [record.fields for record in records_of(data[:last] if unfinished else data, file)], unfinished
+    lines = (data[:last] if unfinished else data).split(b"\n")
+    others = [number for number, line in enumerate(lines) if _is_other_value(line)]
+    if len(others) < sum(map(bool, map(bytes.strip, lines))):
+        for number in others:  # blank lines, so that errors name the right lines
+            lines[number] = b""
+    counts = {"unfinished last lines": int(unfinished), "lines that are not objects": len(others)}
+    return [record.fields for record in records_of(b"\n".join(lines), file)], +Counter(counts)
+
+
+def _is_other_value(line: bytes) -> bool:
+    """Whether a line is valid JSON, but not an object."""
+    text = line.removeprefix(b"\xef\xbb\xbf").strip()
+    return bool(text) and not text.startswith(b"{") and is_json(text)
 
 
 def _unpacked(file: Path) -> bytes:
