@@ -7,8 +7,8 @@
   `tool_names`: the capability of a tool by its name; `observations`: outputs of tools, normalized and summarized;
   `diffs`: summaries of diffs
 - `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
-  outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `endings` (what stopped a command) and
-  `verified_parts` (the scope of a verification);
+  outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `printed_codes` (exit codes in outputs), `endings` (what stopped
+  a command) and `verified_parts` (the scope of a verification);
   `changes` and `tool_changes`: files that commands and tools change, over `line_folders` (where programs run) and
   `program_results` (whether they did); `work_places`: the code on which a check ran, over `git_lines` (Git commands and
   their effect); `shell`: command lines as words

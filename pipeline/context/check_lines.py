@@ -22,6 +22,7 @@ from .changes import changes_of, is_log, printed_into
 from .check_programs import FILE_TOOLS, IDLE, INERT_VARIABLES, check_of
 from .checks import IN_HOME, Check, place_of
 from .git_lines import sets_aside
+from .printed_codes import CODE
 from .shell import SimpleCommand, first_word, simple_commands, started
 from .summaries import summary_of
 
@@ -80,7 +81,9 @@ class Ran:
     quiet: bool
     """Whether it prints nothing when it passes, and its output is shown, or at least the first or last lines of it."""
     stands: bool
-    """Whether the line is understood and nothing after the check changes files, so its result holds at the end."""
+    """Whether the line is understood, the check checks something, and nothing after it changes files, so its result
+    holds at the end.
+    """
 
 
 def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran]:
@@ -126,7 +129,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 and _let_through(simple, later, check),
                 last=min((lines for place, lines in tails if place > number), default=None),
                 quiet=check.program in _QUIET and len(found) <= _MOST and _passes_on(simple, later),
-                stands=known and all(map(is_log, printed_into(simple))) and leaves[number + 1],
+                stands=known and not check.skips and all(map(is_log, printed_into(simple))) and leaves[number + 1],
             )
         )
     return ran
@@ -219,7 +222,7 @@ def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
     """Whether a program prints no summary that could be mistaken for that of the check."""
     program, rest = _program(simple)
     if program in ("echo", "printf"):
-        said = re.sub(r"\$(?:\?|\{PIPESTATUS\[\d\]\})", "", " ".join(rest)).replace("\\n", "\n")
+        said = CODE.sub("", " ".join(rest)).replace("\\n", "\n")
         return not set(said) & set("$`") and summary_of(f"{said}\n" + "\n".join(rest), check.program) is None
     if (other := check_of(simple)) is not None:
         return other.family not in ("test", "all")
@@ -248,10 +251,11 @@ def _let_through(simple: SimpleCommand, later: Sequence[SimpleCommand], check: C
 
 
 def _passes_on(simple: SimpleCommand, later: Sequence[SimpleCommand]) -> bool:
-    """Whether empty output of the line implies empty output of the check."""
+    """Whether empty output of the line implies that the check ended and printed nothing."""
+    limited = any(PurePosixPath(each).name in ("timeout", "gtimeout") for each in simple.words)
     piped = all(each.behind in ("|", "|&") and _SHOWS.fullmatch(" ".join(each.words)) for each in later)
     joined = all(sign == ">&" and to.isdigit() for each in (simple, *later) for sign, to in each.redirects)
-    return piped and joined and all(each.exact for each in later)
+    return piped and joined and not limited and all(each.exact for each in later)
 
 
 def _leaves_files(simple: SimpleCommand) -> bool:

@@ -97,6 +97,8 @@ _AFTER = {
     "gradle": ("test", "check", "build"),
 }
 """Goals of builds that run tests; each includes the previous ones."""
+_TESTS_ALONE = frozenset(("test", "integration-test", "integrationTest"))
+"""Goals of builds that do nothing after the tests."""
 _SKIPS = re.compile(r"-D(?:skipTests|skipITs|maven\.test\.skip)(?:=(?!false).*)?\Z")
 _PACKAGES = frozenset(("npm", "pnpm", "yarn", "bun"))
 _TASKS = frozenset(("make", "just", "task", "mise", "invoke", "composer"))
@@ -293,6 +295,7 @@ def _of_build(head: str, rest: list[str]) -> _Found | None:
         " ".join((head, *kinds)),
         selection=modules,
         takes_in=tuple(f"{head} {goal}" for goal in before),
+        skips="test" in families and not tests and _TESTS_ALONE.issuperset(kinds),
     )
     return check, [word for word in rest if word not in goals], options_of(head, "test")
 

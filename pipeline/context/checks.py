@@ -45,6 +45,8 @@ class Check:
     """Whether every word of it is understood."""
     wide: bool = False
     """Whether it includes what the program does without `other`."""
+    skips: bool = False
+    """Whether it skips all that it would check (`mvn test -DskipTests`), so that it cannot pass."""
     usual: bool = False
     """Whether its selection is by convention everything."""
     takes_in: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from .checks import EVERYTHING
 from .endings import BROKEN_OFF, RUNS_ON, ending, truth
 from .observations import report_passed
 from .outcome_fields import Listed, code_of, says
+from .printed_codes import printed_codes
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
@@ -190,6 +191,8 @@ def _checked(
     else:
         outcome = _outcome(checks, told, code=code, failed=late or said == "failed", running=running)
         outcome = "unknown" if outcome == "passed" and said == "short" else outcome
+    if checks and outcome != "failed" and not (running or broken_off):
+        outcome = _with_codes(outcome, printed_codes(command or "", words), checks, code)
     said_so = list(zip(checks, told, strict=True))
     failing = [ran for ran, each in said_so if each == "failed"]
     failing = failing or [ran for ran, each in said_so if each != "passed"] or checks
@@ -229,9 +232,17 @@ def _outcome(
     return "passed" if all(_has_passed(ran, each, code) for ran, each in said) else "unknown"
 
 
+def _with_codes(outcome: str, shown: str | None, checks: Sequence[Ran], code: int | None) -> str:
+    """An outcome, given what `printed_codes` shows."""
+    if shown == "failed" and all(ran.alone for ran in checks):
+        return "failed"
+    proven = shown == "unseen" and code == 0 and all(ran.decides for ran in checks)
+    return outcome if shown is None or proven else "unknown"
+
+
 def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
     """Whether a check is known to have passed, in a command that did not fail."""
-    if not ran.stands or said == "nothing":
+    if not ran.stands or said == "nothing" or ("--if-present" in ran.check.other and said != "passed"):
         return False
     if code is None or not ran.decides:
         return said == "passed" and (ran.shown or (ran.quiet and code == 0)) and ran.check.understood

@@ -108,6 +108,8 @@ _NOTHING = re.compile(
     r"(?<![\w.])0 (?:tests? )?(?:passed|passing|pass|examples|tests|runs)\b|\bTests run: 0\b|^1\.\.0\b|\bNothing to be done for\b|^g?make(?:\[\d+\])?: .* is up to date|\bExecuted 0\b|"
     r"\b(?:tests|pass) 0$|\bTest run with 0 tests|\bNO-SOURCE\b|^Tests +no tests|^Result: NOTESTS"
 )
+_TEST_TASK = re.compile(r"(?:> Task )?(?::[^\s:]+)*:(?:test|\w+Test)(?: (?P<how>[A-Z-]+))?")
+"""The line of a test task of Gradle."""
 _BROKEN_OFF = re.compile(
     r"!{3,} .* !{3,}|INTERNALERROR>.*|Fatal Python error: .*|KeyboardInterrupt|.*\(signal: \d+.*|Command (?:exited with non-zero status|terminated by signal) \d+|"
     r"(?:.*(?:: |\d ))?(?i:killed|terminated|aborted|segmentation fault|bus error|illegal instruction|floating point exception|trace/breakpoint trap)(?:: \d+)?(?: \(core dumped\))?(?:\s{2,}.*)?|"
@@ -140,7 +142,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
     outcomes = {summary for _, summary in said}
     if "failed" in outcomes:
         return "failed"
-    if "passed" in outcomes and not _skipped(lines):
+    if "passed" in outcomes and not _skipped(lines, program):
         ends_early = any(len(line) <= LINE and _BROKEN_OFF.fullmatch(line) for line in lines)
         return "broken off" if ends_early else "passed"
     return "nothing" if outcomes or any(_NOTHING.search(line[:LINE]) for line in lines) else None
@@ -182,8 +184,11 @@ def _summary_in(style: str, line: str) -> str | None:
     return "passed" if _PASSES.match(line) else None
 
 
-def _skipped(lines: list[str]) -> bool:
-    """Whether a summary of unittest reports that it skipped all of its tests."""
+def _skipped(lines: list[str], program: str) -> bool:
+    """Whether a summary of unittest reports that it skipped all of its tests, or no test task of Gradle has any."""
+    tasks = [found["how"] for line in lines if (found := _TEST_TASK.fullmatch(line))]
+    if tasks and set(tasks) == {"NO-SOURCE"} and "build" not in program:
+        return True
     ran = next((found for line in reversed(lines) if (found := re.match(r"Ran (\d+) tests? in", line))), None)
     skipped = next((found for line in reversed(lines) if (found := re.match(r"OK \(skipped=(\d+)\)", line))), None)
     return bool(ran) and (ran[1] == "0" or (skipped is not None and skipped[1] == ran[1]))
