@@ -244,7 +244,8 @@ def test_the_order_of_trimming_alone_changes_an_input():
     assert orders["s003"]["recent_tail"] < orders["default"]["recent_tail"], (
         "the order of the document cuts the old tail first"
     )
-    mine = projected(**crowded(), budget={"maxTokens": 760, "reservedOutputTokens": 0, "trimOrder": ["tools"]})
+    order = ["tools", "references", "memory", "retrieval", "recent_tail", "latest_observation"]
+    mine = projected(**crowded(), budget={"maxTokens": 760, "reservedOutputTokens": 0, "trimOrder": order})
     assert mine.part_tokens["tools"] < orders["default"]["tools"]
 
 

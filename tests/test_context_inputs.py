@@ -170,6 +170,9 @@ def test_what_the_user_says_is_never_cut():
         ({"budget": {"reserved": {"soup": 3}}}, "Expected one of rules, user_goal"),
         ({"budget": {"trimOrder": "sideways"}}, "Expected one of default, s003, got 'sideways' - at budget.trimOrder"),
         ({"budget": {"trimOrder": ["soup"]}}, "Expected one of references, memory"),
+        ({"budget": {"trimOrder": ["memory", "memory"]}}, "Expected every part once, got 'memory' again - at budget.trimOrder"),
+        ({"budget": {"trimOrder": []}}, "Expected every part once: references, memory, retrieval, recent_tail, latest_observation, tools, got a list without references, memory,"),
+        ({"budget": {"trim_order": ["memory", "references", "retrieval", "recent_tail", "tools"]}}, "got a list without latest_observation - at budget.trim_order"),
         ({"budget": {"fences": "walls"}}, "Expected one of tags, lines"),
         ({"turn": {"asOfSeq": 7}}, "Expected a place in the log from 0 to 1, got 7 - at turns[0].asOfSeq"),
         ({"turn": {"phase": "dreaming"}}, "Expected one of diagnosing"),
@@ -182,11 +185,12 @@ def test_what_the_user_says_is_never_cut():
         ({"rules": [3]}, "Expected an object, got a number - at rules[0]"),
         ({"rules": [{"text": "x", "origin": "moon"}]}, "Expected one of system, global, repository"),
         ({"defaults": {"color": "red"}}, "Expected one of run_id, project"),
-        ({"budget": {"tokenizer": "unknown"}}, "unknown"),
+        *(({"budget": {"tokenizer": name}}, f"Expected approx-bpe/1, tiktoken:cl100k_base, tiktoken:o200k_base or a path that ends in .json, got {name!r} - at budget.tokenizer")
+          for name in ("unknown", "cl100k_base", "tiktoken:soup", "tiktoken:a.json")),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_refused_by_name(given: dict[str, Any], message: str):
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(InputError) as caught:
         projected(**given)
     assert message in str(caught.value)
 

@@ -27,6 +27,7 @@ from ...nodes.turns.frame import STYLES
 from ...nodes.turns.session_sources import item_names
 from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
+from ..line.tokenizers import known_name
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .checks import EVERYTHING
@@ -218,7 +219,7 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     return {
         "max_tokens": _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens"),
         "reserved_output_tokens": _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens"),
-        "tokenizer": record.text("tokenizer") or BASE,
+        "tokenizer": known_name(record.text("tokenizer") or BASE, record.place("tokenizer")),
         "limits": _numbers(record, "reserved", "parts"),
         "trim_order": _trim_order(order, record.place("trimOrder", "trim_order")),
         "tail_limit": DEFAULT_TAIL if tail is None else tail,
@@ -253,7 +254,11 @@ def _trim_order(value: Any, at: str) -> list[str]:
     for name in value:
         if name not in known:
             raise InputError.one_of(known, name, at)
-    return list(dict.fromkeys([*value, *known]))
+    if again := next((name for place, name in enumerate(value) if name in value[:place]), None):
+        raise InputError.described("every part once", f"{again!r} again", at)
+    if missing := [name for name in known if name not in value]:
+        raise InputError.described(f"every part once: {', '.join(known)}", f"a list without {', '.join(missing)}", at)
+    return value
 
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:

@@ -1,6 +1,6 @@
 """Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
 
-Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
+Gives: `load_counters(names)`, the `Counters` that the line receives, `known_name` and `resolved_name`. A name is `approx-bpe/1`
 (bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that was registered when the retriever was opened: a
 request is untrusted input and must not choose a file that this process opens. An encoding is read from tiktoken's own
 cache folder, set by `TIKTOKEN_CACHE_DIR`; if the file is missing, the name is refused, because tiktoken would download
@@ -23,7 +23,7 @@ from typing import Any
 from ...nodes.blocks.token_counting import BASE, Counters, EncodedCounter, TokenCounter
 from ...nodes.errors import InputError, ModelError
 
-__all__ = ["load_counter", "load_counters", "registered", "resolved_name"]
+__all__ = ["known_name", "load_counter", "load_counters", "registered", "resolved_name"]
 
 PINNED = "@sha256:"
 TIKTOKEN_PREFIX = "tiktoken:"
@@ -81,6 +81,20 @@ def resolved_name(name: str, files: Collection[str], at: str) -> str:
     if pinned and pinned != sha256:
         raise _another(path, pinned, sha256)
     return f"{path}{PINNED}{sha256}"
+
+
+def known_name(name: str, at: str) -> str:
+    """The name of a counter, which may still be missing on this machine.
+
+    Raises:
+        InputError: no counter has such a name.
+    """
+    encodings = [f"{TIKTOKEN_PREFIX}{each}" for each in _TIKTOKEN_FILES]
+    if name in (BASE, *encodings) or (
+        name.partition(PINNED)[0].endswith(".json") and not name.startswith(TIKTOKEN_PREFIX)
+    ):
+        return name
+    raise InputError.described(f"{BASE}, {', '.join(encodings)} or a path that ends in .json", repr(name), at)
 
 
 @lru_cache(maxsize=64)
