@@ -166,8 +166,11 @@ class _Lines:
         return bullet(pc.coalesce(joined(place, between, self.text), self.text))
 
     def constraints(self) -> pa.Array:
-        """The origin of the constraint and its text."""
-        return bullet(joined(one_line(self.heading), ": ", pc.fill_null(self.text, literal(""))))
+        """The origin of the constraint and its text; of one that is cut, where the full text is."""
+        where = pc.if_else(pc.equal(self.form, "excerpt"), joined(" (full text: ", self.reference, ")"), literal(""))
+        return bullet(
+            joined(one_line(self.heading), ": ", pc.fill_null(self.text, literal("")), pc.fill_null(where, literal("")))
+        )
 
     def tail(self) -> pa.Array:
         """Time and kind of the event, and its text in one or a few lines."""

@@ -147,6 +147,7 @@ def _reasons(
     reason[~refused & (form == "reference") & among(kind, ("repository_instructions",))] = "section_referenced"
     reason[~refused & (form == "reference") & among(kind, ("active_constraint",))] = "constraint_referenced"
     reason[~refused & (form == "excerpt") & among(kind, ("user_goal",))] = "goal_shortened"
+    reason[~refused & (form == "excerpt") & (reason == "always_present")] = "constraint_cut"
     reason[carried] = "shown_in_tail"
     reason[~refused & (shown == "fallback") & ~carried] = "reference_for_budget"
     cut = ~refused & (shown == "none") & (bound != "")
@@ -210,6 +211,7 @@ def turn_warnings(
         "secrets_masked": any_of(integers(context_decisions["masked"]) > 0),
         "constraints_crowd": any_of(among(reason, ("constraint_referenced",)))
         | (_bound(context_decisions, turn, count) > CONSTRAINTS * integers(model_inputs["input_limit"])),
+        "constraint_cut": any_of(among(reason, ("constraint_cut",))),
         "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
         "clock_backwards": _clock_backwards(context_turns, log_events),
     }
@@ -285,6 +287,7 @@ MESSAGES = {
     "instructions_in_output": "a tool's output or a file addresses the model with instructions; it is shown in its fence",
     "secrets_masked": "a source had secrets: they are masked in the input",
     "constraints_crowd": "constraints of the user take more than a quarter of the input: end those that no longer hold (`constraint.ended`)",
+    "constraint_cut": "a message forbids or requires more than one constraint holds: some of it is left out; state it in several messages or as `user.constraint`",
     "disclosure_capped": "the session has disclosed as much of a part as it may",
     "clock_backwards": "an event has an earlier time than the one before it: the order of the log is kept",
 }

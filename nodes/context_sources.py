@@ -33,7 +33,7 @@ from .context_tables import (
 )
 from .turns.as_of import FOREVER, HORIZON, Sessions, before, first_seen, holding
 from .turns.conflicts import conflicts
-from .turns.duties import BOUND
+from .turns.duties import BOUND, CUT
 from .turns.joining import joined
 from .turns.session_sources import crossed, events_of, items_of, matches_of, named_id, rows
 from .turns.user_sources import goals, last_messages, pasted_texts
@@ -173,6 +173,7 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
                 heading=heading.take(mine) if rule else None,
                 text=text,
                 summary=text,
+                cut=pc.match_substring_regex(text, pattern=CUT) if rule else False,
                 reference=event,
                 seq=flat(some["from_seq"]).take(at),
                 row=wanted[fact[mask]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ EXPECTED: dict[str, tuple[str | None, str | None, str]] = {
         ("section_referenced", "constraint_referenced", "message_shortened", "goal_shortened"),
         (SUMMARY, "budget", "the input has a shorter form of it that lacks sentences of the original ("),
     ),
+    "constraint_cut": (BUDGET, "budget", "it was chosen, and what had room is a shorter form of it (excerpt)"),
     # a gate refused it: its reason says why
     **dict.fromkeys(("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log", "disclosure_cap"), (None, "permission", "left out: ")),
     **dict.fromkeys(("stale_version", "superseded", "expired", "unverified_recently", "revoked"), (None, "staleness", "left out: ")),
@@ -164,6 +166,12 @@ def changed_session() -> Iterator[Any]:
     yield session, projected(session)
 
 
+def said_at_length() -> Iterator[Any]:
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text=" ".join(f"Never touch module {n} of the parser." for n in range(400)))
+    yield session, projected(session)
+
+
 def under_an_odd_counter() -> Iterator[Any]:
     """Whole texts cost more than their lines: an event is dropped last of all, and the matches that it quotes with it."""
     session = Session("Find it.")
@@ -187,7 +195,8 @@ def under_an_odd_counter() -> Iterator[Any]:
 def answers() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     """What `why` says of every source of these inputs, by reason."""
     found: dict[str, list[tuple[Any, dict[str, Any]]]] = {}
-    for session, seen in (*long_session(), *busy_session(), *changed_session(), *gathered(), *under_an_odd_counter()):
+    made = (long_session(), busy_session(), changed_session(), gathered(), said_at_length(), under_an_odd_counter())
+    for session, seen in chain.from_iterable(made):
         events = read_events(session.events)
         for row in seen.decisions:
             found.setdefault(row["reason_code"], []).append((row, why(seen, row["source_id"], events=events)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from context_session import Session, instructing, projected
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scoped_retrieval.nodes.turns.duties import BOUND, apart, binding, is_pasted
 
 LOG = "\n".join(f"src/a{n}.c:{n}: warning: do not use this API, item {n}" for n in range(3000))
@@ -47,6 +49,77 @@ def test_a_long_message_binds_with_its_sentences_and_never_without_end():
     many = " ".join(f"Never touch module {n}." for n in range(2000))
     bound = binding(many) or ""
     assert len(bound) < BOUND + 200 and "module 0." in bound and "module 1999." in bound and "more passages" in bound
+
+
+@pytest.mark.parametrize(
+    ("count", "background"),
+    [(60, "The module has many callers. " * 8), (20, "It was written in 2019. " * 16), (12, "It is old. " * 50)],
+)
+def test_a_long_message_keeps_what_binds_before_the_words_around_it(count: int, background: str):
+    parts = [f"## Part {number}\nNever touch file{number}.py. {background}" for number in range(count)]
+    bound = binding("\n\n".join(parts)) or ""
+    assert [n for n in range(count) if f"Never touch file{n}.py." not in bound] == []
+    assert len(bound) <= BOUND and "more passages" not in bound
+
+
+def test_the_room_that_is_left_keeps_the_first_passages_whole_and_says_so():
+    parts = [f"{n}. Migrate.\n   {'The module is old. ' * 10}Do not change name{n}()." for n in range(22)]
+    bound = binding("\n\n".join(parts)) or ""
+    whole = [part in bound for part in parts]
+    assert whole == sorted(whole, reverse=True) and whole[0] and not whole[-1]
+    assert f"[... of the next {whole.count(False)} passages only what forbids or requires]" in bound
+    assert all(f"Do not change name{n}()." in bound for n in range(22)) and BOUND - 300 < len(bound) <= BOUND
+
+
+def test_the_items_of_a_list_stay_with_the_prohibition_that_announces_them():
+    listed = "\n".join(f"- src/module{number}/index.ts" for number in range(30))
+    text = f"Do not touch these files:\n\n{listed}\n\n" + "It was like this before. " * 60
+    bound = binding(text) or ""
+    assert all(f"src/module{number}/index.ts" in bound for number in range(30)) and "like this" not in bound
+    short = "## Step\nIt is old. Never edit:\n- src/{0}.a.ts\n- src/{0}.b.ts\n\n" + "It is old. " * 40
+    bound = binding("\n\n".join(short.format(number) for number in range(40))) or ""
+    assert all(f"src/{number}.{side}.ts" in bound for number in range(40) for side in "ab")
+
+
+BINDING = ("Never push to {}.", "Do not edit src/{}.py.", "Ask me before you delete {}.", "Run the tests of {} first.")
+BESIDE = ("The module {} is old.", "The weather in {} is fine.", "We wrote {} in spring.")
+SENTENCES = st.lists(
+    st.tuples(st.sampled_from([*BINDING, *BESIDE, *BESIDE]), st.integers(0, 9)), min_size=1, max_size=9
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(SENTENCES, min_size=30, max_size=80))
+def test_no_sentence_that_binds_is_left_out_for_one_that_does_not(made: list[list[tuple[str, int]]]):
+    parts = [[(words, words.format(f"m{place}_{n}")) for words, n in part] for place, part in enumerate(made)]
+    bound = binding("\n\n".join(" ".join(said for _, said in part) for part in parts)) or ""
+    binds_ = {said for part in parts for words, said in part if words in BINDING}
+    others = {said for part in parts for words, said in part if words in BESIDE}
+    lacks = [said for said in binds_ if said not in bound]
+    assert not lacks or ("more passages of the message" in bound and not any(said in bound for said in others))
+    assert len(bound) < BOUND + 200
+    assert not lacks or sum(len(said) + 2 for said in binds_) > BOUND
+
+
+@pytest.mark.parametrize("kind", ["user.message", "user.goal"])
+def test_the_input_says_when_a_message_forbids_more_than_a_constraint_holds(kind: str):
+    session = Session("Fix it.")
+    session.add(kind, turn=1, text=" ".join(f"Never touch module {n} of the parser." for n in range(400)))
+    session.add("user.goal", turn=2, text="Go on with the next one.")
+    seen = projected(session)
+    row = seen.decision("constraint:e1")
+    assert (row["action"], row["mode"], row["reason_code"]) == ("include", "excerpt", "constraint_cut")
+    assert row["original_ref"] == "event:e1" and "(full text: event:e1)" in instructing(seen)
+    assert "constraint_cut" in seen.conditions and "more passages of the message]" in instructing(seen)
+    session.add("constraint.ended", turn=3, constraintId="e1")
+    assert "constraint_cut" not in projected(session).conditions
+
+
+def test_a_message_whose_duties_all_have_room_has_no_such_condition():
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="\n\n".join(f"Never touch m{n}. {'It is old. ' * 30}" for n in range(60)))
+    seen = projected(session)
+    assert "constraint_cut" not in seen.conditions and seen.decision("constraint:e1")["mode"] == "full"
 
 
 def test_long_constraints_have_a_share_and_short_ones_always_stay():

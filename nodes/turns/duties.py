@@ -29,9 +29,11 @@ LONG_MESSAGE = 1_200
 LONG_SECTION = 600
 """Longest section or sentence of a long message that is kept whole; a longer section is split into sentences."""
 BOUND = 4_800
-"""Most characters of a message that are kept as binding: three quarters for its first passages, a quarter for its last;
-the input states how many are left out between.
+"""Most characters of a message that are kept as binding. Words that bind go before the words around them. If even they are
+too many, three quarters are for the first passages and a quarter for the last; the input states how many are left out.
 """
+CUT = r"\[\.\.\. \d+ more passages of the message\]"
+"""The mark of binding passages that are left out."""
 _REPORTS = re.compile(
     r"(?i)\bhere\b|\b(?:sa(?:ys|id)|prints?|printed|shows?|showed|got|gave|(?:output|log|error|result|trace|message)s?(?: is| was| are| were)?)\W*$"
 )
@@ -168,19 +170,55 @@ def binding(said: str) -> str | None:
     said = apart(said)[0]
     if len(said) <= LONG_MESSAGE:
         return said if binds(said) else None
-    kept: dict[str, None] = {}
+    kept: dict[str, str] = {}
     for section in sections(said):
         if is_pasted(section):
             continue
-        whole = len(section) <= LONG_SECTION
-        for part in [section] if whole else sentences(section):
-            kept |= dict.fromkeys(_pieces(part)) if binds(part) else {}
-    parts = list(kept)
-    first = sum(size <= BOUND * 3 // 4 for size in accumulate(len(part) + 2 for part in parts))
-    last = len(parts) - sum(size <= BOUND // 4 for size in accumulate(len(part) + 2 for part in reversed(parts)))
+        if len(section) <= LONG_SECTION:
+            kept |= {section: "\n".join(_duties(section)) or section} if binds(section) else {}
+        else:
+            kept |= {piece: piece for part in _duties(section) for piece in _pieces(part)}
+    return "\n\n".join(_fitted(kept)) or None
+
+
+def _duties(section: str) -> list[str]:
+    """The sentences of a section that bind, and what they announce: the paragraph, list or block below a binding heading
+    or a binding line that ends in a colon.
+    """
+    kept, announced, listed = list[str](), False, False
+    for block in _blocks(section):
+        item = bool(_ITEM.match(block)) or block.startswith(_FENCES)
+        announced &= not listed or item
+        said = [" ".join(sentences(block))] if announced else [part for part in sentences(block) if binds(part)]
+        listed = announced
+        announced |= bool(said) and (block.rstrip(" *_").endswith(":") or block.startswith("#"))
+        kept += said
+    return kept
+
+
+def _fitted(kept: dict[str, str]) -> list[str]:
+    """Binding passages, each given with its sentences that bind, within their bound: all of these sentences, and as many
+    of the first passages whole as there is room for. If the sentences alone are too many, the first and the last.
+    """
+    parts, few = list(kept), list(kept.values())
+    if _size(parts) <= BOUND:
+        return parts
+    if _size(few) <= BOUND:
+        words = "[... of the next {} passages only what forbids or requires]"
+        room = BOUND - _size(few) - len(words) - 4
+        added = accumulate(len(part) - len(said) for part, said in kept.items())
+        whole = sum(size <= room for size in added)
+        return [*parts[:whole], words.format(len(parts) - whole), *dict.fromkeys(few[whole:])]
+    few = list(dict.fromkeys(few))
+    first = sum(size <= BOUND * 3 // 4 for size in accumulate(len(part) + 2 for part in few))
+    last = len(few) - sum(size <= BOUND // 4 for size in accumulate(len(part) + 2 for part in reversed(few)))
     if first < last:
-        parts[first:last] = [f"[... {last - first} more passages of the message]"]
-    return "\n\n".join(parts) or None
+        few[first:last] = [f"[... {last - first} more passages of the message]"]
+    return few
+
+
+def _size(parts: list[str]) -> int:
+    return sum(len(part) + 2 for part in parts)
 
 
 def apart(said: str) -> tuple[str, str | None]:

@@ -203,6 +203,7 @@ REASONS: Mapping[str, str] = {
     "key_event_summarized": "one of the last key events, its output summarized",
     "user_message": "one of the last messages of the user",
     "constraint_referenced": "constraints are too long for their share: of this one, which is among the longest, a reference",
+    "constraint_cut": "the message forbids or requires more than one constraint holds: the first and the last of it, and the whole by reference",
     "goal_shortened": "the goal would take more than half of the input: its beginning, what it forbids or requires, and the whole of it by reference",
     "pasted_with_goal": "pasted with the goal (code, a quotation, a log): it is shown as untrusted text, and instructs nothing",
     "message_shortened": "one of the last messages of the user, its first sections; the whole of it by reference",
@@ -276,7 +277,8 @@ REASONS: Mapping[str, str] = {
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("logs_crowd_out_rules", "over_budget", "no_user_goal", "empty_session", "snapshot_missing", "tool_schema_too_large",
-     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd", "clock_backwards",
+     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd", "constraint_cut",
+     "clock_backwards",
      "rules_not_found", "rules_left_out"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(

@@ -26,7 +26,7 @@ _LAYERS = {
     "retrieval_not_recalled": ("snapshot_empty",),
     "ordering_not_ranked": ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "proposal_cap"),
     "budget_cut": ("budget_part", "budget_tokens", "over_budget", "reference_for_budget", "carrier_dropped", "section_referenced",
-                   "message_shortened", "constraint_referenced", "goal_shortened"),
+                   "message_shortened", "constraint_referenced", "constraint_cut", "goal_shortened"),
 }  # fmt: skip
 _OMITTED = {
     "budget": _LAYERS["budget_cut"],
