@@ -237,6 +237,12 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"timedOut": True}, "npm test: timed out and printed nothing"),
         ("command.finished", {"timedOut": True, "stderr": "Error: Timed out after 5 s"}, "Error: Timed out after 5 s"),
         ("command.finished", {"status": "timeout"}, "npm test: timed out and printed nothing"),
+        ("command.finished", {"timedOut": True, "stdout": "Command timed out after 1s"}, "npm test: Command timed out after 1s"),
+        # No line that denies the failure is quoted for it.
+        ("command.finished", {"exitCode": 1, "stdout": "# tests 3\n# pass 2\n# fail 0\n# cancelled 1"}, "# cancelled 1"),
+        ("command.finished", {"exitCode": 101, "stdout": "test result: ok. 2 passed; 0 failed; 0 ignored; finished in 0.1s"}, "npm test: failed"),
+        ("command.finished", {"exitCode": 101, "stdout": "test result: ok. 2 passed; 0 failed; 0 ignored\nerror: no such bench"}, "error: no such bench"),
+        ("command.finished", {"exitCode": 1, "stdout": "Tests run: 3, Failures: 0, Errors: 1"}, "Tests run: 3, Failures: 0, Errors: 1"),
         ("command.finished", {"killed": True, "stdout": "Killed"}, "Killed"),
         ("command.finished", {"signal": "SIGTERM", "exitCode": 143, "stdout": "...."}, "ended by SIGTERM: ...."),
         ("command.finished", {"signal": 9, "stdout": "...."}, "ended by signal 9: ...."),

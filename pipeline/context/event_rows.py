@@ -28,7 +28,7 @@ from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcome_fields import says
-from .outcomes import NOTHING, checked
+from .outcomes import checked, failure_of
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .tool_changes import changed_by_tool
 from .verified_parts import named
@@ -106,10 +106,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         of_tool = not (stdout or stderr or how == "timed out" or given in _NATIVE) and _of_tool(payload, code, check)
         class_, excerpt, suspicious = None if of_tool else seen.kind, seen.excerpt, seen.suspicious
         changed, doubtful = ((), ()) if of_tool else (changed, doubtful)
-        quiet = failed and not of_tool and (text or "").strip() in NOTHING
-        summary = summary or (
-            f"{command or 'a command'}: {how or 'failed'} and printed nothing" if quiet else seen.summary
-        )
+        summary = summary or (seen.summary if of_tool or not failed else failure_of(command, text, how, seen.summary))
     elif text and EVENT_ACTORS[kind] == "tool":
         seen = observed(text, failed=failed, diff=kind == "file.modified")
         suspicious = seen.suspicious

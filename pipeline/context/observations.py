@@ -32,6 +32,10 @@ _FAILURE = re.compile(
     r"expected|received|not ok|cannot find|undefined|denied|timed? ?out)\b|^E\s+|✗|✖|\u00d7|●)"
 )
 _NOISE = re.compile(r"(?i)^\s*(?:0 (?:errors|failed|failures)|no errors|errors?: 0|failed: 0|passed)\b")
+_NONE_FAILED = re.compile(
+    r"(?i)\b(?:0|no) (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b|\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0\b"
+)
+"""Counts of failures that are 0."""
 _PYTEST = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?)(?: - (?P<why>.*))?$", re.MULTILINE)
 _PYTEST_ENDS = re.compile(r"^=+ .*\b(?:failed|passed|error|errors|skipped)\b.* in [\d.]+s.*=+$", re.MULTILINE)
 _PLACE = re.compile(r"[\w@+~./-]+\.[A-Za-z]\w{0,4}:\d+")
@@ -83,15 +87,27 @@ def observed(
     if found is None and not failed:
         found = in_short(plain, summary=SUMMARY_CHARACTERS, excerpt=EXCERPT, marked=not diff)
     lines = plain.splitlines()
-    places = [] if passed else [n for n, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
+    places = [] if passed else [n for n, line in enumerate(lines) if _reads_as_failure(line)]
     if found is None and (failed or places) and places:
         found = _traceback(lines) or _go_test(lines) or _panic(lines)
         found = found or (_key_line([lines[n].strip() for n in places]), _around(lines, places))
-    told = (line for line in lines if line.strip() and not (failed and summary_of(line) == "passed"))
-    summary, excerpt = found or (_first_line(next(([each] for each in told), lines)), None)
+    told = (line for line in lines if line.strip() and not (failed and _denies_failure(line)))
+    summary, excerpt = found or (_first_line(next(([each] for each in told), [] if failed else lines)), None)
     shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
     kind = "timeout" if timed_out else stream
     return Observation(kind, _cut(summary), excerpt, suspicious, shape)
+
+
+def _reads_as_failure(line: str) -> bool:
+    if not _FAILURE.search(line) or _NOISE.match(line):
+        return False
+    left = _NONE_FAILED.sub("", line)
+    return left == line or _FAILURE.search(left) is not None
+
+
+def _denies_failure(line: str) -> bool:
+    """Whether a line reports a pass, or a count of failures that is 0."""
+    return summary_of(line) == "passed" or (_FAILURE.search(line) is not None and not _reads_as_failure(line))
 
 
 def addresses_the_model(text: str) -> bool:

@@ -1,6 +1,7 @@
 """The outcome of a check, and the failures that it ends: by its command, place, ending and the end of its output.
 
-Gives: `checked`, the columns of an event that say so, and `told_outcome` of a sentence.
+Gives: `checked`, the columns of an event that say so, `told_outcome` of a sentence, and `failure_of`, the summary of a
+failed command.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 or a summary with passed tests,
 either of them the check's own. An outcome that is neither certainly a pass nor a failure is unknown, and ends nothing.
@@ -23,7 +24,7 @@ from .printed_codes import printed_codes
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
-__all__ = ["NOTHING", "NO_OUTPUT", "checked", "told_outcome"]
+__all__ = ["NOTHING", "NO_OUTPUT", "checked", "failure_of", "told_outcome"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -63,6 +64,8 @@ _ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|
 NO_OUTPUT = "(no output)"
 NOTHING = ("", NO_OUTPUT)
 """Texts of an empty output."""
+_OF_A_HARNESS = re.compile(r"(?i)\W*command timed out\b.*")
+"""A line in which a harness reports that it ended a command."""
 _BLANK = 3
 """Most blank lines around an output that a harness may have removed."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
@@ -303,6 +306,18 @@ def _report(text: str) -> str | None:
     """The outcome in a report in JUnit XML or TAP."""
     passed = report_passed(text)
     return None if passed is None else "passed" if passed else "failed"
+
+
+def failure_of(command: str | None, text: str | None, how: str | None, summary: str | None) -> str:
+    """The summary of a failed command: a line of its output, if one tells of the failure, else its name and `how` it
+    ended.
+    """
+    name, said = command or "a command", (text or "").strip()
+    if said in NOTHING:
+        return f"{name}: {how or 'failed'} and printed nothing"
+    if not summary:
+        return f"{name}: {how or 'failed'}"
+    return f"{name}: {summary}" if _OF_A_HARNESS.fullmatch(said) else summary
 
 
 def told_outcome(text: str) -> bool | None:
