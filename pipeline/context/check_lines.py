@@ -18,11 +18,11 @@ from operator import and_
 from pathlib import PurePosixPath
 
 from ..sources.file_kinds import is_file_name
-from .changes import changes_of, is_log, printed_into
 from .check_programs import FILE_TOOLS, IDLE, INERT_VARIABLES, check_of
 from .checks import IN_HOME, Check, place_of
 from .git_lines import sets_aside
 from .printed_codes import CODE
+from .program_changes import changes_of, is_log, printed_into
 from .shell import SimpleCommand, first_word, simple_commands, started
 from .summaries import summary_of
 

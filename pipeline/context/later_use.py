@@ -23,8 +23,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..sources.file_kinds import is_file_name
-from .changes import ANY_FILE
 from .check_lines import may_check, may_read
+from .program_changes import ANY_FILE
 from .summaries import summary_of
 from .tool_names import capability_of
 

@@ -22,6 +22,8 @@ MOST = 4
 Folders = tuple[str | None, ...]
 """The folders in which a program may run; None for an unknown one."""
 _LOOPS = ("for", "while", "until", "select")
+_BEFORE = ("do", "then", "else", "{", "!", "time")
+"""Words that a loop may follow."""
 _PIPES = ("|", "|&")
 _IN_A_ROW = ("&&", *_PIPES, "$(", "`", "(", ")")
 """Operators behind which no list begins; those of substitutions pass an argument on."""
@@ -63,7 +65,7 @@ def _moving_loops(steps: Sequence[SimpleCommand]) -> set[int]:
     """The first programs of loops that move their own shell: each run of the body begins where the one before it ended."""
     found, opened = set[int](), list[int]()
     for number, step in enumerate(steps):
-        if any(word in _LOOPS for word in step.words[:3]):
+        if next((word for word in step.words if word not in _BEFORE), "") in _LOOPS:
             opened.append(number)
         if step.words[0] == "done" and opened:
             opened.pop()

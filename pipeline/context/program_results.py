@@ -2,8 +2,9 @@
 
 Gives: `ProgramResults`.
 
-Note: only plain lines show it: programs joined by `&&`, pipes, `;` and newlines. From the first `||`, group, branch, loop or
-program in the background on, nothing is certain. An exit code is that of the last list of `&&`.
+Note: only plain lines show it: programs joined by `&&`, pipes, `;` and newlines. From the first `||`, group, substitution,
+branch, loop or program in the background on, nothing is certain. The exit code is that of the last list of `&&`; of the
+lists before it, an output without any error message is the only sign of success.
 """
 
 from __future__ import annotations
@@ -22,21 +23,33 @@ __all__ = ["ProgramResults"]
 
 _PATCH_DONE = re.compile(r"^Success\. Updated the following files", re.MULTILINE)
 _PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Invalid patch)", re.MULTILINE)
-_BY_GIT = "fatal: |error: (?:pathspec |path '|the following |[Yy]our local changes|unable to |invalid path |unknown (?:option|switch))"
-"""How errors of Git begin: other programs print `error: ` too."""
+_ERROR = re.compile(
+    r"(?i)error|fatal|(?:not found|denied|cannot|can't|no such|unmatched|unexpected|unbound|unknown|invalid|illegal|"
+    r"not permitted|not an? |is a directory|exists|nonexistent|read-only|required|unable|fail(?:ed|ure) to|"
+    r"could not|couldn't|conflict|refus|abort|usage:|parse)|^\?$",
+    re.MULTILINE,
+)
+"""Words of error messages. One in the output of a program that succeeded makes its result unknown, no more."""
+_MOVE_ERROR = re.compile(r"^.*\b(?:cd|pushd|popd):", re.MULTILINE)
+_UNOPENED = re.compile(
+    r"(?i)no such file|permission denied|(?:is|not) a directory|nonexistent|read-only file|not permitted|overwrite|"
+    r"file exists|ambiguous redirect"
+)
+_UNREAD = re.compile(r"syntax error|parse error|unexpected EOF")
+"""How a shell refuses a whole line."""
 _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)")
 """Programs that hardly fail: the next one after `&&` runs."""
 _SILENT = IDLE | FILE_TOOLS | {"test", "[", "ls", ""}
 """Programs that print no summary of tests."""
 _QUICK = FILE_TOOLS | {"sed", "gsed", "tee", "truncate", "test", "[", "ls", "date", "pwd"}
 """Programs that end at once: another one was broken off."""
-_PASSED_ON = ("tee", "sponge")
-"""Programs that write the output of another one, however that one ends."""
-_LEAVES = ("exit", "return", "logout", "break", "continue")
+_QUIET = ("curl", "wget")
+"""Programs whose options hide errors."""
+_LEAVES = ("exit", "return")
 _PIPES = ("|", "|&")
 _ENDS = ("", ";", "\n")
 """What a list begins behind."""
-_UNOPENED = re.compile(r"(?i)no such file|permission denied|(?:is|not) a directory|nonexistent|read-only file")
+_INPUT = ("<", "<<", "<<-", "<<<")
 
 
 class ProgramResults:
@@ -49,79 +62,75 @@ class ProgramResults:
     ) -> None:
         self._steps, self._said, self._edits = steps, said, edits
         self._failed, self._broken_off = failed, broken_off
-        self._complains: dict[str, bool] = {}
 
-    def complains(self, program: str) -> bool:
-        """Whether the output has an error message of a program."""
-        if program not in self._complains:
-            name = re.escape(program)
-            own = rf"(?:(?:[^\s:]+: (?:line \d+: )?)*(?:\S*/)?{name}: |(?:\(\w+\)|\S*zsh):{name}:\d+: )"
-            by_git = all(each.words[0] in (*MOVES, "git") for each in self._steps)
-            begins = {"git": r"(?:fatal|error)\b" if by_git else _BY_GIT, "perl": "Can't (?:open|rename|do)"}
-            found = re.search(rf"^(?:{begins.get(program, own)})", self._said, re.MULTILINE)
-            self._complains[program] = bool(program) and found is not None
-        return self._complains[program]
+    @cached_property
+    def moved_in_vain(self) -> bool:
+        """Whether the output has an error message of `cd`, `pushd` or `popd`."""
+        return _MOVE_ERROR.search(self._said) is not None
 
     def refuses(self, path: str) -> bool:
         """Whether the output has an error message about a file that a shell could not open."""
         return any(path in line for line in self._unopened)
 
     def began(self, number: int) -> bool:
-        """Whether a program surely ran, and its redirections opened their files."""
-        return number < self._plain and (self._begun[number] or self.succeeded(number) is not None)
+        """Whether a program surely ran: the shell tried to open the files of its redirections."""
+        return number < self._plain and (self._begun[number] or self.succeeded(number) is True)
 
     def succeeded(self, number: int) -> bool | None:
         """Whether a program succeeded; None if that is unknown. A failed one may have done a part."""
         if number >= self._plain:
             return None
-        program, decides = _started(self._steps[number]), number >= self._last_list
+        step, program, decides = self._steps[number], _started(self._steps[number]), number >= self._last_list
         if program == "apply_patch" and _PATCH_DONE.search(self._said):
             return True
         if program == "apply_patch" and _PATCH_FAILED.search(self._said):
             return False
-        shown = decides and self._plain == len(self._steps)  # the exit of the line is that of its last list
-        if self.complains(program):
-            return False if self._failed and shown and self._alone else None
-        ended_here = self._failed and decides and (shown or not self._broken_off)
-        if self._begun[number] and (program in _PASSED_ON or not ended_here):
-            return True if (shown and not self._failed) or not _is_silenced(self._steps[number], program) else None
-        if not shown or not self._failed:
-            return True if shown else None
-        return False if self._alone else self._was_passed(number, program) or None
+        if decides and self._plain == len(self._steps):  # the exit of the line is that of its last list
+            if self._failed:
+                return True if self._was_tested(number) else False if self._is_last(number) else None
+            if step.ahead not in _PIPES and not self.moved_in_vain:
+                return True
+        elif decides and self._failed and not self._broken_off:
+            return None
+        ran = self._begun[number] or (decides and self._plain == len(self._steps))
+        return True if ran and not (self._complained or _is_silenced(step, program)) else None
 
-    def _was_passed(self, number: int, program: str) -> bool:
-        """Whether the output of a line that failed is of a program that runs only after this one succeeded."""
-        if program == "apply_patch" or all(each.behind in _PIPES for each in self._steps[number + 1 :]):
-            return False
-        tested = number < min(self._first_other, self._last_check) and self._sums_up
-        return tested or (self._begun[number] and self._said.strip() not in ("", "(no output)"))
+    def _was_tested(self, number: int) -> bool:
+        """Whether the output has a summary of a check that runs only after this program succeeded: no program before the
+        check prints one.
+        """
+        return number < min(self._first_other, self._last_check) and self._sums_up
+
+    def _is_last(self, number: int) -> bool:
+        """Whether a program is the only one of its list, but for a `cd` before it: if that failed, it did not run."""
+        heads = [n for n, each in enumerate(self._steps) if n >= self._last_list and each.behind not in _PIPES]
+        return heads[-1:] == [number] and all(self._steps[n].words[0] in MOVES for n in heads[:-1])
 
     def _is_easy(self, number: int) -> bool:
         """Whether a program hardly fails, or its error is seen."""
         step = self._steps[number]
         copies = step.words == ("cat",) and any(sign in ("<<", "<<-", "<<<") for sign, _ in step.redirects)
         easy = copies or _EASY.match(" ".join(step.words[:2])) is not None
-        if not easy or (step.words[0] in MOVES and hides_errors(step)):
-            return False
-        return not any(map(self.refuses, (path for _, path in step.redirects)))
+        if step.words[0] in MOVES:
+            return not (hides_errors(step) or self.moved_in_vain)
+        refused = any(map(self.refuses, (path for _, path in step.redirects)))
+        return easy and not (refused or (step.words[0] == "mkdir" and self._complained))
 
     @cached_property
     def _plain(self) -> int:
         """The number of programs at the start of the line of which anything is certain."""
+        if _UNREAD.search(self._said):
+            return 0
         for number, step in enumerate(self._steps):
-            if step.nested or step.behind == "||" or "&" in (step.behind, step.ahead):
-                return number
-            if self._broken_off and self._may_wait(number):
+            if step.nested or step.behind == "||" or step.ahead == "&" or (self._broken_off and self._may_wait(number)):
                 return number
             if self._may_end_line(step):
                 return number + 1
         return len(self._steps)
 
     def _may_end_line(self, step: SimpleCommand) -> bool:
-        """Whether the programs after one may not have run, or not in their folder."""
+        """Whether the programs after one may not have run."""
         program = _started(step)
-        if program in MOVES or (program == "mkdir" and step.ahead == "&&"):
-            return self.complains(program)
         if program == "set":
             return self._failed and any(map(STRICT.match, step.words))
         return program in _LEAVES or (step.words[0] == "exec" and len(step.words) > 1)
@@ -151,15 +160,13 @@ class ProgramResults:
         return max((number for number, each in enumerate(self._steps) if each.behind in _ENDS), default=0)
 
     @cached_property
-    def _unopened(self) -> list[str]:
-        return [line for line in self._said.splitlines() if _UNOPENED.search(line)]
+    def _complained(self) -> bool:
+        """Whether the output may have an error message."""
+        return _ERROR.search(self._said) is not None
 
     @cached_property
-    def _alone(self) -> bool:
-        """Whether the last list runs one program, and what its output is piped to."""
-        heads = [each for each in self._steps[self._last_list :] if each.behind not in _PIPES]
-        seen = [each.words[0] in MOVES and each.ahead not in _PIPES and not hides_errors(each) for each in heads]
-        return seen.count(False) == 1
+    def _unopened(self) -> list[str]:
+        return [line for line in self._said.splitlines() if _UNOPENED.search(line)]
 
     @cached_property
     def _last_check(self) -> int:
@@ -179,9 +186,11 @@ class ProgramResults:
 
 
 def _is_silenced(step: SimpleCommand, program: str) -> bool:
-    """Whether an error message of a program may be hidden."""
-    silenced = any(sign in ("&>", "&>>") or (to == "/dev/null" and sign != "<") for sign, to in step.redirects)
-    return silenced and program not in _PASSED_ON
+    """Whether an error message of a program may be hidden: in a file, in a pipe, or by its options."""
+    into = [(sign, to) for sign, to in step.redirects if sign not in _INPUT]
+    joined = any(sign == ">&" and to.isdigit() for sign, to in into)
+    piped = step.ahead == "|&" or (step.ahead == "|" and joined)
+    return piped or program in _QUIET or any(not (sign == ">&" and to.isdigit()) for sign, to in into)
 
 
 def _started(step: SimpleCommand) -> str:

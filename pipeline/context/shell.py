@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 __all__ = [
+    "LONGEST",
     "STRICT",
     "VALUED",
     "SimpleCommand",
@@ -36,7 +37,7 @@ DEEPEST = 64
 """Most groups within each other that are distinguished."""
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
-    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?>\$\(cat <<-?[ \t]*+(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)\n(?:(?![ \t]*(?P=mark)[ \t]*(?:\n|\)))[^\n]*+\n)*+[ \t]*+(?P=mark)\s*+\)|[^\"\\]|\\.)*+\")|(?P<escaped>\\.)|"
+    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?>\$\(cat <<-?[ \t]*+(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)\n(?:(?![ \t]*(?P=mark)[ \t]*(?:\n|\)))[^\n]*+\n)*+[ \t]*+(?P=mark)\s*+\)|\$\((?:[^()\"'\\]|'[^']*'|\"(?:[^\"\\]|\\.)*+\"|\\.|\([^()\"']*\))*+\)|[^\"\\]|\\.)*+\")|(?P<escaped>\\.)|"
     r"(?P<substituted>\$\(|`)|(?P<comment>(?<![^\s;|&()])#[^\n]*)|(?P<plain>[^\s;|&()<>'\"\\`$*?\[{~]+)|(?P<expanded>[$*?\[{~])",
     re.DOTALL,
 )
@@ -44,7 +45,7 @@ _SHELL_WORDS = frozenset((
     "!", "then", "do", "else", "elif", "if", "while", "until", "for", "case", "function", "{", "}", "fi", "done", "esac", "[[", "select",
 ))  # fmt: skip
 _WRAPPERS = frozenset((
-    "env", "sudo", "time", "nice", "nohup", "command", "exec", "stdbuf", "xvfb-run", "npx", "bunx", "uvx", "pipx", "timeout", "gtimeout",
+    "env", "sudo", "builtin", "time", "nice", "nohup", "command", "exec", "stdbuf", "xvfb-run", "npx", "bunx", "uvx", "pipx", "timeout", "gtimeout",
     "dotenv", "catchsegv", "ionice", "doas",
 ))  # fmt: skip
 _RUNS = {
@@ -100,6 +101,7 @@ def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
     tokens, whole = _tokens(command[:LONGEST])
     if [each.text for each in (*tokens[:1], *tokens[-1:])] == ["(", ")"] and _has_one_group(tokens):
         tokens = tokens[1:-1]  # the line is one group
+    whole &= len(command) <= LONGEST
     return tuple(each if whole else replace(each, nested=True) for each in _simple_commands(tokens))
 
 

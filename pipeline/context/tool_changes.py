@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..sources.jsonl import Record
-from .changes import ANY_FILE
+from .program_changes import ANY_FILE
 from .tool_names import capability_of
 
 __all__ = ["AGENTS", "arguments_of", "changed_by", "changed_by_tool", "only_reads"]

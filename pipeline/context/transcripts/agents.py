@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...sources.jsonl import Record
-from ..changes import ANY_FILE, Changes, changed_files
+from ..changes import Changes, changed_files
 from ..endings import OF_SIGNALS, ending
 from ..outcome_fields import says
+from ..program_changes import ANY_FILE
 from ..tool_changes import AGENTS, arguments_of, changed_by
 from .effects import EDITS, SHELLS
 from .refusals import is_denied
