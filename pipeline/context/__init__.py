@@ -7,11 +7,11 @@
   `tool_names`: the capability of a tool by its name; `observations`: outputs of tools, normalized and summarized;
   `diffs`: summaries of diffs
 - `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
-  outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `printed_codes` (exit codes in outputs), `endings` (what stopped
-  a command) and `verified_parts` (the scope of a verification);
-  `changes` and `tool_changes`: files that commands and tools change, over `program_changes` (one program), `line_folders` (where programs run) and
-  `program_results` (whether they did); `work_places`: the code on which a check ran, over `git_lines` (Git commands and
-  their effect); `shell`: command lines as words
+  outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `printed_codes` (exit codes in outputs), `endings`
+  (what stopped a command) and `verified_parts` (the scope of a verification);
+  `changes` and `tool_changes`: files that commands and tools change, over `program_changes` (those of one program),
+  `program_results` (whether it ran) and `line_folders` (where); `work_places`: the code on which a check ran, over
+  `git_lines` (Git commands and their effect); `shell`: command lines as words
 - `permissions`: the subject of a denial or a grant, and whether an event gives permission
 - `before_horizon`: ledger rows of sources that a turn does not consider
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
