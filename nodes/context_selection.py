@@ -41,6 +41,7 @@ from .turns.scopes import (
     TIERS,
     TOPICS,
     Paths,
+    below,
     folders_above,
     in_pairs,
     permitted,
@@ -49,6 +50,7 @@ from .turns.scopes import (
     topics_in,
     value_at,
 )
+from .turns.versions_read import changes_read
 from .turns.words import GATES, RULES_NOT_READ
 from .turns.worth import Worth
 
@@ -207,7 +209,7 @@ class _Work(Worth):
         near = (self.tier[index] < TIERS) & self.of("search_match", "retrieval_result", "file_content")[index]
         self.reason[index[near]] = np.array(_TIER_REASONS, dtype=object)[self.tier[index[near]]]
         root = flat(self.turns["package_root"]).take(pa.array(turn))
-        inside = _below(path, root)
+        inside = below(path, root)
         code = np.asarray(pc.fill_null(pc.match_substring_regex(path, pattern=_CODE), False)).astype(bool)
         here = self.of("latest_observation")[index]
         worked_on = Paths.of(self.states["modified_files"], self.turns["task_paths"]).have(turn, path)
@@ -221,9 +223,12 @@ class _Work(Worth):
         ):
             last = value_at((turn, path), (owner, fact), seq)
             self.refuse_some("currency", index, (last > shown) & judged, reason)
+        since, until = self._proven(index, index[reading & known(path)], events)
+        self.refuse_some("currency", index, (since > shown) & dated, "stale_version")
         self._judge_reads(index[reading & known(path)], events)
         owner, fact, seq = self.held("doubtful")
         doubted = np.maximum(self._any_changed(*changed)[turn], value_at((turn, path), (owner, fact), seq))
+        doubted = np.maximum(doubted, until)
         doubtful = (doubted > shown) & dated & ~here
         self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
         self.judge_given(index[item], items)
@@ -254,6 +259,17 @@ class _Work(Worth):
             refused = np.zeros(len(index), dtype=bool)
             refused[older[mask & told[newer]]] = True
             self.refuse_some("currency", index, refused, reason)
+
+    def _proven(self, index: Int, reads: Int, events: pa.Table) -> tuple[Int, Int]:
+        """The last two reads that prove a change of the file of each source, by their different versions; -1 for none.
+        What was seen before the first of them is stale, what was seen between them may be.
+        """
+        told = among(flat(events["visibility"]).take(pa.array(self.row[reads])), ("model-visible",))
+        version = flat(events["version"]).take(pa.array(self.row[reads]))
+        kept = told & self.zone(reads, events) & known(version)
+        reads, version = reads[kept], version.filter(pa.array(kept))
+        asked = self.turn[index], self.path.take(pa.array(index))
+        return changes_read(asked, (self.turn[reads], self.path.take(pa.array(reads))), self.seq[reads], version)
 
     def _any_changed(self, owner: Int, fact: pa.Array, seq: Int) -> Int:
         """The last event of each turn that may have changed files that it does not name, -1 for none."""
@@ -372,17 +388,3 @@ class _Work(Worth):
         self.refuse_some("relevance", mine, ~visible & unknown, "unknown_capability")
         self.refuse_some("relevance", mine, ~visible, "phase_hidden_tool")
         self.ranked(mine)
-
-
-def _below(path: pa.Array, root: pa.Array) -> Bool:
-    """Whether each path is inside the folder of the same row; true where folder or path is null."""
-    folder = pc.replace_substring_regex(root.cast(pa.string()), pattern=r"/*$", replacement="/")
-    encoded = folder.dictionary_encode()
-    inside = np.ones(len(path), dtype=bool)
-    code = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
-    for place, name in enumerate(encoded.dictionary.to_pylist()):
-        mine = np.flatnonzero(code == place)
-        inside[mine] = np.asarray(pc.fill_null(pc.starts_with(path.take(pa.array(mine)), pattern=name), True)).astype(
-            bool
-        )
-    return inside

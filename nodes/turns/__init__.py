@@ -6,7 +6,7 @@
 - `conflicts`: rules of different scopes that may disagree
 - `duties`: prohibitions, approvals and checks in rule texts, by their `duty_words`; `tagged`: tagged blocks, which
   programs put into a message
-- `scopes`: which rules, files and tools a task touches
+- `scopes`: which rules, files and tools a task touches; `versions_read`: changes of files that reads prove
 - `joining`: concatenation of texts
 - `frame`: every byte of a model input except the texts themselves
 - `session_sources`: sources of the session log; `user_sources`: the user's own words

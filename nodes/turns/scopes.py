@@ -165,3 +165,17 @@ def value_at(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array], values: I
     place = keys.searchsorted(code[:split], side="right") - 1
     found = (place >= 0) & (np.append(keys, -1)[place] == code[:split]) & np.asarray(asked[1].is_valid()).astype(bool)
     return np.where(found, held[place], default)
+
+
+def below(path: pa.Array, root: pa.Array) -> Bool:
+    """Whether each path is inside the folder of the same row; true where folder or path is null."""
+    folder = pc.replace_substring_regex(root.cast(pa.string()), pattern=r"/*$", replacement="/")
+    encoded = folder.dictionary_encode()
+    inside = np.ones(len(path), dtype=bool)
+    code = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
+    for place, name in enumerate(encoded.dictionary.to_pylist()):
+        mine = np.flatnonzero(code == place)
+        inside[mine] = np.asarray(pc.fill_null(pc.starts_with(path.take(pa.array(mine)), pattern=name), True)).astype(
+            bool
+        )
+    return inside

@@ -231,7 +231,7 @@ REASONS: Mapping[str, str] = {
     "stale_version": "the file was modified after this was seen",
     "superseded": "a newer one of the same kind took its place",
     "expired": "expired",
-    "may_have_changed": "a later command or agent may have changed files that it does not name",
+    "may_have_changed": "the file may have changed since: by a later command or agent, or as later reads of other versions show",
     "unverified_recently": "not verified within the allowed age",
     "revoked": "revoked",
     "pasted_text": "pasted into a message of the user (code, a quotation, a log): it binds nothing, and the row of the message says what became of it",
