@@ -9,6 +9,8 @@ guess. No model has a say here: nothing a model or a tool wrote changes a gate's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -223,7 +225,7 @@ class _Work(Worth):
         ):
             last = value_at((turn, path), (owner, fact), seq)
             self.refuse_some("currency", index, (last > shown) & judged, reason)
-        since, until = self._proven(index, index[reading & known(path)], events)
+        since, until = self._proven(index, index[reading & known(path)], events, (self.held("modified"), changed))
         self.refuse_some("currency", index, (since > shown) & dated, "stale_version")
         self._judge_reads(index[reading & known(path)], events)
         owner, fact, seq = self.held("doubtful")
@@ -260,13 +262,18 @@ class _Work(Worth):
             refused[older[mask & told[newer]]] = True
             self.refuse_some("currency", index, refused, reason)
 
-    def _proven(self, index: Int, reads: Int, events: pa.Table) -> tuple[Int, Int]:
+    def _proven(
+        self, index: Int, reads: Int, events: pa.Table, changes: Sequence[tuple[Int, pa.Array, Int]]
+    ) -> tuple[Int, Int]:
         """The last two reads that prove a change of the file of each source, by their different versions; -1 for none.
         What was seen before the first of them is stale, what was seen between them may be.
         """
         told = among(flat(events["visibility"]).take(pa.array(self.row[reads])), ("model-visible",))
         version = flat(events["version"]).take(pa.array(self.row[reads]))
-        kept = told & self.zone(reads, events) & known(version)
+        path = self.path.take(pa.array(reads))
+        explained = [value_at((self.turn[reads], path), (owner, fact), seq) for owner, fact, seq in changes]
+        since_change = self.seq[reads] > np.maximum(*explained)  # a change that the log has needs no proof
+        kept = told & self.zone(reads, events) & known(version) & since_change
         reads, version = reads[kept], version.filter(pa.array(kept))
         asked = self.turn[index], self.path.take(pa.array(index))
         return changes_read(asked, (self.turn[reads], self.path.take(pa.array(reads))), self.seq[reads], version)

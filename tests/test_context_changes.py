@@ -39,6 +39,8 @@ CHANGES = {
     **dict.fromkeys(("git ls-files | xargs black", "ls | xargs gsed -i s/1/2/", "ls | xargs -I{} cp {} d/", "fd -e py -x sed -i s/1/2/", "parallel sed -i s/1/2/ ::: a.py"), ("*",)),
     **dict.fromkeys(("pre-commit run -a", "rubocop -A", "codespell -w", "ktlint -F", "biome check --apply-unsafe", "ruff check --fix-only", "jest -u", "swiftformat .", "php-cs-fixer fix"), ("*",)),
     **dict.fromkeys(("npm run format", "npm run lint:fix", "make lint-fix", "npm run prettier:write", "./gradlew spotlessApply", "mvn spotless:apply", "tox -e format", "hatch fmt", "dotnet format"), ("*",)),
+    **dict.fromkeys(("find . -delete", "find . -exec rm {} +", "find . -exec sh -c 'sed -i s/1/2/ $1' _ {} ';'", "ls | xargs eslint --fix", "tar -xf a.tar", "tar --strip-components=1 -xzf a.tgz", "tar -p -xf a.tar", "mv a.ts utils dest"), ("*",)),
+    "mv utils.py utils": ("utils.py", "utils/utils.py", "utils"), "yq eval -i .a=1 a.yml": ("a.yml",), "sd -f i old new a.py": ("a.py",),
     **dict.fromkeys(("gh pr checkout 1", "glab mr checkout 2", 'x="$(git stash pop 2>&1)"', 'x="$(sed -i s/1/2/ a.ts)"', "git stash push -m show"), ("*",)),
     "npm install -D lodash": ("package.json",), "cd web && yarn add x": ("web/package.json",), "uv add x": ("pyproject.toml",), "cargo add x": ("Cargo.toml",), "go mod tidy": ("go.mod",), "npm version patch": ("package.json",),
     "yq -i .a=1 a.yml": ("a.yml",), "sd old new a.py": ("a.py",), "builtin cd web && rm a.ts": ("web/a.ts",), "grep for a.py; cd web; rm a.ts": ("web/a.ts",),
@@ -51,7 +53,8 @@ CHANGES_NOTHING = (
     "curl https://x/a.ts", "wget -qO- https://x/a.ts", "dd if=a.ts of=/dev/null", "sort a.txt", "awk '{print}' a.txt", "make 2>&1", "grep -o x a.ts", "curl -o - https://x",
     "ssh -o A=b host", "patch --dry-run -p1 < x.diff", "patch -C -p1", "git apply --check x.diff", "git apply --numstat x.diff", "ruff format --diff .",
     "ruff check --fix --diff .", "black --diff a.py", "isort --check-only .", "npx prettier --check src", "cargo fmt -- --check",
-    "git clean -nd", "git clean -fdn", "git submodule status", "git bisect log", "git stash clear", "git rm -n a.ts", "git mv --dry-run a.ts b.ts", "terraform fmt -check", "mix format --check-formatted", "dotnet format --verify-no-changes",
+    "npm run format:check", "make fmt-check", "cargo test format_date", "npm test -- format.test.ts", "npm ls prettier", "gradle test --tests FormatTest", "find . -name ed", "fd install", "ls | xargs grep -l install",
+    "ls | xargs ruff check", "sd -p old new a.py", "git clean -nd", "git clean -fdn", "git submodule status", "git bisect log", "git stash clear", "git rm -n a.ts", "git mv --dry-run a.ts b.ts", "terraform fmt -check", "mix format --check-formatted", "dotnet format --verify-no-changes",
     "tar -tvf a.tar", "tar tzf a.tgz", "tar -czf x.tgz src", "unzip -p a.zip", "npm install", "npm run formatter", "npm run info -- --format=json", "find . -exec grep -l x {} +", 'echo "n: $(grep -c "=>" a.ts)"', 'git commit -m "$(printf "a -> b")" && ls',
     "kubectl get pods --output json", "aws s3 ls --output=table", "kubectl get pods --output jsonpath={.items}", "gofmt -l .", "prettier -l .", "perl -Ilib -Mstrict a.pl", "< a.ts",
 )  # fmt: skip
@@ -124,7 +127,8 @@ def test_what_failed_may_have_left_a_file_as_it_was(command: str, said: str, sur
     [
         (SED, "sed: can't read src/a.ts: No such file or directory\n3 passed in 0.1s"), ("cd web; sed -i s/1/2/ src/a.ts", "bash: cd: web: No such file\nb.ts"), ("perl -pi -e 's/(/x/' src/a.ts", "Unmatched ( in regex; marked by <-- HERE"),
         ("gsed -i s/1/2/ src/a.ts", "zsh:1: command not found: gsed"), ("git checkout -- src/a.ts", "bash: git: command not found"), ("sudo sed -i s/1/2/ src/a.ts", "sudo: a password is required"), ("printf w | ed -s src/a.ts", "?"),
-        ("ruby -i -pe 'x(' src/a.ts", "-e:1: syntax error"), (f"mkdir src; {SED}", "mkdir: cannot create directory 'src': File exists"),
+        ("ruby -i -pe 'x(' src/a.ts", "-e:1: syntax error"), (SED, "sed: -e expression #1, char 5: unterminated `s' command"), (SED, "sed: no input files"), ("cp b.ts src/a.ts", "cp: 'b.ts' and 'src/a.ts' are the same file"),
+        ("cp b.ts src/a.ts", "cp: src/a.ts: Keine Berechtigung"), ("perl -pi -e 's/a/b' src/a.ts", "Substitution replacement not terminated at -e line 1."), ("sudo rm src/a.ts", "Sorry, try again."), (f"mkdir src; {SED}", "mkdir: cannot create directory 'src': File exists"),
     ],
 )  # fmt: skip
 def test_an_error_message_of_any_program_makes_those_whose_exit_nobody_saw_uncertain(command: str, said: str):
@@ -144,7 +148,7 @@ UNCERTAIN = (
     "pytest && rm a.ts; echo done", 'make test && mv b.ts a.ts; echo "exit: $?"', "cd web && pytest && rm a.ts; ls", "pytest && cat b | tee a.ts; ls", "cd x 2>/dev/null && rm /x/a.ts; ls", "pytest &&\nrm a.ts; ls",
     "pytest && # note\nrm a.ts\nls", "rm a.ts 2>/dev/null; ls", "cp b.ts a.ts &> /dev/null; ls", "cp b.ts a.ts 2>err.txt; ls", "git checkout -- a.ts > /tmp/l 2>&1; ls", "sed -i s/1/2/ a.ts 2>&1 | grep -v x; ls", "rm a.ts 2>/dev/null | cat", "curl -s -o a.ts x; ls",
     # options that keep what exists
-    "cp -n b.ts a.ts", "mv -n b.ts a.ts", "cp -u b.ts a.ts", "cp --no-clobber b.ts a.ts",
+    "mv -i b.ts a.ts", "rsync --dry-run b.ts a.ts", "wget -nc http://x/a.ts", "cp -n b.ts a.ts", "mv -n b.ts a.ts", "cp -u b.ts a.ts", "cp --no-clobber b.ts a.ts",
     "pytest ||\nrm a.ts\nls",
     # behind `||`, a group, a substitution, a loop, a branch, a function or a program in the background
     "grep -q x a.ts || echo x >> a.ts", "[ -f a.ts ] || cp b.ts a.ts", "mkdir x && rm a.ts || true", "pytest || true && rm a.ts", "(cd x && pytest && rm /x/a.ts) 2>&1 | tail -5", "bash -c 'pytest && rm a.ts' | tail",
@@ -303,6 +307,7 @@ def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(be
         "rm " + " ".join(f"a/b{n}.ts" for n in range(1500)),
         "cp " + "a " * 9000 + "b",
         'echo "' + "$(a " * 4000 + '"',
+        "xargs " * 3000 + "rm",
     ],
 )
 def test_deep_and_long_lines_take_no_more_than_their_length(line: str):

@@ -137,7 +137,9 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
         ("npm test; rm src/a.ts; ls", "Command timed out after 2m 0.0s", {}, "doubt"), ("rm src/a.ts; ls", "Exit code 1\nls: x", {}, "stale"),
         ("npm test; rm src/a.ts; ls", "Exit code 137\n[Request interrupted by user for tool use]", {}, "doubt"),
         ("sed -i s/a/b/ src/a.ts && grep -c 2 src/a.ts", "Exit code 1", {}, "doubt"),
-        ("sed -i s/a/b/ src/a.ts && grep -c 2 src/a.ts", "Exit code 1\n0", {}, "stale"),
+        ("sed -i s/a/b/ src/a.ts && grep -c 2 src/a.ts", "Exit code 1\n0", {}, "doubt"),
+        ("sed -i s/a/b/ src/a.ts && pytest", "Exit code 1\n1 failed in 0.1s", {}, "stale"),
+        ("npm test && rm src/a.ts", "Command running in background with ID: b1", {}, "doubt"),
     ],
 )  # fmt: skip
 def test_a_failed_command_of_a_subagent_is_read_as_one_of_the_session(

@@ -205,6 +205,7 @@ SAYS_NOTHING = (
 )
 BROKEN_OFF = (
     "!!!! _pytest.outcomes.Exit: database not reachable !!!!\n=== 3 passed in 0.12s ===", "INTERNALERROR> RuntimeError: x\n\n=== 3 passed in 0.12s ===",
+    "! _pytest.outcomes.Exit: Database is not reachable at localhost:5432, giving up !\n3 passed in 0.02s", "error: Recipe `test` failed on line 5 with exit code 1\n3 passed in 0.02s",
     "!!!! KeyboardInterrupt !!!!\n3 passed in 0.02s", "!!!! xdist.dsession.Interrupted: stopping after 1 failures !!!!\n=== 3 passed in 0.12s ===",
     *(f"3 passed in 0.02s\n{each}" for each in (
         "Segmentation fault (core dumped)", "Killed", "Killed: 9", "bash: line 1: 4711 Segmentation fault      (core dumped) pytest", "bash: line 1: 4711 Killed                  pytest -q", "zsh: killed     pytest -q",

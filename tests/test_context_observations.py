@@ -238,7 +238,11 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"timedOut": True, "stderr": "Error: Timed out after 5 s"}, "Error: Timed out after 5 s"),
         ("command.finished", {"status": "timeout"}, "npm test: timed out and printed nothing"),
         ("command.finished", {"timedOut": True, "stdout": "Command timed out after 1s"}, "npm test: Command timed out after 1s"),
-        # No line that denies the failure is quoted for it.
+        # No line that denies the failure is quoted for it; a time or a name is no count of failures.
+        ("command.finished", {"exitCode": 1, "stdout": "1/2 unit / lexer OK 0.01s\n2/2 unit / parser FAIL            0.02s   exit status 1"}, "2/2 unit / parser FAIL 0.02s exit status 1"),
+        ("command.finished", {"exitCode": 8, "stdout": "Test project /b\n2/2 Test #2: parser_test ...***Failed    0.02 sec"}, "2/2 Test #2: parser_test ...***Failed 0.02 sec"),
+        ("command.finished", {"exitCode": 1, "stdout": "--- a\na_test.go:9: no error returned for a bad id\nexit status 1"}, "a_test.go:9: no error returned for a bad id"),
+        ("command.finished", {"exitCode": 1, "stdout": "ok\nmax error: 0.5 is too large"}, "max error: 0.5 is too large"),
         ("command.finished", {"exitCode": 1, "stdout": "# tests 3\n# pass 2\n# fail 0\n# cancelled 1"}, "# cancelled 1"),
         ("command.finished", {"exitCode": 101, "stdout": "test result: ok. 2 passed; 0 failed; 0 ignored; finished in 0.1s"}, "npm test: failed"),
         ("command.finished", {"exitCode": 101, "stdout": "test result: ok. 2 passed; 0 failed; 0 ignored\nerror: no such bench"}, "error: no such bench"),

@@ -78,3 +78,14 @@ def test_a_code_of_0_that_shows_nothing_is_no_pass(failing: str, command: str, s
 def test_a_printed_code_takes_time_in_proportion_to_the_output():
     line = "pytest; echo EXIT $?; echo $?"
     assert printed_codes(line, "EXIT " * 20_000 + "\n" + "1 " * 50_000 + "\n" + "EXIT 1\n" * 20_000) == "not 0"
+    several = 'pytest | tail; echo "rc ${PIPESTATUS[0]} ${PIPESTATUS[1]} ${PIPESTATUS[2]}"'
+    assert printed_codes(several, "rc " + "1 " * 9_000 + "x\n" + "rc " + "1 " * 100 + "x") == "unseen"
+
+
+def test_the_code_of_another_program_takes_no_pass_from_a_check_that_decides():
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest -q")
+    session.add(
+        "command.finished", turn=2, command="ls no; echo $?; pytest -q", exitCode=0, stdout="2\n3 passed in 0.1s"
+    )
+    assert state_of(session)["failing"] == []

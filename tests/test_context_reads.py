@@ -110,6 +110,18 @@ def test_reads_of_another_file_and_hidden_ones_prove_no_change_of_what_was_found
         assert judged(["1", "2"], 0, found="search", **more) not in ("stale_version", "may_have_changed")
 
 
+def test_what_was_found_after_a_change_that_the_log_has_stays_current():
+    session = Session()
+    read(session, "text 1", (1, 9), path="src/a.ts", version="1")
+    session.add("file.modified", turn=1, path="src/a.ts", text="changed")
+    session.add("retrieval.snapshot.created", turn=1, snapshotId="snap-1")
+    read(session, "text 2", (1, 9), path="src/a.ts", version="2")
+    session.add("command.finished", turn=9, command="ls", exitCode=0, stdout="src")
+    made = projected(session, snapshots=[snapshot(item(text="as it was"))]).decisions
+    reason = next(row["reason_code"] for row in made if row["source_id"].startswith("item:"))
+    assert reason not in ("stale_version", "may_have_changed")
+
+
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(["1", "2", None]), max_size=6), st.integers(0, 6), st.sampled_from(["search", "event"]))
 def test_what_is_found_after_the_last_change_that_reads_prove_stays_current(

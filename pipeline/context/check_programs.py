@@ -99,7 +99,7 @@ _AFTER = {
 """Goals of builds that run tests; each includes the previous ones."""
 _TESTS_ALONE = frozenset(("test", "integration-test", "integrationTest"))
 """Goals of builds that do nothing after the tests."""
-_SKIPS = re.compile(r"-D(?:skipTests|skipITs|maven\.test\.skip)(?:=(?!false).*)?\Z")
+_SKIPS = re.compile(r"-D(?:skipTests|maven\.test\.skip)(?:=(?!false).*)?\Z")
 _PACKAGES = frozenset(("npm", "pnpm", "yarn", "bun"))
 _TASKS = frozenset(("make", "just", "task", "mise", "invoke", "composer"))
 """Programs that run tasks named by the project."""

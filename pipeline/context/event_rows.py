@@ -95,7 +95,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     of_command = kind == "command.finished"
     broke = bool(code) or how is not None or (of_command and says(payload) == "failed")
     line = command if of_command else None
-    broken_off = how is not None or code in OF_SIGNALS
+    broken_off = how is not None or code in OF_SIGNALS or (code is None and says(payload) == "running")
     changed, doubtful = changed_files(line, folder, root, failed=broke, broken_off=broken_off, said=text or "")
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")

@@ -33,7 +33,8 @@ _FAILURE = re.compile(
 )
 _NOISE = re.compile(r"(?i)^\s*(?:0 (?:errors|failed|failures)|no errors|errors?: 0|failed: 0|passed)\b")
 _NONE_FAILED = re.compile(
-    r"(?i)\b(?:0|no) (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b|\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0\b"
+    r"(?i)\b(?:0 (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b|no (?:fail(?:ures?|ed)|errors?)\b(?= found|\W*$))|"
+    r"\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0(?![\w.])(?! \w)"
 )
 """Counts of failures that are 0."""
 _PYTEST = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?)(?: - (?P<why>.*))?$", re.MULTILINE)

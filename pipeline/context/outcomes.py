@@ -64,6 +64,8 @@ _ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|
 NO_OUTPUT = "(no output)"
 NOTHING = ("", NO_OUTPUT)
 """Texts of an empty output."""
+_NAMED = 200
+"""Most characters of a command before what became of it."""
 _OF_A_HARNESS = re.compile(r"(?i)\W*command timed out\b.*")
 """A line in which a harness reports that it ended a command."""
 _BLANK = 3
@@ -239,7 +241,7 @@ def _with_codes(outcome: str, shown: str | None, checks: Sequence[Ran], code: in
     """An outcome, given what `printed_codes` shows."""
     if shown == "failed" and all(ran.alone for ran in checks):
         return "failed"
-    proven = shown == "unseen" and code == 0 and all(ran.decides for ran in checks)
+    proven = code == 0 and all(ran.decides for ran in checks)
     return outcome if shown is None or proven else "unknown"
 
 
@@ -313,6 +315,7 @@ def failure_of(command: str | None, text: str | None, how: str | None, summary: 
     ended.
     """
     name, said = command or "a command", (text or "").strip()
+    name = name if len(name) <= _NAMED else f"{name[:_NAMED]}..."
     if said in NOTHING:
         return f"{name}: {how or 'failed'} and printed nothing"
     if not summary:

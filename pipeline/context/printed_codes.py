@@ -14,13 +14,14 @@ from pathlib import PurePosixPath
 
 from .check_programs import check_of
 from .shell import SimpleCommand, simple_commands, started
-from .summaries import ESCAPES
+from .summaries import ESCAPES, LINE
 
 __all__ = ["CODE", "printed_codes"]
 
 CODE = re.compile(r"\$(?:\?|\{\?\}|\{?(?:PIPESTATUS|pipestatus)\b(?:\[[^\]]*\])?\}?)")
 _OF_THE_FIRST = re.compile(r"\$\{(?:PIPESTATUS\[0\]|pipestatus\[1\])\}")
 _NEVER = r"(?!)"
+_CODE, _CODES = r"(\d{1,3})", r"(\d{1,3}(?: \d{1,3})*)"
 _PIPES = ("|", "|&")
 _TO_FILES = (">", ">>", ">|", "&>", "&>>")
 _ENDS_WITH_INPUT = frozenset(("tail", "cat", "tee"))
@@ -39,7 +40,7 @@ def printed_codes(command: str, said: str) -> str | None:
     codes = list[str]()
     for form in dict.fromkeys(forms):
         count = forms.count(form)
-        found = [match for line in lines if (match := re.fullmatch(form, line))]
+        found = [match for line in lines if len(line) <= LINE and (match := re.fullmatch(form, line))]
         codes += ["".join(each.groups()) for each in found[-count:]] if len(found) >= count else [""]
     if any(each.strip("0 ") for each in codes):
         return "failed" if len(codes) == 1 and _is_of_the_check(commands) else "not 0"
@@ -65,7 +66,8 @@ def _form(simple: SimpleCommand) -> str | None:
     if any(set(each) & set("$`") for each in around):
         return _NEVER
     before = ".*" if around[0] else ""  # what was printed before may have no newline
-    return before + r"(\d{1,3}(?: \d{1,3})*)".join(map(re.escape, around))
+    some = [_CODES if "[@]" in each or "[*]" in each else _CODE for each in CODE.findall(line)]
+    return before + "".join(re.escape(each) + code for each, code in zip(around, [*some, ""], strict=True))
 
 
 def _is_of_the_check(commands: Sequence[SimpleCommand]) -> bool:

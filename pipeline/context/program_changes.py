@@ -10,13 +10,14 @@ generator or a program of the project writes.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ..sources.file_kinds import is_file_name, named_by_convention
 from .checks import IN_HOME
-from .shell import SimpleCommand, first_word, simple_commands, started
+from .shell import SimpleCommand, behind_options, first_word, simple_commands, started
 
 __all__ = [
     "ANY_FILE", "GIT_OPTIONS", "changed_by", "changes_of", "expands", "files_among", "is_log", "may_keep", "printed_into",
@@ -51,8 +52,8 @@ _ALTERNATIVES = re.compile(r"\{(?=[^{},]*+,|[^{}]*?\.\.)[^{}]*+\}")
 _LOG_NAMED = re.compile(r"\$\{?(?:\w*_)?(?i:log|tmp|temp)(?i:file|dir|s)?(?![A-Za-z])")
 """Variables that name logs."""
 _SUBSTITUTED = re.compile(r"\$\((?P<command>[^()]+)\)")
-_CAUTIOUS = re.compile(r"-[a-zA-Z]*[nu][a-zA-Z]*|--no-clobber|--update(?:=.*)?")
-"""Options of copies that keep files that exist."""
+_CAUTIOUS = re.compile(r"-[a-zA-Z]*[nui][a-zA-Z]*|--(?:no-clobber|update|interactive|dry-run|timestamping)(?:=.*)?")
+"""Options of copies and downloads that keep files that exist, or ask."""
 _MANIFESTS = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"), **dict.fromkeys(("uv", "poetry", "pdm"), "pyproject.toml"),
     "cargo": "Cargo.toml", "go": "go.mod", "composer": "composer.json", "bundle": "Gemfile",
@@ -92,7 +93,7 @@ def files_among(named: Sequence[str], program: str) -> set[str]:
 def may_keep(words: Sequence[str]) -> bool:
     """Whether a program that succeeds may have left its files unchanged: by options (`cp -n`), or by what it found."""
     program = PurePosixPath(words[0]).name if words else ""
-    cautious = program in _COPIES and any(map(_CAUTIOUS.fullmatch, words))
+    cautious = (program in _COPIES or program == "wget") and any(map(_CAUTIOUS.fullmatch, words))
     return cautious or program in _MANIFESTS
 
 
@@ -143,11 +144,12 @@ def _changed_by(simple: SimpleCommand) -> Iterator[str]:
     if program == "git":
         yield from _changed_by_git(str(verb), rest, options)
     elif program in _IN_PLACE and any(re.match(r"-(?![-IM])[a-zA-Z0-9]*i|--in-?place", o) for o in options):
+        named = named[1:] if program == "yq" and named[:1] in (["e"], ["eval"], ["ea"], ["eval-all"]) else named
         yield from _or_any(named[0 if scripts else 1 :], exact=exact)
     elif program in ("awk", "gawk") and "inplace" in rest:
         files = [word for word in named if word != "inplace"]
         yield from _or_any(files[0 if scripts else 1 :], exact=exact)
-    elif program == "sd":
+    elif program == "sd" and not options & {"-p", "--preview"} and len(named) > 2:
         yield from _or_any(named[2:], exact=exact)
     elif program in _HOSTS and rest[:2] in (["pr", "checkout"], ["mr", "checkout"]):
         yield ANY_FILE
@@ -155,7 +157,7 @@ def _changed_by(simple: SimpleCommand) -> Iterator[str]:
         yield from (word.removeprefix("of=") for word in rest if word.startswith("of=") and not _stream(word[3:]))
     elif program in _ARGUMENTS or program in _COPIES:
         many = any(map((_RECURSIVE if program in _ARGUMENTS else _SPREAD).fullmatch, options))
-        many |= program in ("mv", "ln") and any(not _ends_as_a_file(word) for word in named[:1])  # it may be a folder
+        many |= program in ("mv", "ln") and not all(map(_ends_as_a_file, named[:-1] or named))  # it may be a folder
         unnamed = program in _ARGUMENTS or len(named) < 2
         whole = many and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
         valued = {place + 1 for place, word in enumerate(rest) if word in ("-m", "-o", "-g", "-e", "-P", "-i", "-S")}
@@ -193,7 +195,9 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
 
 def _is_like(target: PurePosixPath, source: PurePosixPath) -> bool:
     """Whether the target of a copy is a file, by its name or as it is like its source: not a folder."""
-    beside = target.name.startswith(source.name) or source.name.startswith(target.name)
+    beside = target.name.startswith(f"{source.name}.") or (
+        target.name[:1] == "." and source.name.startswith(target.name)
+    )
     return target.name not in ("", "..") and (beside or is_file_name(target.name))
 
 
@@ -225,21 +229,53 @@ def _formats(program: str, rest: Sequence[str], options: set[str]) -> bool:
     if program in _FORMATTERS:
         lists = {"-d", "-c", "--list-different", *(() if program in _LENGTH else ("-l",))}
         return not options & (_LOOKS_ALONE | lists) or "-w" in options
-    runs = program in _RUNNERS and any(map(_FIX_NAME.search, rest))
     fixes = bool(options & (_FIXES | _SHORT_FIXES.get(program, frozenset()))) or program == "pre-commit"
-    return not options & _LOOKS_ALONE and (fixes or runs)
+    return not options & _LOOKS_ALONE and (fixes or any(map(_is_fix, _tasks_of(program, rest))))
+
+
+def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
+    """The tasks that a program runs by their names: of a manifest, a build file, or its own."""
+    words = [word for word in rest if not word.startswith("-")]
+    if program in _SCRIPT_RUNNERS:
+        return words[words.index("run") + 1 :][:1] if "run" in words else words[:1]
+    if program in ("tox", "nox"):
+        return [after for word, after in pairwise(rest) if word in ("-e", "-s")]
+    return words if program in _TASK_RUNNERS else words[:1] if program in _FORMATTING else []
+
+
+def _is_fix(task: str) -> bool:
+    """Whether the name of a task states that it reformats or fixes files."""
+    return _FIX_NAME.search(task) is not None and not re.search(r"(?i)check|test|verify|diff", task)
 
 
 def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
     """Whether a program writes files named only in its input."""
-    if program in ("tar", "unzip", "7z", "gunzip"):
-        letters = rest[0].lstrip("-") if program == "tar" and rest else ""
-        return not (options & {"-t", "--list", "-l", "-p"} or (set("tc") & set(letters) and "x" not in letters))
+    if program == "tar":
+        old = rest[0] if rest and not rest[0].startswith("-") else ""
+        modes = old + "".join(word for word in rest if re.fullmatch(r"-[a-zA-Z]+", word))
+        return "x" in modes or bool(options & {"--extract", "--get"})
+    if program in ("unzip", "7z", "gunzip"):
+        return not options & {"-t", "--list", "-l", "-p", "-c"}
     dry = program == "patch" and bool(options & {"--dry-run", "-C", "--check"})
-    if program in ("xargs", "find", "parallel", "fd", "fdfind"):
-        started_by = {PurePosixPath(word).name for word in rest}
-        return bool(started_by & (_WRITERS | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE))
+    if program in _STARTERS:
+        return "-delete" in rest or any(map(_started_changes, _started_by(program, rest)))
     return program in ("patch", "apply_patch") and not dry
+
+
+def _started_by(program: str, rest: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The programs that `find`, `xargs` and the like start for each file, with their arguments."""
+    if program in ("find", "fd", "fdfind"):
+        starts = [place + 1 for place, word in enumerate(rest) if word in _EXEC]
+        yield from (rest[start:after] for start, after in pairwise([*starts, len(rest)]))
+    else:
+        yield behind_options(list(rest), ("-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j"))
+
+
+def _started_changes(words: Sequence[str]) -> bool:
+    """Whether such a program changes the file that it is given."""
+    if words and PurePosixPath(words[0]).name in _STARTERS:
+        return True
+    return any(any(changed_by(each)) for each in simple_commands(shlex.join([*words, "FILE.txt"])))
 
 
 def _noted_in(program: str, rest: Sequence[str]) -> list[str]:
@@ -249,26 +285,29 @@ def _noted_in(program: str, rest: Sequence[str]) -> list[str]:
     return [_MANIFESTS[program]] if changes else []
 
 
-_WRITERS = frozenset(("-delete", "ruff", "eslint"))
+_STARTERS = frozenset(("xargs", "find", "parallel", "fd", "fdfind"))
+"""Programs that start another one for each file."""
+_EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 _IN_PLACE = frozenset(("sed", "gsed", "perl", "ruby", "yq"))
 """Programs that change files with `-i`."""
 _HOSTS = ("gh", "hub", "glab")
 
-_RUNNERS = frozenset((
-    "ruff", "cargo", "biome", "dprint", "terraform", "mix", "deno", "go", "dart", "npm", "pnpm", "yarn", "bun", "make", "just", "task", "poe", "tox",
-    "nox", "hatch", "pdm", "dotnet", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke", "php-cs-fixer", "composer", "turbo", "nx",
+_SCRIPT_RUNNERS = frozenset(("npm", "pnpm", "yarn", "bun", "nx", "turbo", "composer", "pdm"))
+_TASK_RUNNERS = frozenset(("make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke"))
+_FORMATTING = frozenset((
+    "ruff", "cargo", "biome", "dprint", "terraform", "mix", "deno", "go", "dart", "hatch", "dotnet", "php-cs-fixer",
 ))  # fmt: skip
-"""Programs that run others by a name."""
-_FIX_NAME = re.compile(r"(?i)(?:^|[:_-])(?:format(?!ter)|fmt|fix|prettier|spotless:?apply)(?![a-z]*=)")
+"""Programs with verbs that reformat files."""
+_FIX_NAME = re.compile(r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-])")
 _SHORT_FIXES = {
     "rubocop": frozenset(("-a", "-A")), "ktlint": frozenset(("-F",)), "codespell": frozenset(("-w",)), "jest": frozenset(("-u",)),
     "vitest": frozenset(("-u",)),
 }  # fmt: skip
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
-_SPREAD = re.compile(r"-(?:[a-zA-Z]*[rRa][a-zA-Z]*|t|sfn)|--(?:recursive|archive|target-directory)")
+_SPREAD = re.compile(r"-(?:[a-zA-Z]*[rRa][a-zA-Z]*|t)|--(?:recursive|archive|target-directory)")
 """Options by which a copy writes more files than its last argument."""
 _SCRIPT = r"-(?!-)\w*[ef]|--expression|--file"
-_VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "truncate": "-[sr]", "shred": "-[ns]"}  # fmt: skip
+_VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "sd": "-[fn]", "truncate": "-[sr]|--size|--reference", "shred": "-[ns]"}  # fmt: skip
 """Options with a value in the next word: scripts, sizes."""
 _LOOKS_ALONE = frozenset(
     ("--check", "--check-only", "--diff", "--dry-run", "-check", "--check-formatted", "--verify-no-changes")

@@ -26,11 +26,11 @@ _PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Inva
 _ERROR = re.compile(
     r"(?i)error|fatal|(?:not found|denied|cannot|can't|no such|unmatched|unexpected|unbound|unknown|invalid|illegal|"
     r"not permitted|not an? |is a directory|exists|nonexistent|read-only|required|unable|fail(?:ed|ure) to|"
-    r"could not|couldn't|conflict|refus|abort|usage:|parse)|^\?$",
+    r"could not|couldn't|conflict|refus|abort|usage:|parse|terminated|try again|no space|at -e line)|^\?$",
     re.MULTILINE,
 )
 """Words of error messages. One in the output of a program that succeeded makes its result unknown, no more."""
-_MOVE_ERROR = re.compile(r"^.*\b(?:cd|pushd|popd):", re.MULTILINE)
+_MOVE_ERROR = re.compile(r"\b(?:cd|pushd|popd):")
 _UNOPENED = re.compile(
     r"(?i)no such file|permission denied|(?:is|not) a directory|nonexistent|read-only file|not permitted|overwrite|"
     r"file exists|ambiguous redirect"
@@ -62,6 +62,7 @@ class ProgramResults:
     ) -> None:
         self._steps, self._said, self._edits = steps, said, edits
         self._failed, self._broken_off = failed, broken_off
+        self._messages: dict[str, bool] = {}
 
     @cached_property
     def moved_in_vain(self) -> bool:
@@ -88,12 +89,13 @@ class ProgramResults:
         if decides and self._plain == len(self._steps):  # the exit of the line is that of its last list
             if self._failed:
                 return True if self._was_tested(number) else False if self._is_last(number) else None
-            if step.ahead not in _PIPES and not self.moved_in_vain:
+            if step.ahead not in _PIPES and not (self.moved_in_vain or self._has_message(program)):
                 return True
         elif decides and self._failed and not self._broken_off:
             return None
         ran = self._begun[number] or (decides and self._plain == len(self._steps))
-        return True if ran and not (self._complained or _is_silenced(step, program)) else None
+        unclear = self._complained or self._has_message(program) or _is_silenced(step, program)
+        return True if ran and not unclear else None
 
     def _was_tested(self, number: int) -> bool:
         """Whether the output has a summary of a check that runs only after this program succeeded: no program before the
@@ -103,7 +105,7 @@ class ProgramResults:
 
     def _is_last(self, number: int) -> bool:
         """Whether a program is the only one of its list, but for a `cd` before it: if that failed, it did not run."""
-        heads = [n for n, each in enumerate(self._steps) if n >= self._last_list and each.behind not in _PIPES]
+        heads = self._heads
         return heads[-1:] == [number] and all(self._steps[n].words[0] in MOVES for n in heads[:-1])
 
     def _is_easy(self, number: int) -> bool:
@@ -158,6 +160,18 @@ class ProgramResults:
     def _last_list(self) -> int:
         """The first program of the last list."""
         return max((number for number, each in enumerate(self._steps) if each.behind in _ENDS), default=0)
+
+    @cached_property
+    def _heads(self) -> list[int]:
+        """The first program of each pipe of the last list."""
+        return [n for n, each in enumerate(self._steps) if n >= self._last_list and each.behind not in _PIPES]
+
+    def _has_message(self, program: str) -> bool:
+        """Whether the output has a message of a program: it begins with its name."""
+        if program not in self._messages:
+            begins = rf"(?:^|[\s/:]){re.escape(program)}: "
+            self._messages[program] = re.search(begins, self._said, re.MULTILINE) is not None
+        return bool(program) and self._messages[program]
 
     @cached_property
     def _complained(self) -> bool:

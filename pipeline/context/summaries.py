@@ -111,7 +111,7 @@ _NOTHING = re.compile(
 _TEST_TASK = re.compile(r"(?:> Task )?(?::[^\s:]+)*:(?:test|\w+Test)(?: (?P<how>[A-Z-]+))?")
 """The line of a test task of Gradle."""
 _BROKEN_OFF = re.compile(
-    r"!{3,} .* !{3,}|INTERNALERROR>.*|Fatal Python error: .*|KeyboardInterrupt|.*\(signal: \d+.*|Command (?:exited with non-zero status|terminated by signal) \d+|"
+    r"!+ .* !+|error: (?:Recipe|script) .*|task: Failed .*|INTERNALERROR>.*|Fatal Python error: .*|KeyboardInterrupt|.*\(signal: \d+.*|Command (?:exited with non-zero status|terminated by signal) \d+|"
     r"(?:.*(?:: |\d ))?(?i:killed|terminated|aborted|segmentation fault|bus error|illegal instruction|floating point exception|trace/breakpoint trap)(?:: \d+)?(?: \(core dumped\))?(?:\s{2,}.*)?|"
     r"Vitest caught \d+ unhandled errors? .*|\W+ Unhandled (?:Errors|Rejection) \W+|\d+ (?:interrupted|did not run)|Timed out waiting .* for the .*test run.*"
 )

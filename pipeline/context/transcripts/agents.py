@@ -113,7 +113,7 @@ def _changed(record: Mapping[str, Any], ran: ShellResult, folder: str) -> Change
         payload = Record("", {name: value for name, value in ran.fields().items() if value is not None})
         command, code = payload.text("command"), payload.value("exitCode")
         how = ending(payload, command, code)
-        failed, broken_off = bool(code) or how is not None or says(payload) == "failed", how is not None
+        failed, broken_off = bool(code) or how is not None or says(payload) == "failed", how is not None or ran.runs_on
         said = "\n".join(payload.fields[name] for name in ("stdout", "stderr") if name in payload.fields)
         return changed_files(command, folder, failed=failed, broken_off=broken_off or code in OF_SIGNALS, said=said)
     if ran.failed or ran.tool in SHELLS:
