@@ -41,6 +41,10 @@ CHANGES = {
     **dict.fromkeys(("npm run format", "npm run lint:fix", "make lint-fix", "npm run prettier:write", "./gradlew spotlessApply", "mvn spotless:apply", "tox -e format", "hatch fmt", "dotnet format"), ("*",)),
     **dict.fromkeys(("find . -delete", "find . -exec rm {} +", "find . -exec sh -c 'sed -i s/1/2/ $1' _ {} ';'", "ls | xargs eslint --fix", "tar -xf a.tar", "tar --strip-components=1 -xzf a.tgz", "tar -p -xf a.tar", "mv a.ts utils dest"), ("*",)),
     "mv utils.py utils": ("utils.py", "utils/utils.py", "utils"), "yq eval -i .a=1 a.yml": ("a.yml",), "sd -f i old new a.py": ("a.py",),
+    **dict.fromkeys(("pnpm --filter web format", "pnpm -C web lint:fix", "yarn --cwd web format", "npm run -w web format", "yarn workspace web format", "npm run-script format", "nx run-many -t format", "nx run web:format", "deno task fmt"), ("*",)),
+    **dict.fromkeys(("cargo +nightly fmt", "cargo xtask fmt", "go -C dir fmt ./...", "turbo run lint format", "nox -rs format", "nox -s lint format", "npm run check:fix", "npm run format:tests", "./gradlew formatKotlin"), ("*",)),
+    **dict.fromkeys(("sd old new $(git grep -l old)", "rg -l x | xargs sd x ''", "ls | parallel --jobs 4 sed -i s/1/2/", "ls | xargs --max-procs 4 black", "curl -L x | tar -xzf-", "tar -xzf/tmp/a.tgz"), ("*",)),
+    "sd x '' a.py": ("a.py",), "cp config.example config": ("config",), "wget -nv -O a.ts https://x/a.ts": ("a.ts",),
     **dict.fromkeys(("gh pr checkout 1", "glab mr checkout 2", 'x="$(git stash pop 2>&1)"', 'x="$(sed -i s/1/2/ a.ts)"', "git stash push -m show"), ("*",)),
     "npm install -D lodash": ("package.json",), "cd web && yarn add x": ("web/package.json",), "uv add x": ("pyproject.toml",), "cargo add x": ("Cargo.toml",), "go mod tidy": ("go.mod",), "npm version patch": ("package.json",),
     "yq -i .a=1 a.yml": ("a.yml",), "sd old new a.py": ("a.py",), "builtin cd web && rm a.ts": ("web/a.ts",), "grep for a.py; cd web; rm a.ts": ("web/a.ts",),
@@ -54,7 +58,7 @@ CHANGES_NOTHING = (
     "ssh -o A=b host", "patch --dry-run -p1 < x.diff", "patch -C -p1", "git apply --check x.diff", "git apply --numstat x.diff", "ruff format --diff .",
     "ruff check --fix --diff .", "black --diff a.py", "isort --check-only .", "npx prettier --check src", "cargo fmt -- --check",
     "npm run format:check", "make fmt-check", "cargo test format_date", "npm test -- format.test.ts", "npm ls prettier", "gradle test --tests FormatTest", "find . -name ed", "fd install", "ls | xargs grep -l install",
-    "ls | xargs ruff check", "sd -p old new a.py", "git clean -nd", "git clean -fdn", "git submodule status", "git bisect log", "git stash clear", "git rm -n a.ts", "git mv --dry-run a.ts b.ts", "terraform fmt -check", "mix format --check-formatted", "dotnet format --verify-no-changes",
+    "ls -d */ | xargs -I{} find {} -name x", "ls | sd a b", "ls | xargs ruff check", "sd -p old new a.py", "git clean -nd", "git clean -fdn", "git submodule status", "git bisect log", "git stash clear", "git rm -n a.ts", "git mv --dry-run a.ts b.ts", "terraform fmt -check", "mix format --check-formatted", "dotnet format --verify-no-changes",
     "tar -tvf a.tar", "tar tzf a.tgz", "tar -czf x.tgz src", "unzip -p a.zip", "npm install", "npm run formatter", "npm run info -- --format=json", "find . -exec grep -l x {} +", 'echo "n: $(grep -c "=>" a.ts)"', 'git commit -m "$(printf "a -> b")" && ls',
     "kubectl get pods --output json", "aws s3 ls --output=table", "kubectl get pods --output jsonpath={.items}", "gofmt -l .", "prettier -l .", "perl -Ilib -Mstrict a.pl", "< a.ts",
 )  # fmt: skip
@@ -308,6 +312,7 @@ def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(be
         "cp " + "a " * 9000 + "b",
         'echo "' + "$(a " * 4000 + '"',
         "xargs " * 3000 + "rm",
+        "xargs env " * 2000 + "rm",
     ],
 )
 def test_deep_and_long_lines_take_no_more_than_their_length(line: str):

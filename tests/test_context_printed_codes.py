@@ -89,3 +89,8 @@ def test_the_code_of_another_program_takes_no_pass_from_a_check_that_decides():
         "command.finished", turn=2, command="ls no; echo $?; pytest -q", exitCode=0, stdout="2\n3 passed in 0.1s"
     )
     assert state_of(session)["failing"] == []
+
+
+def test_zsh_prints_the_codes_of_all_programs_of_a_pipe():
+    assert printed_codes("pytest | tail -3; echo $pipestatus", "3 passed\n0 0") is None
+    assert printed_codes("pytest | tail -3; echo $pipestatus", "1 failed\n1 0") == "not 0"

@@ -66,7 +66,9 @@ def _form(simple: SimpleCommand) -> str | None:
     if any(set(each) & set("$`") for each in around):
         return _NEVER
     before = ".*" if around[0] else ""  # what was printed before may have no newline
-    some = [_CODES if "[@]" in each or "[*]" in each else _CODE for each in CODE.findall(line)]
+    some = [_CODES if re.search(r"\[[@*]\]|^\$\{?pipestatus\}?$", each) else _CODE for each in CODE.findall(line)]
+    if some.count(_CODES) > 1:
+        return _NEVER  # where one list ends is unknown
     return before + "".join(re.escape(each) + code for each, code in zip(around, [*some, ""], strict=True))
 
 

@@ -52,8 +52,11 @@ _ALTERNATIVES = re.compile(r"\{(?=[^{},]*+,|[^{}]*?\.\.)[^{}]*+\}")
 _LOG_NAMED = re.compile(r"\$\{?(?:\w*_)?(?i:log|tmp|temp)(?i:file|dir|s)?(?![A-Za-z])")
 """Variables that name logs."""
 _SUBSTITUTED = re.compile(r"\$\((?P<command>[^()]+)\)")
-_CAUTIOUS = re.compile(r"-[a-zA-Z]*[nui][a-zA-Z]*|--(?:no-clobber|update|interactive|dry-run|timestamping)(?:=.*)?")
-"""Options of copies and downloads that keep files that exist, or ask."""
+_KEEPS = {
+    **dict.fromkeys(("cp", "mv", "ln"), r"-[a-zA-Z]*[nui][a-zA-Z]*|--(?:no-clobber|update|interactive)(?:=.*)?"),
+    "rsync": r"-[a-zA-Z]*[nu][a-zA-Z]*|--(?:dry-run|update|ignore-existing)", "wget": r"-nc|-N|--(?:no-clobber|timestamping)",
+}  # fmt: skip
+"""Options with which each program keeps files that exist, asks, or only reports."""
 _MANIFESTS = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"), **dict.fromkeys(("uv", "poetry", "pdm"), "pyproject.toml"),
     "cargo": "Cargo.toml", "go": "go.mod", "composer": "composer.json", "bundle": "Gemfile",
@@ -93,7 +96,8 @@ def files_among(named: Sequence[str], program: str) -> set[str]:
 def may_keep(words: Sequence[str]) -> bool:
     """Whether a program that succeeds may have left its files unchanged: by options (`cp -n`), or by what it found."""
     program = PurePosixPath(words[0]).name if words else ""
-    cautious = (program in _COPIES or program == "wget") and any(map(_CAUTIOUS.fullmatch, words))
+    keeps = _KEEPS.get(program)
+    cautious = keeps is not None and any(re.fullmatch(keeps, word) for word in words)
     return cautious or program in _MANIFESTS
 
 
@@ -149,8 +153,10 @@ def _changed_by(simple: SimpleCommand) -> Iterator[str]:
     elif program in ("awk", "gawk") and "inplace" in rest:
         files = [word for word in named if word != "inplace"]
         yield from _or_any(files[0 if scripts else 1 :], exact=exact)
-    elif program == "sd" and not options & {"-p", "--preview"} and len(named) > 2:
-        yield from _or_any(named[2:], exact=exact)
+    elif program == "sd" and not options & {"-p", "--preview"}:
+        files = [word for place, word in enumerate(rest) if word[:1] != "-" and place not in scripts][2:]
+        if files or simple.ahead in ("$(", "`"):
+            yield from _or_any(files, exact=exact)
     elif program in _HOSTS and rest[:2] in (["pr", "checkout"], ["mr", "checkout"]):
         yield ANY_FILE
     elif program == "dd":
@@ -195,9 +201,7 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
 
 def _is_like(target: PurePosixPath, source: PurePosixPath) -> bool:
     """Whether the target of a copy is a file, by its name or as it is like its source: not a folder."""
-    beside = target.name.startswith(f"{source.name}.") or (
-        target.name[:1] == "." and source.name.startswith(target.name)
-    )
+    beside = target.name.startswith(f"{source.name}.") or (source.stem == target.name and source.suffix in _MODELS)
     return target.name not in ("", "..") and (beside or is_file_name(target.name))
 
 
@@ -230,29 +234,29 @@ def _formats(program: str, rest: Sequence[str], options: set[str]) -> bool:
         lists = {"-d", "-c", "--list-different", *(() if program in _LENGTH else ("-l",))}
         return not options & (_LOOKS_ALONE | lists) or "-w" in options
     fixes = bool(options & (_FIXES | _SHORT_FIXES.get(program, frozenset()))) or program == "pre-commit"
-    return not options & _LOOKS_ALONE and (fixes or any(map(_is_fix, _tasks_of(program, rest))))
+    return not options & _LOOKS_ALONE and (fixes or any(map(_FIX_NAME.search, _tasks_of(program, rest))))
 
 
 def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
     """The tasks that a program runs by their names: of a manifest, a build file, or its own."""
-    words = [word for word in rest if not word.startswith("-")]
-    if program in _SCRIPT_RUNNERS:
-        return words[words.index("run") + 1 :][:1] if "run" in words else words[:1]
+    own = rest[: rest.index("--")] if "--" in rest else rest
     if program in ("tox", "nox"):
-        return [after for word, after in pairwise(rest) if word in ("-e", "-s")]
-    return words if program in _TASK_RUNNERS else words[:1] if program in _FORMATTING else []
-
-
-def _is_fix(task: str) -> bool:
-    """Whether the name of a task states that it reformats or fixes files."""
-    return _FIX_NAME.search(task) is not None and not re.search(r"(?i)check|test|verify|diff", task)
+        starts = [place for place, word in enumerate(own) if re.fullmatch(r"-[a-z]*[es]", word)]
+        return [word for word in own[starts[0] :] if word[:1] != "-"] if starts else []
+    if program not in _RUN_ONE | _RUN_ALL:
+        return []
+    pairs = pairwise(["", *own])
+    words = [word for before, word in pairs if word[:1] not in ("-", "+") and before not in _RUNNER_VALUED]
+    while words and words[0] in _RUN_WORDS:
+        words = words[2:] if words[0] == "workspace" else words[1:]
+    return words if program in _RUN_ALL else words[:1]
 
 
 def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
     """Whether a program writes files named only in its input."""
     if program == "tar":
         old = rest[0] if rest and not rest[0].startswith("-") else ""
-        modes = old + "".join(word for word in rest if re.fullmatch(r"-[a-zA-Z]+", word))
+        modes = old + "".join(found[0] for word in rest if (found := re.match(r"-[a-zA-Z]+", word)))
         return "x" in modes or bool(options & {"--extract", "--get"})
     if program in ("unzip", "7z", "gunzip"):
         return not options & {"-t", "--list", "-l", "-p", "-c"}
@@ -268,13 +272,17 @@ def _started_by(program: str, rest: Sequence[str]) -> Iterator[Sequence[str]]:
         starts = [place + 1 for place, word in enumerate(rest) if word in _EXEC]
         yield from (rest[start:after] for start, after in pairwise([*starts, len(rest)]))
     else:
-        yield behind_options(list(rest), ("-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j"))
+        yield behind_options(
+            list(rest),
+            ("-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "-j", "-J", "--max-procs", "--max-args", "--jobs"),
+        )
 
 
 def _started_changes(words: Sequence[str]) -> bool:
     """Whether such a program changes the file that it is given."""
-    if words and PurePosixPath(words[0]).name in _STARTERS:
-        return True
+    names = [PurePosixPath(word).name for word in started(words)]
+    if names[:1] and names[0] in _STARTERS:  # no further: by the words alone
+        return bool(({"-delete", "sh", "bash"} | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE) & {*names})
     return any(any(changed_by(each)) for each in simple_commands(shlex.join([*words, "FILE.txt"])))
 
 
@@ -292,13 +300,27 @@ _IN_PLACE = frozenset(("sed", "gsed", "perl", "ruby", "yq"))
 """Programs that change files with `-i`."""
 _HOSTS = ("gh", "hub", "glab")
 
-_SCRIPT_RUNNERS = frozenset(("npm", "pnpm", "yarn", "bun", "nx", "turbo", "composer", "pdm"))
-_TASK_RUNNERS = frozenset(("make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke"))
-_FORMATTING = frozenset((
-    "ruff", "cargo", "biome", "dprint", "terraform", "mix", "deno", "go", "dart", "hatch", "dotnet", "php-cs-fixer",
+_RUN_ONE = frozenset((
+    "npm", "pnpm", "yarn", "bun", "composer", "pdm", "ruff", "cargo", "biome", "dprint", "terraform", "deno", "go", "dart", "hatch", "dotnet",
+    "php-cs-fixer",
 ))  # fmt: skip
-"""Programs with verbs that reformat files."""
-_FIX_NAME = re.compile(r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-])")
+"""Programs that run one task, or have verbs that reformat files."""
+_RUN_ALL = frozenset((
+    "make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke", "nx", "turbo", "mix",
+))  # fmt: skip
+"""Programs that run several tasks."""
+_RUN_WORDS = frozenset(("run", "run-script", "workspace", "exec", "task", "run-many", "affected", "xtask"))
+"""Words before a task."""
+_RUNNER_VALUED = frozenset((
+    "--filter", "-F", "-C", "--cwd", "--dir", "-w", "--workspace", "--prefix", "--config", "--tests", "-f", "-p", "--project",
+))  # fmt: skip
+"""Options of these programs with a value in the next word."""
+_FIX_NAME = re.compile(
+    r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-](?!check|verif|diff|dry)|(?-i:(?=[A-Z])))"
+)
+"""Names of tasks that reformat or fix files."""
+_MODELS = (".example", ".sample", ".template", ".dist", ".default", ".bak", ".orig", ".old", ".in")
+"""Suffixes of files that are copied to a file of the same name without it."""
 _SHORT_FIXES = {
     "rubocop": frozenset(("-a", "-A")), "ktlint": frozenset(("-F",)), "codespell": frozenset(("-w",)), "jest": frozenset(("-u",)),
     "vitest": frozenset(("-u",)),

@@ -4,7 +4,8 @@ Gives: `ProgramResults`.
 
 Note: only plain lines show it: programs joined by `&&`, pipes, `;` and newlines. From the first `||`, group, substitution,
 branch, loop or program in the background on, nothing is certain. The exit code is that of the last list of `&&`; of the
-lists before it, an output without any error message is the only sign of success.
+lists before it, an output without any error message is the only sign of success. A message that begins with the name of
+the program is a sign against it in any list.
 """
 
 from __future__ import annotations
@@ -169,8 +170,9 @@ class ProgramResults:
     def _has_message(self, program: str) -> bool:
         """Whether the output has a message of a program: it begins with its name."""
         if program not in self._messages:
-            begins = rf"(?:^|[\s/:]){re.escape(program)}: "
-            self._messages[program] = re.search(begins, self._said, re.MULTILINE) is not None
+            begins = rf"(?:^|/|: ){re.escape(program)}: "
+            found = f"{program}: " in self._said and re.search(begins, self._said, re.MULTILINE)
+            self._messages[program] = bool(found)
         return bool(program) and self._messages[program]
 
     @cached_property
