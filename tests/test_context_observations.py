@@ -244,6 +244,7 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"exitCode": 1, "stdout": "--- a\na_test.go:9: no error returned for a bad id\nexit status 1"}, "a_test.go:9: no error returned for a bad id"),
         ("command.finished", {"exitCode": 2, "stdout": "*** No errors detected\ngcov: no input files\nmake: *** [Makefile:5: test] Error 1"}, "make: *** [Makefile:5: test] Error 1"),
         ("command.finished", {"exitCode": 1, "stdout": "lint: no errors in 14 files\nmissing header in a.ts"}, "missing header in a.ts"),
+        ("command.finished", {"exitCode": 1, "stdout": "src/a.ts:0 error"}, "src/a.ts:0 error"),
         ("command.finished", {"exitCode": 1, "stdout": "ok\nmax error: 0.5 is too large"}, "max error: 0.5 is too large"),
         ("command.finished", {"exitCode": 1, "stdout": "# tests 3\n# pass 2\n# fail 0\n# cancelled 1"}, "# cancelled 1"),
         ("command.finished", {"exitCode": 101, "stdout": "test result: ok. 2 passed; 0 failed; 0 ignored; finished in 0.1s"}, "npm test: failed"),

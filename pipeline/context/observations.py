@@ -33,7 +33,7 @@ _FAILURE = re.compile(
 )
 _NOISE = re.compile(r"(?i)^\s*(?:0 (?:errors|failed|failures)|no errors|errors?: 0|failed: 0|passed)\b")
 _NONE_FAILED = re.compile(
-    r"(?i)\b(?:0|no) (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b(?! (?:returned|raised|thrown|for|handler|message|code)\b)|"
+    r"(?i)(?<![:.\d])\b(?:0|no) (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b(?! (?:returned|raised|thrown|for|handler|message|code)\b)|"
     r"\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0\b(?!\.\d| ?(?:ms|s|sec)\b| files\b)"
 )
 """Counts of failures that are 0."""
