@@ -64,6 +64,53 @@ _MANIFESTS = {
 """The file in which each program notes what it installs."""
 _NOTES = ("add", "install", "i", "remove", "rm", "uninstall", "update", "upgrade", "up", "require", "get")
 """Verbs of these programs that change it, with an argument."""
+_STARTERS = frozenset(("xargs", "find", "parallel", "fd", "fdfind"))
+"""Programs that start another one for each file."""
+_EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
+_IN_PLACE = frozenset(("sed", "gsed", "perl", "ruby", "yq"))
+"""Programs that change files with `-i`."""
+_HOSTS = ("gh", "hub", "glab")
+"""Clients of code hosts, which check out a proposed change."""
+_RUN_ONE = frozenset((
+    "npm", "pnpm", "yarn", "bun", "composer", "pdm", "ruff", "cargo", "biome", "dprint", "terraform", "deno", "go", "dart", "hatch", "dotnet",
+    "php-cs-fixer",
+))  # fmt: skip
+"""Programs that run one task, or have verbs that reformat files."""
+_RUN_ALL = frozenset((
+    "make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke", "nx", "turbo", "mix",
+))  # fmt: skip
+"""Programs that run several tasks."""
+_RUN_WORDS = frozenset(("run", "run-script", "workspace", "exec", "task", "run-many", "affected", "xtask"))
+"""Words before a task."""
+_RUNNER_VALUED = frozenset((
+    "--filter", "-F", "-C", "--cwd", "--dir", "-w", "--workspace", "--prefix", "--config", "--tests", "-f", "-p", "--project",
+))  # fmt: skip
+"""Options of these programs with a value in the next word."""
+_FIX_NAME = re.compile(
+    r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-](?!check|verif|diff|dry)|(?-i:(?=[A-Z])))"
+)
+"""Names of tasks that reformat or fix files."""
+_MODELS = (".example", ".sample", ".template", ".dist", ".default", ".bak", ".orig", ".old", ".in")
+"""Suffixes of files that are copied to a file of the same name without it."""
+_SHORT_FIXES = {
+    "rubocop": frozenset(("-a", "-A")), "ktlint": frozenset(("-F",)), "codespell": frozenset(("-w",)), "jest": frozenset(("-u",)),
+    "vitest": frozenset(("-u",)),
+}  # fmt: skip
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
+_SPREAD = re.compile(r"-(?:[a-zA-Z]*[rRa][a-zA-Z]*|t)|--(?:recursive|archive|target-directory)")
+"""Options by which a copy writes more files than its last argument."""
+_SCRIPT = r"-(?!-)\w*[ef]|--expression|--file"
+_VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "sd": "-[fn]", "truncate": "-[sr]|--size|--reference", "shred": "-[ns]"}  # fmt: skip
+"""Options with a value in the next word: scripts, sizes."""
+_LOOKS_ALONE = frozenset(
+    ("--check", "--check-only", "--diff", "--dry-run", "-check", "--check-formatted", "--verify-no-changes")
+)
+"""Options with which a program only reports what it would change."""
+GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
+_FIXES = frozenset((
+    "--fix", "--fix-only", "--write", "--autofix", "--apply-unsafe", "--unsafe-fixes", "--update-snapshot", "--apply", "--autocorrect", "--auto-correct",
+))  # fmt: skip
+"""Options with which a program fixes what it finds."""
 
 
 def changed_by(simple: SimpleCommand) -> Iterator[str]:
@@ -291,65 +338,6 @@ def _noted_in(program: str, rest: Sequence[str]) -> list[str]:
     words = [word for word in rest if not word.startswith("-")]
     changes = words[:1] and ((words[0] in _NOTES and words[1:]) or words[0] in ("version", "pkg", "mod"))
     return [_MANIFESTS[program]] if changes else []
-
-
-_STARTERS = frozenset(("xargs", "find", "parallel", "fd", "fdfind"))
-"""Programs that start another one for each file."""
-_EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
-_IN_PLACE = frozenset(("sed", "gsed", "perl", "ruby", "yq"))
-"""Programs that change files with `-i`."""
-_HOSTS = ("gh", "hub", "glab")
-
-_RUN_ONE = frozenset((
-    "npm", "pnpm", "yarn", "bun", "composer", "pdm", "ruff", "cargo", "biome", "dprint", "terraform", "deno", "go", "dart", "hatch", "dotnet",
-    "php-cs-fixer",
-))  # fmt: skip
-"""Programs that run one task, or have verbs that reformat files."""
-_RUN_ALL = frozenset((
-    "make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke", "nx", "turbo", "mix",
-))  # fmt: skip
-"""Programs that run several tasks."""
-_RUN_WORDS = frozenset(("run", "run-script", "workspace", "exec", "task", "run-many", "affected", "xtask"))
-"""Words before a task."""
-_RUNNER_VALUED = frozenset((
-    "--filter", "-F", "-C", "--cwd", "--dir", "-w", "--workspace", "--prefix", "--config", "--tests", "-f", "-p", "--project",
-))  # fmt: skip
-"""Options of these programs with a value in the next word."""
-_FIX_NAME = re.compile(
-    r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-](?!check|verif|diff|dry)|(?-i:(?=[A-Z])))"
-)
-"""Names of tasks that reformat or fix files."""
-_MODELS = (".example", ".sample", ".template", ".dist", ".default", ".bak", ".orig", ".old", ".in")
-"""Suffixes of files that are copied to a file of the same name without it."""
-_SHORT_FIXES = {
-    "rubocop": frozenset(("-a", "-A")), "ktlint": frozenset(("-F",)), "codespell": frozenset(("-w",)), "jest": frozenset(("-u",)),
-    "vitest": frozenset(("-u",)),
-}  # fmt: skip
-_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
-_SPREAD = re.compile(r"-(?:[a-zA-Z]*[rRa][a-zA-Z]*|t)|--(?:recursive|archive|target-directory)")
-"""Options by which a copy writes more files than its last argument."""
-_SCRIPT = r"-(?!-)\w*[ef]|--expression|--file"
-_VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "sd": "-[fn]", "truncate": "-[sr]|--size|--reference", "shred": "-[ns]"}  # fmt: skip
-"""Options with a value in the next word: scripts, sizes."""
-_LOOKS_ALONE = frozenset(
-    ("--check", "--check-only", "--diff", "--dry-run", "-check", "--check-formatted", "--verify-no-changes")
-)
-"""Options with which a program only reports what it would change."""
-GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
-_FIXES = frozenset(
-    (
-        "--fix",
-        "--fix-only",
-        "--write",
-        "--autofix",
-        "--apply-unsafe",
-        "--unsafe-fixes",
-        "--update-snapshot",
-        "--apply",
-        "--autocorrect",
-        "--auto-correct",
-    )
-)
 
 
 def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
