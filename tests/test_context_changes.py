@@ -43,8 +43,9 @@ CHANGES = {
     "mv utils.py utils": ("utils.py", "utils/utils.py", "utils"), "yq eval -i .a=1 a.yml": ("a.yml",), "sd -f i old new a.py": ("a.py",),
     **dict.fromkeys(("pnpm --filter web format", "pnpm -C web lint:fix", "yarn --cwd web format", "npm run -w web format", "yarn workspace web format", "npm run-script format", "nx run-many -t format", "nx run web:format", "deno task fmt"), ("*",)),
     **dict.fromkeys(("cargo +nightly fmt", "cargo xtask fmt", "go -C dir fmt ./...", "turbo run lint format", "nox -rs format", "nox -s lint format", "npm run check:fix", "npm run format:tests", "./gradlew formatKotlin"), ("*",)),
-    **dict.fromkeys(("sd old new $(git grep -l old)", "rg -l x | xargs sd x ''", "ls | parallel --jobs 4 sed -i s/1/2/", "ls | xargs --max-procs 4 black", "curl -L x | tar -xzf-", "tar -xzf/tmp/a.tgz"), ("*",)),
-    "sd x '' a.py": ("a.py",), "cp config.example config": ("config",), "wget -nv -O a.ts https://x/a.ts": ("a.ts",),
+    **dict.fromkeys(("sd old new $(git grep -l old)", "rg -l x | xargs sd x ''", "ls | parallel --jobs 4 sed -i s/1/2/", "ls | xargs --max-procs 4 black", "ls | xargs -J % mv % src", "curl -L x | tar -xzf-", "tar -xzf/tmp/a.tgz"), ("*",)),
+    **dict.fromkeys(("pnpm -w format", "pnpm run -w format", "make -w format", "yarn workspaces foreach -Apt run format", "pnpm --loglevel error run format", "pnpm -r run format", "uv run poe fix", "npm run fixAll", "ls | xargs -I{} find {} -exec npx eslint --fix {} +"), ("*",)),
+    "sd x '' a.py": ("a.py",), "cp config.example config": ("config",), "cp .env.local .env": (".env",),
     **dict.fromkeys(("gh pr checkout 1", "glab mr checkout 2", 'x="$(git stash pop 2>&1)"', 'x="$(sed -i s/1/2/ a.ts)"', "git stash push -m show"), ("*",)),
     "npm install -D lodash": ("package.json",), "cd web && yarn add x": ("web/package.json",), "uv add x": ("pyproject.toml",), "cargo add x": ("Cargo.toml",), "go mod tidy": ("go.mod",), "npm version patch": ("package.json",),
     "yq -i .a=1 a.yml": ("a.yml",), "sd old new a.py": ("a.py",), "builtin cd web && rm a.ts": ("web/a.ts",), "grep for a.py; cd web; rm a.ts": ("web/a.ts",),
@@ -57,7 +58,9 @@ CHANGES_NOTHING = (
     "curl https://x/a.ts", "wget -qO- https://x/a.ts", "dd if=a.ts of=/dev/null", "sort a.txt", "awk '{print}' a.txt", "make 2>&1", "grep -o x a.ts", "curl -o - https://x",
     "ssh -o A=b host", "patch --dry-run -p1 < x.diff", "patch -C -p1", "git apply --check x.diff", "git apply --numstat x.diff", "ruff format --diff .",
     "ruff check --fix --diff .", "black --diff a.py", "isort --check-only .", "npx prettier --check src", "cargo fmt -- --check",
-    "npm run format:check", "make fmt-check", "cargo test format_date", "npm test -- format.test.ts", "npm ls prettier", "gradle test --tests FormatTest", "find . -name ed", "fd install", "ls | xargs grep -l install",
+    "npm run format:check", "npm run check:format", "npm run formatCheck", "npm run format:web:check", "npm run test:format", "npm run fix:check", "make verify-format", "tox -e check-format", "uv run poe check-format",
+    "just test tests/test_cli.py::test_date_format", "make test T=format", "poe test -k test_format", "poe lint -- format", "nox -s lint -k format", "tar -cvzfexample.tgz src", "./gradlew spotlessCheck",
+    "make fmt-check", "cargo test format_date", "npm test -- format.test.ts", "npm ls prettier", "gradle test --tests FormatTest", "find . -name ed", "fd install", "ls | xargs grep -l install",
     "ls -d */ | xargs -I{} find {} -name x", "ls | sd a b", "ls | xargs ruff check", "sd -p old new a.py", "git clean -nd", "git clean -fdn", "git submodule status", "git bisect log", "git stash clear", "git rm -n a.ts", "git mv --dry-run a.ts b.ts", "terraform fmt -check", "mix format --check-formatted", "dotnet format --verify-no-changes",
     "tar -tvf a.tar", "tar tzf a.tgz", "tar -czf x.tgz src", "unzip -p a.zip", "npm install", "npm run formatter", "npm run info -- --format=json", "find . -exec grep -l x {} +", 'echo "n: $(grep -c "=>" a.ts)"', 'git commit -m "$(printf "a -> b")" && ls',
     "kubectl get pods --output json", "aws s3 ls --output=table", "kubectl get pods --output jsonpath={.items}", "gofmt -l .", "prettier -l .", "perl -Ilib -Mstrict a.pl", "< a.ts",
@@ -144,7 +147,7 @@ def test_an_error_message_of_any_program_makes_those_whose_exit_nobody_saw_uncer
 CERTAIN = (
     "rm a.ts", "rm a.ts; ls", "ls\nrm a.ts", "rm a.ts && pytest; ls", "pytest && rm a.ts", "pytest && rm a.ts | cat", "pytest; ls && rm a.ts", "ls &&\n\nrm a.ts", "set -e\npytest\nrm a.ts", "exec 2>&1; rm a.ts",
     "mkdir -p x && cd x && echo 1 > ../a.ts; ls", "echo hi > no/x && rm a.ts; ls", "cd web && rm /x/a.ts; ls", "grep x b | tee a.ts > /dev/null", "rm a.ts 2>&1; ls", "(pytest && rm a.ts)", "bash -c 'pytest && rm a.ts'", "bash -lc 'rm a.ts; ls'",
-    "cat > a.ts <<'EOF'\nx || y\nEOF\nls", "rm a.ts || true", "rm a.ts; ls || exit 1", "rm a.ts 2>/dev/null", "cd x 2>/dev/null && rm /x/a.ts", "git commit -m 'a || b (c)'; rm a.ts; ls", "rm a.ts; for i in *; do ls; done",
+    "cat > a.ts <<'EOF'\nx || y\nEOF\nls", "rm a.ts || true", "rm a.ts; ls || exit 1", "wget -nv -O a.ts http://x/a", "rsync -i b.ts a.ts", "rm a.ts 2>/dev/null", "cd x 2>/dev/null && rm /x/a.ts", "git commit -m 'a || b (c)'; rm a.ts; ls", "rm a.ts; for i in *; do ls; done",
 )  # fmt: skip
 """Plain lines, and plain parts at the start of a line, that succeeded: the program that changes `a.ts` ran."""
 UNCERTAIN = (
@@ -152,7 +155,7 @@ UNCERTAIN = (
     "pytest && rm a.ts; echo done", 'make test && mv b.ts a.ts; echo "exit: $?"', "cd web && pytest && rm a.ts; ls", "pytest && cat b | tee a.ts; ls", "cd x 2>/dev/null && rm /x/a.ts; ls", "pytest &&\nrm a.ts; ls",
     "pytest && # note\nrm a.ts\nls", "rm a.ts 2>/dev/null; ls", "cp b.ts a.ts &> /dev/null; ls", "cp b.ts a.ts 2>err.txt; ls", "git checkout -- a.ts > /tmp/l 2>&1; ls", "sed -i s/1/2/ a.ts 2>&1 | grep -v x; ls", "rm a.ts 2>/dev/null | cat", "curl -s -o a.ts x; ls",
     # options that keep what exists
-    "mv -i b.ts a.ts", "rsync --dry-run b.ts a.ts", "wget -nc http://x/a.ts", "cp -n b.ts a.ts", "mv -n b.ts a.ts", "cp -u b.ts a.ts", "cp --no-clobber b.ts a.ts",
+    "mv -i b.ts a.ts", "rsync --dry-run b.ts a.ts", "rsync --ignore-existing b.ts a.ts", "wget -nc http://x/a.ts", "wget -qnc http://x/a.ts", "wget -N http://x/a.ts", "cp -n b.ts a.ts", "mv -n b.ts a.ts", "cp -u b.ts a.ts", "cp --no-clobber b.ts a.ts",
     "pytest ||\nrm a.ts\nls",
     # behind `||`, a group, a substitution, a loop, a branch, a function or a program in the background
     "grep -q x a.ts || echo x >> a.ts", "[ -f a.ts ] || cp b.ts a.ts", "mkdir x && rm a.ts || true", "pytest || true && rm a.ts", "(cd x && pytest && rm /x/a.ts) 2>&1 | tail -5", "bash -c 'pytest && rm a.ts' | tail",

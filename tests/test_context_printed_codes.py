@@ -94,3 +94,5 @@ def test_the_code_of_another_program_takes_no_pass_from_a_check_that_decides():
 def test_zsh_prints_the_codes_of_all_programs_of_a_pipe():
     assert printed_codes("pytest | tail -3; echo $pipestatus", "3 passed\n0 0") is None
     assert printed_codes("pytest | tail -3; echo $pipestatus", "1 failed\n1 0") == "not 0"
+    two = "pytest | tail -3; echo $pipestatus ${PIPESTATUS[@]}"
+    assert printed_codes(two, "3 passed\n0 0 0 0") == "unseen", "where one list ends is unknown"

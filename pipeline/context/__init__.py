@@ -9,7 +9,8 @@
 - `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
   outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `printed_codes` (exit codes in outputs), `endings`
   (what stopped a command) and `verified_parts` (the scope of a verification);
-  `changes` and `tool_changes`: files that commands and tools change, over `program_changes` (those of one program),
+  `changes` and `tool_changes`: files that commands and tools change, over `program_changes` (those of one program;
+  `task_runners`: tasks by their names),
   `program_results` (whether it ran) and `line_folders` (where); `work_places`: the code on which a check ran, over
   `git_lines` (Git commands and their effect); `shell`: command lines as words
 - `permissions`: the subject of a denial or a grant, and whether an event gives permission

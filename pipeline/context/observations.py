@@ -31,15 +31,16 @@ _FAILURE = re.compile(
     r"(?i)(?:\b(?:fail(?:ed|ure|ures|ing)?|error|errors|exception|traceback|panic(?:ked)?|assert(?:ion)?(?:error)?|fatal|"
     r"expected|received|not ok|cannot find|undefined|denied|timed? ?out)\b|^E\s+|✗|✖|\u00d7|●)"
 )
-_NOISE = re.compile(r"(?i)^\s*(?:0 (?:errors|failed|failures)|no errors|errors?: 0|failed: 0|passed)\b")
+_NOISE = re.compile(r"(?i)^\s*passed\b")
 _NONE_FAILED = re.compile(
-    r"(?i)(?<![:.\d])\b(?:0|no) (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b(?! (?:returned|raised|thrown|for|handler|message|code)\b)|"
+    r"(?i)(?<![:.\d])\b0 (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b|"
+    r"\bno (?:failures?|errors?)\b(?=\s*(?:(?:was |were )?(?:found|detected|reported)|in \d|[.;!)]|$))|"
     r"\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0\b(?!\.\d| ?(?:ms|s|sec)\b| files\b)"
 )
 """Counts of failures that are 0."""
 _PYTEST = re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+?)(?: - (?P<why>.*))?$", re.MULTILINE)
 _PYTEST_ENDS = re.compile(r"^=+ .*\b(?:failed|passed|error|errors|skipped)\b.* in [\d.]+s.*=+$", re.MULTILINE)
-_PLACE = re.compile(r"[\w@+~./-]+\.[A-Za-z]\w{0,4}:\d+")
+_PLACE = re.compile(r"(?<![\w@+~./-])[\w@+~./-]+\.[A-Za-z]\w{0,4}:\d+")
 _ADDRESSED = re.compile(
     r"(?i)(?:\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|preceding|all|your|system|safety)\b|"
     r"\b(?:system|developer) (?:prompt|message)\b|\byou (?:are|must|should|will) now\b|\bnew instructions?\b|"

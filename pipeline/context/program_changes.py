@@ -18,6 +18,7 @@ from pathlib import PurePosixPath
 from ..sources.file_kinds import is_file_name, named_by_convention
 from .checks import IN_HOME
 from .shell import SimpleCommand, behind_options, first_word, simple_commands, started
+from .task_runners import runs_formatter
 
 __all__ = [
     "ANY_FILE", "GIT_OPTIONS", "changed_by", "changes_of", "expands", "files_among", "is_log", "may_keep", "printed_into",
@@ -54,7 +55,7 @@ _LOG_NAMED = re.compile(r"\$\{?(?:\w*_)?(?i:log|tmp|temp)(?i:file|dir|s)?(?![A-Z
 _SUBSTITUTED = re.compile(r"\$\((?P<command>[^()]+)\)")
 _KEEPS = {
     **dict.fromkeys(("cp", "mv", "ln"), r"-[a-zA-Z]*[nui][a-zA-Z]*|--(?:no-clobber|update|interactive)(?:=.*)?"),
-    "rsync": r"-[a-zA-Z]*[nu][a-zA-Z]*|--(?:dry-run|update|ignore-existing)", "wget": r"-nc|-N|--(?:no-clobber|timestamping)",
+    "rsync": r"-[a-zA-Z]*[nu][a-zA-Z]*|--(?:dry-run|update|ignore-existing)", "wget": r"-[a-zA-Z]*(?:nc|N)[a-zA-Z]*|--(?:no-clobber|timestamping)",
 }  # fmt: skip
 """Options with which each program keeps files that exist, asks, or only reports."""
 _MANIFESTS = {
@@ -71,27 +72,8 @@ _IN_PLACE = frozenset(("sed", "gsed", "perl", "ruby", "yq"))
 """Programs that change files with `-i`."""
 _HOSTS = ("gh", "hub", "glab")
 """Clients of code hosts, which check out a proposed change."""
-_RUN_ONE = frozenset((
-    "npm", "pnpm", "yarn", "bun", "composer", "pdm", "ruff", "cargo", "biome", "dprint", "terraform", "deno", "go", "dart", "hatch", "dotnet",
-    "php-cs-fixer",
-))  # fmt: skip
-"""Programs that run one task, or have verbs that reformat files."""
-_RUN_ALL = frozenset((
-    "make", "just", "task", "poe", "gradle", "gradlew", "mvn", "mvnw", "rake", "invoke", "nx", "turbo", "mix",
-))  # fmt: skip
-"""Programs that run several tasks."""
-_RUN_WORDS = frozenset(("run", "run-script", "workspace", "exec", "task", "run-many", "affected", "xtask"))
-"""Words before a task."""
-_RUNNER_VALUED = frozenset((
-    "--filter", "-F", "-C", "--cwd", "--dir", "-w", "--workspace", "--prefix", "--config", "--tests", "-f", "-p", "--project",
-))  # fmt: skip
-"""Options of these programs with a value in the next word."""
-_FIX_NAME = re.compile(
-    r"(?i)(?:^|[:_-])(?:format|fmt|fix|prettier|spotless:?apply)(?:$|[:_-](?!check|verif|diff|dry)|(?-i:(?=[A-Z])))"
-)
-"""Names of tasks that reformat or fix files."""
-_MODELS = (".example", ".sample", ".template", ".dist", ".default", ".bak", ".orig", ".old", ".in")
-"""Suffixes of files that are copied to a file of the same name without it."""
+_COPY_SUFFIXES = (".example", ".sample", ".template", ".dist", ".default", ".bak", ".orig", ".old", ".in")
+"""Suffixes of templates and backups, which are copied to the file without the suffix."""
 _SHORT_FIXES = {
     "rubocop": frozenset(("-a", "-A")), "ktlint": frozenset(("-F",)), "codespell": frozenset(("-w",)), "jest": frozenset(("-u",)),
     "vitest": frozenset(("-u",)),
@@ -248,7 +230,10 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
 
 def _is_like(target: PurePosixPath, source: PurePosixPath) -> bool:
     """Whether the target of a copy is a file, by its name or as it is like its source: not a folder."""
-    beside = target.name.startswith(f"{source.name}.") or (source.stem == target.name and source.suffix in _MODELS)
+    beside = target.name.startswith(f"{source.name}.") or (
+        source.stem == target.name and source.suffix in _COPY_SUFFIXES
+    )
+    beside |= target.name[:1] == "." and source.name.startswith(f"{target.name}.")  # `.env.local` to `.env`
     return target.name not in ("", "..") and (beside or is_file_name(target.name))
 
 
@@ -281,29 +266,14 @@ def _formats(program: str, rest: Sequence[str], options: set[str]) -> bool:
         lists = {"-d", "-c", "--list-different", *(() if program in _LENGTH else ("-l",))}
         return not options & (_LOOKS_ALONE | lists) or "-w" in options
     fixes = bool(options & (_FIXES | _SHORT_FIXES.get(program, frozenset()))) or program == "pre-commit"
-    return not options & _LOOKS_ALONE and (fixes or any(map(_FIX_NAME.search, _tasks_of(program, rest))))
-
-
-def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
-    """The tasks that a program runs by their names: of a manifest, a build file, or its own."""
-    own = rest[: rest.index("--")] if "--" in rest else rest
-    if program in ("tox", "nox"):
-        starts = [place for place, word in enumerate(own) if re.fullmatch(r"-[a-z]*[es]", word)]
-        return [word for word in own[starts[0] :] if word[:1] != "-"] if starts else []
-    if program not in _RUN_ONE | _RUN_ALL:
-        return []
-    pairs = pairwise(["", *own])
-    words = [word for before, word in pairs if word[:1] not in ("-", "+") and before not in _RUNNER_VALUED]
-    while words and words[0] in _RUN_WORDS:
-        words = words[2:] if words[0] == "workspace" else words[1:]
-    return words if program in _RUN_ALL else words[:1]
+    return not options & _LOOKS_ALONE and (fixes or runs_formatter(program, rest))
 
 
 def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
     """Whether a program writes files named only in its input."""
     if program == "tar":
         old = rest[0] if rest and not rest[0].startswith("-") else ""
-        modes = old + "".join(found[0] for word in rest if (found := re.match(r"-[a-zA-Z]+", word)))
+        modes = old + "".join(found[0] for word in rest if (found := re.match(r"-[a-eg-zA-Z]*f?", word)))
         return "x" in modes or bool(options & {"--extract", "--get"})
     if program in ("unzip", "7z", "gunzip"):
         return not options & {"-t", "--list", "-l", "-p", "-c"}
@@ -328,8 +298,9 @@ def _started_by(program: str, rest: Sequence[str]) -> Iterator[Sequence[str]]:
 def _started_changes(words: Sequence[str]) -> bool:
     """Whether such a program changes the file that it is given."""
     names = [PurePosixPath(word).name for word in started(words)]
-    if names[:1] and names[0] in _STARTERS:  # no further: by the words alone
-        return bool(({"-delete", "sh", "bash"} | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE) & {*names})
+    if names[:1] and names[0] in _STARTERS:  # what starts others once more is not parsed, which bounds the recursion
+        writers = {"-delete", "git", "sh", "bash"} | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE | _FIXES
+        return bool(writers & {*names})
     return any(any(changed_by(each)) for each in simple_commands(shlex.join([*words, "FILE.txt"])))
 
 
