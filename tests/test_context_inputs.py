@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,9 @@ def test_what_the_user_says_is_never_cut():
         ({"snapshots": [{"items": []}]}, "snapshots[0].snapshot_id"),
         ({"tools": ["a", "a"]}, "Expected every tool once, got 'a' again - at tools"),
         ({"tools": [{"name": "a", "capability": "fly"}]}, "Expected one of read, search"),
+        *(({"tools": [{"name": "a", "parameters": {"default": value}}]}, f"Expected JSON values, got {what} - at tools[0]")
+          for value, what in ((b"x", "bytes"), ({1}, "set"), (date(2026, 1, 1), "date"), (float("nan"), "a number that is none"))),
+        ({"tools": [{"name": "a", "parameters": {(1, 2): 3}}]}, "Expected JSON values, got keys must be str"),
         ({"rules": [3]}, "Expected an object, got a number - at rules[0]"),
         ({"rules": [{"text": "x", "origin": "moon"}]}, "Expected one of system, global, repository"),
         ({"defaults": {"color": "red"}}, "Expected one of run_id, project"),
@@ -193,6 +197,16 @@ def test_bad_input_is_refused_by_name(given: dict[str, Any], message: str):
     with pytest.raises(InputError) as caught:
         projected(**given)
     assert message in str(caught.value)
+
+
+def test_events_and_ids_with_what_json_lacks_are_refused_by_name():
+    given = event(kind="permission.granted", payload={"tool": "x", "scope": {1}})
+    with pytest.raises(InputError, match=r"Expected JSON values, got set - at events\[0\]\.payload\.scope"):
+        read_events([given])
+    with pytest.raises(InputError, match="Expected Unicode text, got a lone surrogate - at session_id"):
+        policy().project(events=[], session_id="\ud800")
+    with pytest.raises(InputError, match=r"Expected the path of a file, got '.ud800' - at phases"):
+        ContextPolicy(phases="\ud800")
 
 
 def test_a_policy_never_recalls_so_it_takes_no_store_of_memories():

@@ -9,7 +9,6 @@ so a task gets only those that it touches.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +28,7 @@ from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..line.tokenizers import known_name
 from ..parsing.quoting import canonical
+from ..parsing.strict_json import json_text
 from ..sources.jsonl import Record
 from .checks import EVERYTHING
 from .event_rows import given_memory, sight_of
@@ -94,7 +94,7 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         capability = named or narrowed(capability_of(name), inner)
         parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
-        text = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        text = json_text(schema, record.at, sort_keys=True)
         phases = record.strings("phases")
         phases = None if phases is None else [canonical(PHASES, each, record.place("phases")) for each in phases]
         rows.append({"tool": name, "place": number, "capability": capability, "phases": phases, "schema": text})

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError, StoreError
+from ..parsing.strict_json import json_text
 from ..progress import counted
 from ..sources.jsonl import parse_json
 from .artifacts import artifact
@@ -113,18 +114,7 @@ def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
     """
     if not isinstance(event, Mapping):
         raise InputError.of_kind("a JSON object", event, at)
-    try:
-        text = json.dumps(dict(event), default=_plain, allow_nan=False)
-    except TypeError as error:
-        raise InputError.described("JSON values", str(error.args[0]) if error.args else "another", at) from error
-    except (ValueError, RecursionError) as error:
-        got = (
-            "an object that holds itself"
-            if "Circular" in str(error) or isinstance(error, RecursionError)
-            else "a number that is none"
-        )
-        raise InputError.described("JSON values", got, at) from error
-    value = parse_json(text.encode(), at)
+    value = parse_json(json_text(dict(event), at, _plain).encode(), at)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), value
 
 

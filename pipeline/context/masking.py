@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
+from ..parsing.strict_json import json_text
 from ..redaction.masking import redact_text, redact_texts
-from ..sources.jsonl import is_unicode
 from ..sources.row_paths import normalized_path
 
 __all__ = [
@@ -68,10 +68,9 @@ def expect_unicode(value: Any, at: str) -> None:
     """Reject a lone surrogate, which no file and no table can store.
 
     Raises:
-        InputError: a text in a value has a lone surrogate.
+        InputError: a text in a value has a lone surrogate, or an object a key that JSON lacks.
     """
-    if not is_unicode(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)):
-        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}")
+    json_text(value, at, str, allow_nan=True)
 
 
 def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:

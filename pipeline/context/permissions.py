@@ -25,6 +25,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.turns.asserting import ACTION, WORD
 from ..parsing import values
+from ..parsing.strict_json import json_text
 from ..sources.jsonl import Record
 from .endings import truth
 from .shell import behind_options, simple_commands, started
@@ -247,7 +248,7 @@ def _scope_of(payload: Record) -> str | None:
     """The action to which the scope of a permission limits it; None if it has no scope, or one of any action."""
     given = payload.value("scope")
     scope = given[0] if isinstance(given, list) and len(given) == 1 else given
-    scope = scope if scope is None or isinstance(scope, str) else json.dumps(scope, ensure_ascii=False)
+    scope = scope if scope is None or isinstance(scope, str) else json_text(scope, payload.place("scope"))
     scope = (scope or "").strip().rstrip("*").rstrip(" :")
     named = scope == payload.identifier("subject", "constraintId", "memoryId", "requestId")
     return None if named or _OF_ANY_ACTION.issuperset(_WORD.findall(scope.lower())) else scope

@@ -37,6 +37,8 @@ def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
         data = Path(file).read_bytes()
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
+    except ValueError as error:  # a null character or a lone surrogate
+        raise InputError.expected("the path of a file", str(file), "phases") from error
     return _parsed(data, str(file))
 
 

@@ -165,6 +165,7 @@ class ContextPolicy:
         """The log and the inputs of the line, checked."""
         if not isinstance(session_id, str):
             raise InputError.of_kind("text", session_id, "session_id")
+        expect_unicode(session_id, "session_id")
         if isinstance(events, LogView):
             events, facts = events.tables, events.facts if facts is None else facts
         log = events if isinstance(events, LogTables) else read_events(events, session_id)

@@ -1,14 +1,18 @@
 """JSON without repeated keys: of two values for one key, readers differ in which they use.
 
-Gives `strict_json`, for JSON of any author: requests, events, configurations, exported files.
+Gives `strict_json`, for JSON of any author (requests, events, configurations, exported files), and `json_text`, which
+writes the values of a caller.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["RepeatedKeyError", "TooDeepError", "strict_json"]
+from ...nodes.errors import InputError
+
+__all__ = ["RepeatedKeyError", "TooDeepError", "json_text", "strict_json"]
 
 
 class RepeatedKeyError(ValueError):
@@ -39,3 +43,37 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))
     return result
+
+
+def _unknown(value: Any) -> Any:
+    raise TypeError(type(value).__name__)
+
+
+def json_text(
+    value: Any,
+    at: str,
+    default: Callable[[Any], Any] = _unknown,
+    *,
+    sort_keys: bool = False,
+    allow_nan: bool = False,
+) -> str:
+    """A value of a caller as JSON in one line. `default` converts values of other types; `allow_nan` as `json.dumps`.
+
+    Raises:
+        InputError: it contains values that JSON lacks, such as bytes, dates and infinite numbers, a lone surrogate,
+            which no file and no table can store, or itself.
+    """
+    try:
+        text = json.dumps(
+            value, ensure_ascii=False, sort_keys=sort_keys, allow_nan=allow_nan, default=default, separators=(",", ":")
+        )
+        text.encode()
+        return text
+    except TypeError as error:
+        raise InputError.described("JSON values", str(error), at) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}") from error
+    except (ValueError, RecursionError) as error:
+        cyclic = "Circular" in str(error) or isinstance(error, RecursionError)
+        got = "an object that holds itself" if cyclic else "a number that is none"
+        raise InputError.described("JSON values", got, at) from error
