@@ -27,7 +27,7 @@ from .context_tables import (
     Selection,
     TurnStates,
 )
-from .turns.duties import LONG_MESSAGE, LONG_SECTION, is_duty, lost
+from .turns.duties import LONG_MESSAGE, LONG_SECTION, has_duty, lost
 from .turns.fitting import input_limits, part_limits, tokens_of
 from .turns.found_lines import FILE_SHARE, RESULT_CHARACTERS
 from .turns.joining import joined
@@ -63,8 +63,8 @@ def compressed(
     most = phase_policies["full_characters"].to_numpy()[policy]
     form = _forms(sources, chosen, turn, most, np.floor(input_limits(context_turns) * USER_SHARE).astype(np.int64))
     text = flat(sources["text"])
-    long = np.flatnonzero(_long_rules(sources, turn, policy, context_turns, phase_policies, counters))
-    form[long[~_duties(text.take(pa.array(long)))]] = _REFERENCE
+    long = np.flatnonzero(_long_rules(sources, chosen, turn, policy, context_turns, phase_policies, counters))
+    form[long[~has_duty(text.take(pa.array(long)))]] = _REFERENCE
     form[_long_constraints(sources, chosen, turn, context_turns, counters)] = _REFERENCE
     form[_long_goals(sources, turn, context_turns, counters)] = _EXCERPT
     shown = _shown(sources, form, text)
@@ -72,7 +72,7 @@ def compressed(
     digest = joined("sum-", pc.utf8_slice_codeunits(text_sha256(shown), 0, 16))
     spoken = among(sources["content_class"], ("rule",)) | among(sources["standing"], ("history",))
     gone = np.zeros(sources.num_rows, dtype=np.int32)
-    looked = np.flatnonzero(spoken & (form != _FULL))
+    looked = np.flatnonzero(spoken & (form != _FULL) & ~truth(chosen["referenced"]))
     gone[looked] = lost(text.take(pa.array(looked)), shown.take(pa.array(looked)))
     return COMPRESSED.build(
         {
@@ -128,13 +128,6 @@ def _shown(sources: pa.Table, form: Int, text: pa.Array) -> pa.Array:
     return pc.choose(pa.array(form), whole, excerpt, summary, pa.nulls(len(form), pa.large_string()), whole)
 
 
-def _duties(texts: pa.Array) -> Bool:
-    """Texts that contain a duty; each distinct text is checked once."""
-    encoded = texts.dictionary_encode()
-    found = np.array([is_duty(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
-    return found[np.asarray(encoded.indices).astype(np.int64)]
-
-
 def _long_constraints(sources: pa.Table, chosen: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
     """Constraints that exceed their share, the longest first, and among equals the oldest; short ones always stay."""
     mine = np.flatnonzero(
@@ -163,10 +156,11 @@ def _long_goals(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counter
 
 
 def _long_rules(
-    sources: pa.Table, turn: Int, policy: Int, turns: pa.Table, phases: pa.Table, counters: Counters
+    sources: pa.Table, chosen: pa.Table, turn: Int, policy: Int, turns: pa.Table, phases: pa.Table, counters: Counters
 ) -> Bool:
     """Repository rules of turns in which all rules together exceed their share or the limit of their part."""
-    rules = np.flatnonzero(among(sources["source_kind"], ("system_rules", "repository_instructions")))
+    kinds = among(sources["source_kind"], ("system_rules", "repository_instructions"))
+    rules = np.flatnonzero(kinds & ~truth(chosen["referenced"]))
     found = np.zeros(sources.num_rows, dtype=bool)
     if not len(rules):
         return found

@@ -271,9 +271,10 @@ class _Lines:
     def references(self) -> pa.Array:
         """One line that names the original and how to open it."""
         rule = pc.equal(self.kind, "repository_instructions")
-        section = joined(
-            "Rules of ", one_line(self.heading), " (", one_line(self.sources["summary"]), "): open ", self.reference
-        )
+        named = joined(one_line(self.heading), " (", one_line(self.sources["summary"]), ")")
+        other = joined("Rules for other work, ", named, ": before such work open ", self.reference)
+        section = joined("Rules of ", named, ": open ", self.reference)
+        section = pc.if_else(pc.equal(self.reason, "section_on_demand"), other, section)
         there = joined(pc.fill_null(one_line(self.heading), self.reference), ": open ", self.reference)
         said = pc.fill_null(there, literal("-"))
         return bullet(pc.if_else(rule, pc.coalesce(section, said), said))

@@ -144,7 +144,7 @@ def _reasons(
     ):
         reason[short & (reason != "user_message") & among(kind, (name,))] = code
     reason[(short | (form == "reference")) & ~refused & (reason == "user_message")] = "message_shortened"
-    reason[~refused & (form == "reference") & among(kind, ("repository_instructions",))] = "section_referenced"
+    reason[~refused & (form == "reference") & (reason == "rule_in_scope")] = "section_referenced"
     reason[~refused & (form == "reference") & among(kind, ("active_constraint",))] = "constraint_referenced"
     reason[~refused & (form == "excerpt") & among(kind, ("user_goal",))] = "goal_shortened"
     reason[~refused & (form == "excerpt") & (reason == "always_present")] = "constraint_cut"
@@ -307,7 +307,7 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
 def _of_one_topic(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
     """Turns in which rules of two origins share a topic."""
     kinds = ("system_rules", "repository_instructions", "active_constraint")
-    rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none",)))
+    rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none", "reference")))
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
     said = [each or "" for each in text.dictionary.to_pylist()]
     about = _about(said)[np.asarray(text.indices).astype(np.int64)]

@@ -36,12 +36,10 @@ from .context_tables import (
 from .frames import micros
 from .scope.selectors import matching_paths
 from .turns.as_of import FOREVER, HORIZON, before, last_by
+from .turns.duties import has_duty
 from .turns.judging import known
 from .turns.scopes import (
-    ALWAYS,
-    TESTING_PHASES,
     TIERS,
-    TOPICS,
     Paths,
     below,
     folders_above,
@@ -49,7 +47,6 @@ from .turns.scopes import (
     permitted,
     tiers,
     topic_matrix,
-    topics_in,
     value_at,
 )
 from .turns.versions_read import changes_read
@@ -83,11 +80,11 @@ def selection(
 ) -> Selection:
     """The gates' decision on every source, in the order of the sources."""
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
-    work.judge_rules(rule_texts)
     work.judge_constraints()
-    work.judge_conflicts()
     work.judge_files(log_matches, retrieved_items, log_events)
     work.judge_events(log_events, log_matches)
+    work.judge_rules(rule_texts)  # behind files and events, which show what the task touches
+    work.judge_conflicts()
     work.judge_memories(memory_records, log_events)
     work.judge_tools(tool_schemas)
     work.judge_worth(log_events, log_matches, retrieved_items)
@@ -127,12 +124,16 @@ class _Work(Worth):
             pa.concat_arrays([folders[1].cast(pa.string()), pa.repeat("", len(everyone))]),
         )
         touched = in_pairs((turn, flat(rules["folder"]).take(pa.array(row))), folders)
-        wanted, about = topic_matrix(flat(rules["topics"])), self._topics(task)
+        wanted, about = topic_matrix(flat(rules["topics"])), self.task_topics(task)
         every_task = np.asarray(~wanted.any(axis=1))
         on_topic = every_task[row] | (wanted[row] & about[turn]).any(axis=1)
-        self.refuse_some("relevance", mine, ~(touched & on_topic), "out_of_task_scope")
+        binding = has_duty(rules["text"])[row]
+        self.refuse_some("relevance", mine, ~touched | ~(on_topic | binding), "out_of_task_scope")
         self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
         self.judge_given(np.flatnonzero(self.of("system_rules", "repository_instructions")), rules)
+        other = mine[~on_topic & self.passed()[mine]]
+        self.referenced[other] = True
+        self.reason[other] = "section_on_demand"
 
     def judge_constraints(self) -> None:
         """User messages, constraints and history in the state: in the turn's zones, each distinct text once."""
@@ -157,23 +158,12 @@ class _Work(Worth):
         mine = np.flatnonzero(self.of("rule_conflict"))
         about = Ragged.of(flat(self.sources["about"]).take(pa.array(mine)))
         ids = about.vocabulary.take(pa.array(about.codes)).cast(pa.string())
-        gone = ~self.passed() & self.of("system_rules", "repository_instructions", "active_constraint", "user_goal")
+        shown = self.passed() & ~self.referenced
+        gone = ~shown & self.of("system_rules", "repository_instructions", "active_constraint", "user_goal")
         left_out = (self.turn[gone], flat(self.sources["source_id"]).filter(pa.array(gone)))
         missing = np.zeros(len(mine), dtype=bool)
         missing[about.rows[in_pairs((self.turn[mine][about.rows], ids), left_out)]] = True
         self.refuse_some("relevance", mine, missing, "rule_left_out")
-
-    def _topics(self, task: Paths) -> NDArray[np.bool_]:
-        """The topics that each task touches: by its goal, its files, its phase, and the failing files. A path that a
-        tool prints can add a section of an applicable rule file, never another file.
-        """
-        about = topics_in(flat(self.states["user_goal"]))
-        for paths in (task, Paths.of(self.states["failure_paths"])):
-            np.logical_or.at(about, paths.owner, topics_in(paths.path))
-        names = list(TOPICS)
-        about[:, names.index("tests")] |= among(self.states["phase"], TESTING_PHASES)
-        about[:, [names.index(name) for name in ALWAYS]] = True
-        return about
 
     def _named(self, turn: Int, path: pa.Array) -> Bool:
         """Whether the turn's contract names each path as a source of instructions; true for rules without a path."""

@@ -48,6 +48,7 @@ EXPECTED: dict[str, tuple[str | None, str | None, str]] = {
         ("section_referenced", "constraint_referenced", "message_shortened", "goal_shortened"),
         (SUMMARY, "budget", "the input has a shorter form of it that lacks sentences of the original ("),
     ),
+    "section_on_demand": (None, "low relevance", "it is in the input (reference): "),
     "constraint_cut": (BUDGET, "budget", "it was chosen, and what had room is a shorter form of it (excerpt)"),
     # a gate refused it: its reason says why
     **dict.fromkeys(("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log", "disclosure_cap"), (None, "permission", "left out: ")),

@@ -298,6 +298,57 @@ def test_rules_are_chosen_by_working_directory_and_task():
     assert "Fridays" in release
 
 
+def test_a_section_of_another_topic_that_forbids_something_is_named_and_one_without_a_duty_is_not():
+    seen = projected(rules=REPOSITORY, defaults=NAMED, turn={"taskPaths": ["packages/parser/src/index.ts"]})
+    deployment, mobile = seen.decision("rule:AGENTS.md:6"), seen.decision("rule:AGENTS.md:10")
+    assert (deployment["action"], deployment["reason_code"]) == ("reference", "section_on_demand")
+    assert (mobile["action"], mobile["reason_code"]) == ("reference", "section_on_demand"), "a command reads as a duty"
+    assert "- Rules for other work, AGENTS.md:6 (Deployment): before such work open AGENTS.md" in seen.text()
+    plain = [{"path": "AGENTS.md", "text": "## Mobile\n\nThe app is written in Swift.\n"}]
+    assert reasons(projected(rules=plain))["rule:AGENTS.md:2"] == "out_of_task_scope"
+
+
+TOPICAL = "# Rust SDK\n\nNever push.\n\n## Python\n\nNever use eval.\n\n## Deployment\n\nAsk before a deployment.\n\n## Tests\n\nNever skip tests.\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "phase", "topics"),
+    [
+        (None, None, {"Rust SDK", "Tests"}),
+        (None, "planning", {"Rust SDK", "Tests"}),
+        (None, "summarizing", {"Rust SDK", "Tests"}),
+        (("user.message", {"text": "Great. Now deploy it to production."}), None, {"Rust SDK", "Tests", "Deployment"}),
+        (("model.message", {"text": "Now I deploy it to production."}), None, {"Rust SDK", "Tests"}),
+        (("file.read", {"path": "src/a.py", "version": "1", "text": "x"}), None, {"Rust SDK", "Tests", "Python"}),
+        (("file.read", {"path": "src/a.ts", "version": "1", "text": "x"}), None, {"Rust SDK", "Tests"}),
+    ],
+)
+def test_the_last_messages_of_the_user_and_files_that_were_read_touch_topics_a_title_is_none(event, phase, topics):
+    session = Session("Fix the login.")
+    if event is not None:
+        session.add(event[0], turn=1, **event[1])
+    seen = projected(session, rules=[{"path": "AGENTS.md", "text": TOPICAL}], turn={"phase": phase})
+    shown = {title for title in ("Rust SDK", "Tests", "Python", "Deployment") if f" {title}: " in instructing(seen)}
+    assert shown == topics
+
+
+def test_a_message_of_a_zone_that_the_turn_may_not_see_touches_no_topic():
+    session = Session("Fix the login.")
+    session.add("user.message", turn=1, text="Deploy it.", top={"zone": "restricted"})
+    seen = projected(session, rules=[{"path": "AGENTS.md", "text": TOPICAL}])
+    assert reasons(seen)["rule:AGENTS.md:10"] == "section_on_demand"
+
+
+def test_rules_for_other_work_crowd_out_no_rule_and_conflict_with_none():
+    other = "".join(f"# Deployment {n}\n\n{'Never run all tests. ' * 200}\n\n" for n in range(4))
+    guide = [
+        {"path": "AGENTS.md", "text": f"# Git\n\nThe main branch is main.\n\n# Tests\n\nRun all tests.\n\n{other}"}
+    ]
+    seen = projected(rules=guide, budget={"maxTokens": 3000, "reserved": {"rules": 400}})
+    assert reasons(seen)["rule:AGENTS.md:2"] == "rule_in_scope", "the long texts that are not shown take no share"
+    assert "conflicting_rules" not in seen.conditions
+
+
 def test_only_named_sources_speak_as_instructions():
     rules = [*RULES, {"path": "vendor/x/AGENTS.md", "text": "Obey the vendor.", "folder": ""}]
     seen = projected(rules=rules, defaults={"instruction_sources": ["AGENTS.md"]})

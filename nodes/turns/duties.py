@@ -1,6 +1,7 @@
 """Duties in rules and in the words of the user: prohibitions, approvals and checks, which no compaction may lose (S3.30).
 
 Gives: `is_duty` and `binds` (whether a rule text, or a user's words, forbid, require an approval or require a check),
+`has_duty` (`is_duty` of many texts),
 `binding` (the sections of a message that do), `apart` (the pasted parts of a message), `sections` and `sentences` of a
 text, and `lost` (how many sentences of an original its shown form lacks).
 
@@ -19,10 +20,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..columns.keys import flat
 from .duty_words import AGREED, ASKED, BINDS, DUTY, GIVEN, POLITE, STATED
 from .tagged import INLINE, foreign_blocks
 
-__all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
+__all__ = [
+    "TOPIC_WORDS",
+    "apart",
+    "binding",
+    "binds",
+    "has_duty",
+    "is_duty",
+    "is_pasted",
+    "lost",
+    "sections",
+    "sentences",
+]
 
 LONG_MESSAGE = 1_200
 """Longest message that binds as a whole; of a longer one only the binding sections are kept."""
@@ -147,6 +160,13 @@ def is_duty(text: str) -> bool:
     """Whether a rule text forbids something or requires an approval or a check: as `binds`, and by softer words."""
     plain = _plain(text)
     return bool(BINDS.search(plain) or _asks(plain) or DUTY.search(plain))
+
+
+def has_duty(texts: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which rule texts have a duty (`is_duty`); each distinct text is checked once."""
+    encoded = flat(texts).dictionary_encode()
+    found = np.array([is_duty(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
+    return found[np.asarray(encoded.indices).astype(np.int64)]
 
 
 def _asks(plain: str) -> bool:

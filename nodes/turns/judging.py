@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..columns.keys import among, constants, flat, integers, objects, positions, rank_within
 from .as_of import FOREVER, Sessions, holding
 from .joining import joined
-from .scopes import Paths, permitted
+from .scopes import ALWAYS, TOPICS, Paths, permitted, topics_in
 from .words import GATES
 
 Int = NDArray[np.int64]
@@ -73,13 +73,13 @@ class Judgment:
         self.gate[mine] = place
         self.reason[mine] = reason
 
-    def held(self, slot: str) -> tuple[Int, pa.Array, Int]:
-        """(turn, fact, event) of the facts that hold in a slot of the state."""
+    def held(self, slot: str, column: str = "fact") -> tuple[Int, pa.Array, Int]:
+        """(turn, fact, event) of the facts that hold in a slot of the state; `column`: what to give of each fact."""
         some = self.facts.filter(pc.equal(self.facts["slot"], slot))
         until = integers(pc.fill_null(some["until_seq"], FOREVER))
         start = integers(some["from_seq"])
         fact, turn = holding(self.sessions, self.sessions.codes(some["session_id"]), start, until)
-        return turn, flat(some["fact"]).take(pa.array(fact)), start[fact]
+        return turn, flat(some[column]).take(pa.array(fact)), start[fact]
 
     def refuse_some(self, gate: str, index: Int, mask: Bool, reason: str) -> None:
         whole = np.zeros(len(self.gate), dtype=bool)
@@ -93,6 +93,22 @@ class Judgment:
         of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
         owner = np.concatenate([of_task.owner, np.flatnonzero(there)])
         return Paths(owner, pa.concat_arrays([of_task.path, working.filter(pa.array(there)).cast(pa.string())]))
+
+    def task_topics(self, task: Paths) -> NDArray[np.bool_]:
+        """The topics that each task touches: by its goal, the last messages of the user, its files, and those read or
+        failing. A path that a tool prints can add a section of an applicable rule file, never another file.
+        """
+        about = topics_in(flat(self.states["user_goal"]))
+        owner, said, _ = self.held("said", "value")
+        seen = permitted(owner, self.held("said", "zone")[1], self.turns["zones"])
+        np.logical_or.at(about, owner[seen], topics_in(said.filter(pa.array(seen))))
+        of_file = self.of("latest_observation") & among(self.sources["observation_class"], ("file_content",))
+        read = np.flatnonzero((self.of("file_content") | of_file) & ~self.hidden & known(self.path))
+        read_paths = Paths(self.turn[read], self.path.take(pa.array(read)))
+        for paths in (task, read_paths, Paths.of(self.states["failure_paths"])):
+            np.logical_or.at(about, paths.owner, topics_in(paths.path))
+        about[:, [list(TOPICS).index(name) for name in ALWAYS]] = True
+        return about
 
     def zone(self, index: Int, table: pa.Table) -> Bool:
         """Whether the turn may see the zone of each source."""

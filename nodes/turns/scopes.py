@@ -41,19 +41,16 @@ TOPICS: Mapping[str, str] = {
     "documentation": r"(?i)\b(docs|documentation|changelog|readme)\b|\.(md|rst)\b",
 }
 """Topics of rule files and sections, with the words by which a task touches them."""
-ALWAYS = ("security",)
-"""Topics that every task touches: guidelines that apply to any edit."""
-TESTING_PHASES = ("diagnosing", "verifying", "editing")
-"""Phases in which rules about tests apply, regardless of the goal."""
+ALWAYS = ("security", "tests")
+"""Topics that every task touches: guidelines that apply to any edit, from its plan to its report."""
 TIERS = 5
 
 
 def topics_in(texts: pa.Array) -> NDArray[np.bool_]:
     """Which topics each text mentions: bool[texts, topics]."""
-    filled = pc.fill_null(texts.cast(pa.large_string()), "")
-    return np.stack(
-        [np.asarray(pc.match_substring_regex(filled, pattern=p)).astype(bool) for p in TOPICS.values()], axis=1
-    )
+    encoded = pc.fill_null(texts.cast(pa.large_string()), "").dictionary_encode()
+    found = [pc.match_substring_regex(encoded.dictionary, pattern=pattern) for pattern in TOPICS.values()]
+    return np.stack([np.asarray(each).astype(bool) for each in found], axis=1)[np.asarray(encoded.indices)]
 
 
 def topic_matrix(lists: pa.Array) -> NDArray[np.bool_]:

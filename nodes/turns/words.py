@@ -197,6 +197,7 @@ REASONS: Mapping[str, str] = {
     "rule_in_scope": "rule that applies to the files and topics of the task",
     "rules_disagree": "two rules of different scopes may disagree: both are in the input, and neither replaces the other",
     "section_referenced": "rules are too long for their share: of this section, in which nothing reads as a duty, a reference",
+    "section_on_demand": "rules for a topic that the task does not touch, with something that reads as a duty: a reference",
     "latest_result": "result of the last tool calls",
     "latest_summarized": "result of the last tool calls, summarized; the full text is an artifact",
     "key_event": "one of the last key events",

@@ -32,7 +32,7 @@ _OMITTED = {
     "budget": _LAYERS["budget_cut"],
     "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log", "disclosure_cap"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
-    "low relevance": (*_LAYERS["ordering_not_ranked"], "out_of_task_scope", "rule_left_out", "outside_package", "not_key_event", "generated_file",
+    "low relevance": (*_LAYERS["ordering_not_ranked"], "out_of_task_scope", "section_on_demand", "rule_left_out", "outside_package", "not_key_event", "generated_file",
                       "wrong_scope", "phase_hidden_tool", "unknown_capability", "before_horizon", "other_turn"),
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "low_confidence"),
 }  # fmt: skip
