@@ -76,7 +76,8 @@ def fitted(
     order = np.lexsort((keep, turn))
     sources = context_sources.take(at)
     schemas = _schemas(sources, turn, context_turns, counters)
-    some = _candidates(isolated, sources, schemas, turn, context_turns, counters)
+    must = required(sources, ordering.take(at))
+    some = _candidates(isolated, sources, schemas, must, turn, context_turns, counters)
     match = among(sources["source_kind"], ("search_match",))
     carrier = _carriers(isolated, match)
     limit = input_limits(context_turns)
@@ -126,14 +127,14 @@ def _schemas(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) 
 
 
 def _candidates(
-    isolated: pa.Table, sources: pa.Table, schemas: Int, turn: Int, turns: pa.Table, counters: Counters
+    isolated: pa.Table, sources: pa.Table, schemas: Int, must: Bool, turn: Int, turns: pa.Table, counters: Counters
 ) -> Candidates:
     body = tokens_of(isolated["body"], turn, turns, counters) + schemas
     fallback = np.where(
         flat(isolated["fallback"]).is_valid(), tokens_of(isolated["fallback"], turn, turns, counters), -1
     )
     part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
-    return Candidates(turn, integers(isolated["section"]), part, required(sources), body, fallback)
+    return Candidates(turn, integers(isolated["section"]), part, must, body, fallback)
 
 
 def _carriers(isolated: pa.Table, match: Bool) -> Int:

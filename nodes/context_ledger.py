@@ -307,7 +307,8 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
 def _of_one_topic(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
     """Turns in which rules of two origins share a topic."""
     kinds = ("system_rules", "repository_instructions", "active_constraint")
-    rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none", "reference")))
+    shown = ~among(decisions["mode"], ("none",)) & ~among(decisions["reason_code"], ("section_on_demand",))
+    rule = np.flatnonzero(among(sources["source_kind"], kinds) & shown)
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
     said = [each or "" for each in text.dictionary.to_pylist()]
     about = _about(said)[np.asarray(text.indices).astype(np.int64)]

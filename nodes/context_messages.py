@@ -57,7 +57,7 @@ def model_inputs(
     system, user = sealed(*texts_of(shown, turn, section, isolated, order, context_turns))
     failed = np.zeros(turns, dtype=bool)
     failed[turn[among(fitted["bound_by"], ("over_budget",))]] = True
-    wanted = np.flatnonzero(failed[turn] & required(sources))
+    wanted = np.flatnonzero(failed[turn] & required(sources, order))
     spent = integers(fitted["tokens"])
     counted_texts = system, user
     if failed.any():  # nothing of it is shown, but its required size is reported

@@ -14,10 +14,8 @@ import pyarrow.compute as pc
 
 from .columns.keys import among, constants, flat, integers, positions, rank_within, truth
 from .context_tables import ORDERING, ContextSources, ContextTurns, Ordering, Selection
-from .turns.words import LEVELS, PARTS
+from .turns.words import LEVELS, LOWEST, PARTS
 
-LOWEST = 9
-"""Level of references, whatever they refer to."""
 HINTS = LEVELS["memory_candidate"]
 """Level of constraints that were not proposed by the user."""
 _REFERENCES = "references"
@@ -36,7 +34,7 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
     rank, position, seq = (
         integers(t[name]) for t, name in ((selection, "rank"), (context_sources, "position"), (context_sources, "seq"))
     )
-    required = truth(context_sources["required"])
+    required = truth(context_sources["required"]) & ~referenced
     lowest = referenced | among(kind, ("history_summary", "older_history"))
     part = _kept_first(context_sources["part"], lowest, turn, context_turns)
     keep = np.lexsort((position, rank, part, ~required, turn))

@@ -80,11 +80,11 @@ def selection(
 ) -> Selection:
     """The gates' decision on every source, in the order of the sources."""
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
+    work.judge_rules(rule_texts)
     work.judge_constraints()
+    work.judge_conflicts()
     work.judge_files(log_matches, retrieved_items, log_events)
     work.judge_events(log_events, log_matches)
-    work.judge_rules(rule_texts)  # behind files and events, which show what the task touches
-    work.judge_conflicts()
     work.judge_memories(memory_records, log_events)
     work.judge_tools(tool_schemas)
     work.judge_worth(log_events, log_matches, retrieved_items)
@@ -124,10 +124,10 @@ class _Work(Worth):
             pa.concat_arrays([folders[1].cast(pa.string()), pa.repeat("", len(everyone))]),
         )
         touched = in_pairs((turn, flat(rules["folder"]).take(pa.array(row))), folders)
-        wanted, about = topic_matrix(flat(rules["topics"])), self.task_topics(task)
+        wanted, about = topic_matrix(flat(rules["topics"])), self.task_topics()
         every_task = np.asarray(~wanted.any(axis=1))
         on_topic = every_task[row] | (wanted[row] & about[turn]).any(axis=1)
-        binding = has_duty(rules["text"])[row]
+        binding = has_duty(rules["text"])[row] & known(flat(rules["path"]).take(pa.array(row)))
         self.refuse_some("relevance", mine, ~touched | ~(on_topic | binding), "out_of_task_scope")
         self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
         self.judge_given(np.flatnonzero(self.of("system_rules", "repository_instructions")), rules)

@@ -184,7 +184,7 @@ def test_what_the_user_says_is_never_cut():
         ({"tools": ["a", "a"]}, "Expected every tool once, got 'a' again - at tools"),
         ({"tools": [{"name": "a", "capability": "fly"}]}, "Expected one of read, search"),
         *(({"tools": [{"name": "a", "parameters": {"default": value}}]}, f"Expected JSON values, got {what} - at tools[0]")
-          for value, what in ((b"x", "bytes"), ({1}, "set"), (date(2026, 1, 1), "date"), (float("nan"), "a number that is none"))),
+          for value, what in ((b"x", "bytes"), ({1}, "set"), (date(2026, 1, 1), "date"), (float("nan"), "NaN or infinity"))),
         ({"tools": [{"name": "a", "parameters": {(1, 2): 3}}]}, "Expected JSON values, got keys must be str"),
         ({"rules": [3]}, "Expected an object, got a number - at rules[0]"),
         ({"rules": [{"text": "x", "origin": "moon"}]}, "Expected one of system, global, repository"),

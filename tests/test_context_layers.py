@@ -126,7 +126,10 @@ def gathered() -> Iterator[Any]:
         item("n2", "notes/n.md", "words", evidence_id="row-n"), *(item(f"f{n}", f"notes/f{n}.md", f"u{n} " * 40) for n in range(12)),
     ]  # fmt: skip
     rules = [
-        {"path": "AGENTS.md", "text": "# Guide\n\n## Mobile app\n\nNever ship.\n\n## Git\n\nNever push."},
+        {
+            "path": "AGENTS.md",
+            "text": "# Guide\n\n## Mobile app\n\nNever ship.\n\n## iOS\n\nThe app is written in Swift.\n\n## Git\n\nNever push.",
+        },
         {"path": "notes/x.md", "text": "Always push."},
         {"path": "x.md", "text": "Use zig."},
         *({"path": f"docs/{reason}.md", "leftOut": reason} for reason in RULES_NOT_READ),

@@ -424,7 +424,7 @@ def test_checkpoints_take_no_more_than_a_share_of_their_log(tmp_path: Path):
         at = count - 40
         assert text(log.view(at), at) == text(log.read(), at)
         assert log.view(at).tables.events.num_rows < EVERY + 100
-    assert sizes[2048] < 0.35 and sizes[2048] < 1.4 * sizes[512], sizes
+    assert sizes[2048] < 0.36 and sizes[2048] < 1.4 * sizes[512], sizes
 
 
 def test_a_checkpoint_continues_one_that_is_there():
@@ -493,7 +493,7 @@ def test_what_json_has_not_is_refused_by_name(tmp_path: Path):
     for payload, message in (
         ({"text": "\ud800"}, r"Expected Unicode text, got a lone surrogate - at events\[0\]"),
         ({"text": {1, 2}}, r"Expected JSON values, got set - at events\[0\]"),
-        ({"text": "a", "n": float("nan")}, r"Expected JSON values, got a number that is none - at events\[0\]"),
+        ({"text": "a", "n": float("nan")}, r"Expected JSON values, got NaN or infinity - at events\[0\]"),
     ):
         with pytest.raises(InputError, match=message):
             log.append([{**event, "payload": payload}])

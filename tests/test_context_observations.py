@@ -248,6 +248,8 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"exitCode": 1, "stdout": "ok\na_test.go:9: got no error, want ErrX"}, "a_test.go:9: got no error, want ErrX"),
         ("command.finished", {"exitCode": 1, "stdout": "ok\n1) shows no errors when the form is valid:"}, "1) shows no errors when the form is valid:"),
         ("command.finished", {"exitCode": 1, "stdout": "error: 0 files given\nusage: x"}, "error: 0 files given"),
+        *(("command.finished", {"exitCode": 1, "stdout": f"{line}\nmissing header in a.ts"}, "missing header in a.ts")
+          for line in ("No errors, no warnings", "no errors, 2 warnings", "No errors occurred", "No failures, 2 skipped", "no failed tests", "No error found.")),
         ("command.finished", {"exitCode": 1, "stdout": "lexer OK\nparser failed 0 ms"}, "parser failed 0 ms"),
         ("command.finished", {"exitCode": 1, "stdout": "ok\nmax error: 0.5 is too large"}, "max error: 0.5 is too large"),
         ("command.finished", {"exitCode": 1, "stdout": "# tests 3\n# pass 2\n# fail 0\n# cancelled 1"}, "# cancelled 1"),

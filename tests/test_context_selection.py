@@ -300,53 +300,120 @@ def test_rules_are_chosen_by_working_directory_and_task():
 
 def test_a_section_of_another_topic_that_forbids_something_is_named_and_one_without_a_duty_is_not():
     seen = projected(rules=REPOSITORY, defaults=NAMED, turn={"taskPaths": ["packages/parser/src/index.ts"]})
-    deployment, mobile = seen.decision("rule:AGENTS.md:6"), seen.decision("rule:AGENTS.md:10")
-    assert (deployment["action"], deployment["reason_code"]) == ("reference", "section_on_demand")
-    assert (mobile["action"], mobile["reason_code"]) == ("reference", "section_on_demand"), "a command reads as a duty"
-    assert "- Rules for other work, AGENTS.md:6 (Deployment): before such work open AGENTS.md" in seen.text()
+    row = seen.decision("rule:AGENTS.md:6")
+    assert (row["action"], row["reason_code"], row["lost_sentences"]) == ("reference", "section_on_demand", 0)
+    assert "- AGENTS.md:6 (Deployment): rules for work of this kind\n" in seen.text()
     plain = [{"path": "AGENTS.md", "text": "## Mobile\n\nThe app is written in Swift.\n"}]
     assert reasons(projected(rules=plain))["rule:AGENTS.md:2"] == "out_of_task_scope"
+    nameless = [{"origin": "repository", "text": "Never deploy.", "topics": ["deployment"]}]
+    assert {row["reason_code"] for row in projected(rules=nameless).decisions if row["part"] == "rules"} == {
+        "out_of_task_scope"
+    }
 
 
 TOPICAL = "# Rust SDK\n\nNever push.\n\n## Python\n\nNever use eval.\n\n## Deployment\n\nAsk before a deployment.\n\n## Tests\n\nNever skip tests.\n"
+ALWAYS = {"Rust SDK", "Tests"}
+
+
+def topics_shown(seen) -> set[str]:
+    told = instructing(seen)
+    return {title for title in ("Rust SDK", "Tests", "Python", "Deployment") if f" {title}: " in told}
 
 
 @pytest.mark.parametrize(
-    ("event", "phase", "topics"),
+    ("kind", "payload", "top", "topics"),
     [
-        (None, None, {"Rust SDK", "Tests"}),
-        (None, "planning", {"Rust SDK", "Tests"}),
-        (None, "summarizing", {"Rust SDK", "Tests"}),
-        (("user.message", {"text": "Great. Now deploy it to production."}), None, {"Rust SDK", "Tests", "Deployment"}),
-        (("model.message", {"text": "Now I deploy it to production."}), None, {"Rust SDK", "Tests"}),
-        (("file.read", {"path": "src/a.py", "version": "1", "text": "x"}), None, {"Rust SDK", "Tests", "Python"}),
-        (("file.read", {"path": "src/a.ts", "version": "1", "text": "x"}), None, {"Rust SDK", "Tests"}),
+        ("user.message", {"text": "Great. Now deploy it to production."}, {}, {"Deployment"}),
+        ("user.constraint", {"text": "Ask me before you deploy."}, {}, {"Deployment"}),
+        ("user.message", {"text": "Great. Now deploy it to production."}, {"zone": "restricted"}, set()),
+        ("model.message", {"text": "Now I deploy it to production."}, {}, set()),
+        ("file.read", {"path": "src/a.py", "version": "1", "text": "x"}, {}, {"Python"}),
+        ("file.read", {"path": "src/a.ts", "version": "1", "text": "x"}, {}, set()),
+        *(("file.read", {"path": "src/a.py", "version": "1", "text": "x"}, hidden, set())
+          for hidden in ({"zone": "restricted"}, {"visibility": "user-only"}, {"visibility": "runtime-only"})),
+        ("file.modified", {"path": "src/a.py", "version": "1", "text": "x"}, {}, {"Python"}),
+        ("command.finished", {"command": "sed -i s/1/2/ src/a.py", "exitCode": 0}, {}, {"Python"}),
+        ("command.finished", {"command": "pytest", "exitCode": 1, "stdout": "FAILED src/test_a.py:3 boom"}, {}, {"Python"}),
+        ("command.finished", {"command": "ls", "exitCode": 0, "stdout": "src/test_a.py:3 boom"}, {}, set()),
+    ],
+)  # fmt: skip
+def test_what_the_user_says_and_files_that_are_read_modified_or_fail_touch_topics_that_stay(kind, payload, top, topics):
+    session = Session("Fix the login.")
+    rules = [{"path": "AGENTS.md", "text": TOPICAL}]
+    assert topics_shown(projected(session, rules=rules)) == ALWAYS
+    session.add(kind, turn=1, top=top, **payload)
+    assert topics_shown(projected(session, rules=rules)) == ALWAYS | topics
+    for number in range(60):
+        session.add("command.finished", turn=2, command=f"ls {number}", exitCode=0, stdout="x")
+    assert topics_shown(projected(session, rules=rules)) == ALWAYS | topics
+
+
+@pytest.mark.parametrize("phase", ["planning", "summarizing", "blocked"])
+def test_rules_on_tests_apply_in_every_phase_and_a_title_is_no_topic(phase: str):
+    rules = [{"path": "AGENTS.md", "text": TOPICAL}]
+    assert topics_shown(projected(Session("Fix the login."), rules=rules, turn={"phase": phase})) == ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("# Deployment\n\nIt runs.", False),
+        ("# Deployment\n\n## Deployment\n\nIt runs.", True),
+        ("## Build\n\nUse x.\n\n# Deployment\n\nIt runs.", True),
+        ("# General\n\nUse x.\n\n# Deployment\n\nIt runs.", True),
     ],
 )
-def test_the_last_messages_of_the_user_and_files_that_were_read_touch_topics_a_title_is_none(event, phase, topics):
+def test_only_the_first_heading_is_a_title_if_no_other_has_its_level(text: str, topic: bool):
+    shown = instructing(projected(Session("Fix the login."), rules=[{"path": "AGENTS.md", "text": text}]))
+    assert ("It runs." not in shown) is topic
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "there"),
+    [
+        ("file.read", {"path": "server/auth.ts", "version": "1", "text": "x"}, True),
+        ("file.modified", {"path": "server/auth.ts", "version": "1", "text": "x"}, True),
+        ("user.message", {"text": "Rewrite the cookie format in server/auth.ts."}, True),
+        ("user.message", {"text": "Rewrite `server/auth.ts`, please!"}, True),
+        ("command.finished", {"command": "pnpm test", "exitCode": 1, "stdout": "FAIL server/auth.test.ts:3"}, False),
+        ("model.message", {"text": "I look at server/auth.ts."}, False),
+    ],
+)
+def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, payload, there):
     session = Session("Fix the login.")
-    if event is not None:
-        session.add(event[0], turn=1, **event[1])
-    seen = projected(session, rules=[{"path": "AGENTS.md", "text": TOPICAL}], turn={"phase": phase})
-    shown = {title for title in ("Rust SDK", "Tests", "Python", "Deployment") if f" {title}: " in instructing(seen)}
-    assert shown == topics
+    session.add(kind, turn=1, **payload)
+    for number in range(40):
+        session.add("file.modified", turn=2, path=f"src/{number}.ts", version="1")
+    seen = projected(session, rules=[{"path": "server/AGENTS.md", "text": "Keep sessions short."}], turn={"project": "shop"},
+                     memories=[memory("m1", "Cookies are signed.", scope="server")])  # fmt: skip
+    assert ("Keep sessions short." in instructing(seen)) is there
+    assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
 
 
-def test_a_message_of_a_zone_that_the_turn_may_not_see_touches_no_topic():
-    session = Session("Fix the login.")
-    session.add("user.message", turn=1, text="Deploy it.", top={"zone": "restricted"})
-    seen = projected(session, rules=[{"path": "AGENTS.md", "text": TOPICAL}])
-    assert reasons(seen)["rule:AGENTS.md:10"] == "section_on_demand"
+def test_the_first_message_changes_only_when_a_topic_or_folder_is_new():
+    session, prefixes = Session("Fix the login."), []
+    for number, path in enumerate(("a.py", "b.py", "docs/c.md", "a.css", "b.py", "a.css")):
+        session.add("file.read", turn=number, path=path, version="1", text="x")
+        for other in range(20):
+            session.add("command.finished", turn=number, command=f"ls {other}", exitCode=0, stdout="x")
+        guide = f"{TOPICAL}\n## Frontend\n\nNever use inline styles.\n"
+        prefixes.append(projected(session, rules=[{"path": "AGENTS.md", "text": guide}]).model_input["prefix_sha256"])
+    assert len(dict.fromkeys(prefixes)) == 2 and prefixes == sorted(prefixes, key=prefixes.index)
 
 
-def test_rules_for_other_work_crowd_out_no_rule_and_conflict_with_none():
-    other = "".join(f"# Deployment {n}\n\n{'Never run all tests. ' * 200}\n\n" for n in range(4))
+def test_rules_for_other_work_take_no_room_from_anything_and_conflict_with_none():
+    other = "".join(f"# Deployment {n}\n\n{'Never run all tests. ' * 200}\n\n" for n in range(60))
     guide = [
-        {"path": "AGENTS.md", "text": f"# Git\n\nThe main branch is main.\n\n# Tests\n\nRun all tests.\n\n{other}"}
+        {"origin": "system", "text": "Run all tests."},
+        {"path": "AGENTS.md", "text": f"# Git\n\nThe main branch is main.\n\n{other}"},
     ]
-    seen = projected(rules=guide, budget={"maxTokens": 3000, "reserved": {"rules": 400}})
-    assert reasons(seen)["rule:AGENTS.md:2"] == "rule_in_scope", "the long texts that are not shown take no share"
-    assert "conflicting_rules" not in seen.conditions
+    alone = projected(rules=[guide[0], {"path": "AGENTS.md", "text": "# Git\n\nThe main branch is main."}])
+    least = alone.model_input["tokens"]
+    for limit in (least, least + 40, 2 * least, 6000):
+        seen = projected(rules=guide, budget={"maxTokens": limit, "reservedOutputTokens": 0})
+        assert reasons(seen)["rule:AGENTS.md:2"] == "rule_in_scope", "long texts that are not shown take no share"
+        assert "conflicting_rules" not in seen.conditions
+    assert seen.text().count("rules for work of this kind") > 9
 
 
 def test_only_named_sources_speak_as_instructions():

@@ -15,7 +15,7 @@ STATE_FACTS = table(
     doc="The state of every session as of every event: each fact with the range of events over which it holds.",
     session_id=string("the session"),
     slot=string(
-        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, artifact, approval, lifted, verification, cleared, revoked, disclosed, listed, retrieved, wrote or history"
+        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, artifact, approval, lifted, verification, cleared, revoked, disclosed, listed, retrieved, topic, folder, wrote or history"
     ),
     fact=string("which fact of the slot: a path, an id; `` where a slot has one"),
     value=text("the fact", nullable=True),

@@ -19,11 +19,13 @@ from ..columns.keys import among, codes_of, constants, distinct_rows, flat, inte
 from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
+from .scopes import ALWAYS, TOPICS, paths_named, topics_in
 from .words import RUNNING
 
 __all__ = ["ABOUT", "ACTION", "RING", "WORD", "assertions"]
 
 Bool = NDArray[np.bool_]
+Int = NDArray[np.int64]
 
 RING = 64
 """Most artifacts that a state remembers."""
@@ -47,7 +49,9 @@ _TEXT = pa.large_string()
 def assertions(events: pa.Table) -> list[pa.Table]:
     """The facts that events assert, slot by slot; a value of null ends the fact."""
     of = _Events(events)
-    parts = (_goals(of), _constraints(of), _results(of), _files(of), _permissions(of), _told(of), _disclosed(of))
+    parts = (
+        _goals(of), _constraints(of), _results(of), _files(of), _permissions(of), _told(of), _touched(of), _disclosed(of),
+    )  # fmt: skip
     return [made for part in parts for made in part if made.num_rows]
 
 
@@ -85,15 +89,18 @@ class _Events:
     def each(self, slot: str, column: str, mask: Bool, value: pa.Array | None = None) -> pa.Table:
         """A fact for every entry of a list column, named by the entry; its value is that of the event, if any."""
         rows = np.flatnonzero(mask)
+        held = Ragged.of(self.column(column).take(pa.array(rows)))
+        names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
+        said = names if value is None else value.take(pa.array(rows[held.rows]))
+        return self.of_rows(slot, rows[held.rows], names, said)
+
+    def of_rows(self, slot: str, rows: Int, names: pa.Array, value: pa.Array) -> pa.Table:
+        """A fact of each of these events for each distinct name that it has."""
         if not len(rows):
             return STATE_FACTS.empty()
-        held = Ragged.of(self.column(column).take(pa.array(rows)))
-        of = _Events(self.table.take(pa.array(rows[held.rows])))
-        names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
-        once = np.zeros(len(names), dtype=bool)
-        once[distinct_rows(codes_of([of.column("seq"), names]))[0]] = True
-        said = names if value is None else value.take(pa.array(rows[held.rows]))
-        return of.facts(slot, once, names, said)
+        once = np.zeros(len(rows), dtype=bool)
+        once[distinct_rows(codes_of([pa.array(rows), names]))[0]] = True
+        return _Events(self.table.take(pa.array(rows))).facts(slot, once, names, value)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
         """STATE_FACTS of the events of a mask; `origin` defaults to the speaker of the event."""
@@ -238,6 +245,39 @@ def _told(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("plan", planned, of.one, of.column("text"))
     yield of.facts("interpretation", planned & of.has("excerpt"), of.one, of.column("excerpt"))
     yield of.facts("history", of.kind("history.summarized") & of.shown, of.one, of.column("text"))
+
+
+def _touched(of: _Events) -> Iterator[pa.Table]:
+    """Topics and folders of the work so far: of what the user says, of files that were read or modified, and topics of
+    files that fail. They only add up, so that a rule that applies stays. Facts of different zones have different names,
+    so that none hides another.
+    """
+    told = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint") & of.by_user & of.shown
+    text = pc.if_else(pa.array(told), of.column("text").cast(_TEXT), None)
+    own = np.flatnonzero(of.kind("file.read", "file.modified") & of.has("path") & of.shown)
+    changed = Ragged.of(pc.if_else(pa.array(of.has("may_change") & of.shown), of.column("may_change"), None))
+    spoken, failing = Ragged.of(paths_named(text)), np.flatnonzero(of.check("failed") & of.shown)
+    failed = Ragged.of(paths_named(of.column("summary").take(pa.array(failing))))
+    rows = np.concatenate([own, changed.rows, spoken.rows])
+    path = [
+        of.column("path").take(pa.array(own)),
+        *(each.vocabulary.take(pa.array(each.codes)) for each in (changed, spoken)),
+    ]
+    paths = pa.concat_arrays([each.cast(_TEXT) for each in path])
+    folder = pc.replace_substring_regex(paths, pattern=r"/?[^/]*$", replacement="")
+    inside = np.asarray(pc.not_equal(folder, ""))
+    yield of.of_rows("folder", rows[inside], *_of_zone(of, rows[inside], folder.filter(pa.array(inside))))
+    about = topics_in(text)
+    np.logical_or.at(about, rows, topics_in(paths))
+    np.logical_or.at(about, failing[failed.rows], topics_in(failed.vocabulary)[failed.codes])
+    about[:, [list(TOPICS).index(name) for name in ALWAYS]] = False
+    row, topic = np.nonzero(about)
+    yield of.of_rows("topic", row, *_of_zone(of, row, constants(tuple(TOPICS)).take(pa.array(topic))))
+
+
+def _of_zone(of: _Events, rows: Int, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The names of facts within the zone of their events, and their values."""
+    return joined(of.column("zone").take(pa.array(rows)), values, between=ABOUT), values
 
 
 def _ring(of: _Events) -> pa.Array:

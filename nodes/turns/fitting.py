@@ -21,7 +21,7 @@ from ..blocks.token_counting import Counters
 from ..columns.keys import among, flat, integers, rank_within, truth
 from ..columns.ragged import Ragged
 from .frame import FENCES, GROUPS, PLACE, STYLES, counted, frame_costs
-from .words import REQUIRED_PARTS
+from .words import LOWEST, REQUIRED_PARTS
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -38,9 +38,12 @@ def input_limits(turns: pa.Table) -> Int:
     return np.maximum(integers(turns["max_tokens"]) - integers(turns["reserved_output_tokens"]), 0)
 
 
-def required(sources: pa.Table) -> Bool:
-    """The sources without which there is no input: rules, goal, state, constraints."""
-    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
+def required(sources: pa.Table, ordering: pa.Table) -> Bool:
+    """The sources without which there is no input: rules, goal, state, constraints; not what a gate leaves to be
+    opened on demand.
+    """
+    wanted = integers(ordering["level"]) < LOWEST
+    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"]) & wanted
 
 
 def part_limits(turns: pa.Table, part: str) -> Int:

@@ -74,7 +74,7 @@ class Judgment:
         self.reason[mine] = reason
 
     def held(self, slot: str, column: str = "fact") -> tuple[Int, pa.Array, Int]:
-        """(turn, fact, event) of the facts that hold in a slot of the state; `column`: what to give of each fact."""
+        """(turn, column, event) of the facts that hold in a slot of the state; by default, their names."""
         some = self.facts.filter(pc.equal(self.facts["slot"], slot))
         until = integers(pc.fill_null(some["until_seq"], FOREVER))
         start = integers(some["from_seq"])
@@ -87,28 +87,35 @@ class Judgment:
         self.refuse(gate, whole, reason)
 
     def task_paths(self) -> Paths:
-        """The paths of each task: from the working directory, the user and the agent's edits, not from tool output."""
+        """The paths of each task: the working directory, those of the caller, and the folders of files that the user
+        names or the agent read or modified; none of tool output.
+        """
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
-        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
-        owner = np.concatenate([of_task.owner, np.flatnonzero(there)])
-        return Paths(owner, pa.concat_arrays([of_task.path, working.filter(pa.array(there)).cast(pa.string())]))
+        owner, folder = self.so_far("folder")
+        of_task = Paths.of(self.turns["task_paths"])
+        paths = (of_task.path, working.filter(pa.array(there)), joined(folder, ".", between="/"))
+        return Paths(
+            np.concatenate([of_task.owner, np.flatnonzero(there), owner]),
+            pa.concat_arrays([each.cast(pa.string()) for each in paths]),
+        )
 
-    def task_topics(self, task: Paths) -> NDArray[np.bool_]:
-        """The topics that each task touches: by its goal, the last messages of the user, its files, and those read or
-        failing. A path that a tool prints can add a section of an applicable rule file, never another file.
+    def task_topics(self) -> NDArray[np.bool_]:
+        """The topics that each task touches: by its goal, the paths of the caller, and those of the session so far. A
+        path that a tool prints can add a section of an applicable rule file, never another file.
         """
-        about = topics_in(flat(self.states["user_goal"]))
-        owner, said, _ = self.held("said", "value")
-        seen = permitted(owner, self.held("said", "zone")[1], self.turns["zones"])
-        np.logical_or.at(about, owner[seen], topics_in(said.filter(pa.array(seen))))
-        of_file = self.of("latest_observation") & among(self.sources["observation_class"], ("file_content",))
-        read = np.flatnonzero((self.of("file_content") | of_file) & ~self.hidden & known(self.path))
-        read_paths = Paths(self.turn[read], self.path.take(pa.array(read)))
-        for paths in (task, read_paths, Paths.of(self.states["failure_paths"])):
-            np.logical_or.at(about, paths.owner, topics_in(paths.path))
+        about, given = topics_in(flat(self.states["user_goal"])), Paths.of(self.turns["task_paths"])
+        np.logical_or.at(about, given.owner, topics_in(given.path))
+        owner, name = self.so_far("topic")
+        about[owner, integers(pc.index_in(name, value_set=constants(tuple(TOPICS), name.type)))] = True
         about[:, [list(TOPICS).index(name) for name in ALWAYS]] = True
         return about
+
+    def so_far(self, slot: str) -> tuple[Int, pa.Array]:
+        """The values of a slot in zones that the turns may see, each with its turn."""
+        owner, value, _ = self.held(slot, "value")
+        seen = permitted(owner, self.held(slot, "zone")[1], self.turns["zones"])
+        return owner[seen], value.filter(pa.array(seen))
 
     def zone(self, index: Int, table: pa.Table) -> Bool:
         """Whether the turn may see the zone of each source."""

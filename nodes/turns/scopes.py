@@ -23,8 +23,8 @@ from ..text.anchor_patterns import find_all
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-_FILE = r"((?:[\w@+~.-]+/)*[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4}))(?:[:#(]|\s|$|[,;'\")\]])"
-"""A path or a file name with a suffix, as stack traces and summaries write it."""
+_FILE = r"((?:[\w@+~.-]+/)*[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4}))(?:[:#(,;!?'\"`)\]>]|\.?(?:\s|$))"
+"""A path or a file name with a suffix, as stack traces, summaries and sentences write it."""
 
 TOPICS: Mapping[str, str] = {
     "tests": r"(?i)\b(tests?|testing|pytest|jest|vitest|coverage)\b|\.(test|spec)\.|\btest_",
@@ -41,7 +41,7 @@ TOPICS: Mapping[str, str] = {
     "documentation": r"(?i)\b(docs|documentation|changelog|readme)\b|\.(md|rst)\b",
 }
 """Topics of rule files and sections, with the words by which a task touches them."""
-ALWAYS = ("security", "tests")
+ALWAYS = ("security", "tests", "documentation")
 """Topics that every task touches: guidelines that apply to any edit, from its plan to its report."""
 TIERS = 5
 
@@ -69,7 +69,7 @@ def paths_named(texts: pa.Array) -> pa.ListArray:
     """The files that each text names, each once, in the order of their first mention."""
     filled = pc.fill_null(texts.cast(pa.large_string()), "")
     row, found = find_all(filled, _FILE)
-    path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[:#(\s,;'\")\]]+$", replacement="")
+    path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[.:#(\s,;!?'\"`)\]>]+$", replacement="")
     path = pc.replace_substring_regex(path, pattern=r"^(\./)+", replacement="")
     code = codes_of([pa.array(row), path])
     first = np.sort(np.unique(code, return_index=True)[1])

@@ -26,6 +26,7 @@ __all__ = [
     "GATES",
     "LEDGER_TRUST",
     "LEVELS",
+    "LOWEST",
     "OBSERVATIONS",
     "OBSERVATION_CLASSES",
     "PARTS",
@@ -177,6 +178,7 @@ LEVELS: Mapping[str, int] = {
 """The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas are not part of the
 messages.
 """
+LOWEST = 9
 DECISION_TRUST: Mapping[str, str] = {
     "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
     "untrusted": "untrusted_text",

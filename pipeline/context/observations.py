@@ -31,10 +31,10 @@ _FAILURE = re.compile(
     r"(?i)(?:\b(?:fail(?:ed|ure|ures|ing)?|error|errors|exception|traceback|panic(?:ked)?|assert(?:ion)?(?:error)?|fatal|"
     r"expected|received|not ok|cannot find|undefined|denied|timed? ?out)\b|^E\s+|✗|✖|\u00d7|●)"
 )
-_NOISE = re.compile(r"(?i)^\s*passed\b")
+_PASSED = re.compile(r"(?i)^\s*passed\b")
 _NONE_FAILED = re.compile(
     r"(?i)(?<![:.\d])\b0 (?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)\b|"
-    r"\bno (?:failures?|errors?)\b(?=\s*(?:(?:was |were )?(?:found|detected|reported)|in \d|[.;!)]|$))|"
+    r"^\s*no (?:fail(?:ed|ing|ures)|errors)\b|\bno (?:failures?|errors?)\b(?=\s*(?:(?:was |were )?(?:found|detected|reported)|in \d|[.;!)]|$))|"
     r"\b(?:fail(?:ed|ures?|ing|s)?|errors?|cancelled)[:=]? {0,20}0\b(?!\.\d| ?(?:ms|s|sec)\b| files\b)"
 )
 """Counts of failures that are 0."""
@@ -101,7 +101,7 @@ def observed(
 
 
 def _reads_as_failure(line: str) -> bool:
-    if not _FAILURE.search(line) or _NOISE.match(line):
+    if not _FAILURE.search(line) or _PASSED.match(line):
         return False
     left = _NONE_FAILED.sub("", line)
     return left == line or _FAILURE.search(left) is not None

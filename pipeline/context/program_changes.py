@@ -55,7 +55,7 @@ _LOG_NAMED = re.compile(r"\$\{?(?:\w*_)?(?i:log|tmp|temp)(?i:file|dir|s)?(?![A-Z
 _SUBSTITUTED = re.compile(r"\$\((?P<command>[^()]+)\)")
 _KEEPS = {
     **dict.fromkeys(("cp", "mv", "ln"), r"-[a-zA-Z]*[nui][a-zA-Z]*|--(?:no-clobber|update|interactive)(?:=.*)?"),
-    "rsync": r"-[a-zA-Z]*[nu][a-zA-Z]*|--(?:dry-run|update|ignore-existing)", "wget": r"-[a-zA-Z]*(?:nc|N)[a-zA-Z]*|--(?:no-clobber|timestamping)",
+    "rsync": r"-[a-zA-Z]*[nu][a-zA-Z]*|--(?:dry-run|update|ignore-existing)", "wget": r"-[a-z]*(?:nc[a-z]*|N)|--(?:no-clobber|timestamping)",
 }  # fmt: skip
 """Options with which each program keeps files that exist, asks, or only reports."""
 _MANIFESTS = {
@@ -299,7 +299,7 @@ def _started_changes(words: Sequence[str]) -> bool:
     """Whether such a program changes the file that it is given."""
     names = [PurePosixPath(word).name for word in started(words)]
     if names[:1] and names[0] in _STARTERS:  # what starts others once more is not parsed, which bounds the recursion
-        writers = {"-delete", "git", "sh", "bash"} | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE | _FIXES
+        writers = {"-delete", "sh", "bash"} | _ARGUMENTS | _COPIES | _FORMATTERS | _IN_PLACE | _FIXES
         return bool(writers & {*names})
     return any(any(changed_by(each)) for each in simple_commands(shlex.join([*words, "FILE.txt"])))
 

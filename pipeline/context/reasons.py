@@ -237,9 +237,8 @@ def _of_rows(
         return answer | {"answer": f"left out: no longer in force since {by}", "omitted_for": "staleness"}
     there = id_ in quoted and code != "shown_in_tail" and row["decided_by"] in (None, "budget", "worth")
     hidden = id_ not in shown and id_ not in quoted
-    if not there and (
-        hidden or words is None
-    ):  # else the requested words are there, even if parts of their source are lost
+    # Otherwise the requested words are there, even if parts of their source are lost.
+    if not there and (hidden or words is None):
         answer["omitted_for"] = OMITTED_FOR.get(code)
         if lost := _lost(answer, seen, row, hidden=hidden and mode in ("excerpt", "summary")):
             return lost
@@ -283,7 +282,8 @@ def _lost(answer: dict[str, Any], seen: Projection, row: Row, *, hidden: bool) -
         return _at(answer | {"omitted_for": "budget"}, "budget_cut", f"{said}{more}")
     if layer == "budget_cut":
         kept = (each for each in seen.decisions if each["part"] == row["part"] and each["mode"] in _TEXTUAL)
-        answer["kept_instead"] = sorted({each["path"] or each["source_id"] for each in kept})
+        name = "source_id" if row["part"] == "rules" else "path"  # several rules have one path
+        answer["kept_instead"] = sorted({each[name] or each["source_id"] for each in kept})
         names = ", ".join(answer["kept_instead"]) or "nothing else of its part"
         return _at(answer, layer, f"{SAYS[layer]}: it kept {names}")
     if layer == "ordering_not_ranked":

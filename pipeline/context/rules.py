@@ -257,11 +257,11 @@ def _folder(path: str) -> str:
 
 def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:
     """The sections of a rule file, each with the headings above it, and the topics of its heading and the file name.
-    The title of a general rule file, its only heading of the first level, names a project and no topic.
+    The title of a general rule file, its first heading and the only one of the first level, names a project, no topic.
     """
     parts: list[tuple[int, list[str], list[str]]] = [(1, [], [])]
     above: list[tuple[int, str]] = []
-    tops: list[str] = []
+    titled: list[int] = []
     fence = ""
     for number, line in enumerate(text.splitlines(), start=1):
         mark = line.lstrip()
@@ -272,19 +272,20 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
         if not fence and (heading := _HEADING.match(line)):
             depth = len(heading["marks"])
             above = [*(each for each in above if each[0] < depth), (depth, _title(heading["title"]))]
-            tops += [above[-1][1]] if depth == 1 else []
+            titled.append(depth)
             parts.append((number + 1, _titles(above), []))
         else:
             parts[-1][2].append(line)
     kept = [(line, titles, "\n".join(lines).strip("\n").rstrip()) for line, titles, lines in parts]
     kept = [part for part in kept if part[2].strip()]
     stem = PurePosixPath(path).name
+    title = parts[1][0] if titled[:1] == [1] and titled.count(1) == 1 else None
     names = np.array(list(TOPICS))
     spoken = [
-        ("" if titles == tops else _last(titles))
+        ("" if line == title else _last(titles))
         if stem in _GENERAL
         else f"{_last(titles)} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
-        for _, titles, _ in kept
+        for line, titles, _ in kept
     ]
     about = topics_in(pa.array(spoken, pa.string())) if kept else np.zeros((0, len(names)), dtype=bool)
     return [

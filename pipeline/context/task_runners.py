@@ -33,9 +33,9 @@ _RUNNER_VALUED = frozenset((
 """Options of these programs with a value in the next word; `-w` has one for `npm` alone."""
 _IN_NAMES = re.compile(r"[:_-]|(?<=[a-z])(?=[A-Z])")
 """What separates the words in the name of a task: `lint:fix`, `spotlessApply`."""
-_FORMAT_WORDS = frozenset(("format", "fmt", "prettier"))
-_LOOK_WORDS = frozenset(("check", "checks", "verify", "verification", "diff", "dry"))
-"""Words in names of tasks that only report."""
+_FORMAT_WORDS = frozenset(("format", "fmt", "prettier", "spotlessapply"))
+_LOOKS = ("check", "verif", "diff", "dry")
+"""Beginnings of words in names of tasks that only report."""
 
 
 def runs_formatter(program: str, rest: Sequence[str]) -> bool:
@@ -47,9 +47,9 @@ def _reformats(task: str) -> bool:
     """Whether a task reformats or fixes files, by its name, and does not only check them (`format:check`)."""
     words = [word.lower() for word in _IN_NAMES.split(task)]
     if "fix" in words:
-        return not _LOOK_WORDS & {*words[words.index("fix") :]}
-    formats = _FORMAT_WORDS & {*words} or {"spotless", "apply"} <= {*words}
-    return bool(formats) and words[0] != "test" and not _LOOK_WORDS & {*words}
+        return not any(word.startswith(_LOOKS) for word in words[words.index("fix") :])
+    formats = not _FORMAT_WORDS.isdisjoint(words) or {"spotless", "apply"} <= {*words}
+    return formats and words[0] != "test" and not any(word.startswith(_LOOKS) for word in words)
 
 
 def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
@@ -57,7 +57,7 @@ def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
     own = rest[: rest.index("--")] if "--" in rest else rest
     if program in ("tox", "nox"):
         starts = [place + 1 for place, word in enumerate(own) if re.fullmatch(r"-[a-z]*[es]", word)]
-        return [*takewhile(lambda word: word[:1] != "-", own[starts[0] :])] if starts else []
+        return [word for start in starts for word in takewhile(lambda each: each[:1] != "-", own[start:])]
     if program not in _ONE_TASK | _MANY_TASKS:
         return []
     valued = _RUNNER_VALUED | ({"-w"} if program == "npm" else set())
@@ -66,4 +66,4 @@ def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
         words = words[runs[0] :]  # `yarn workspaces foreach run format`
     while words and words[0] in _RUN_WORDS:
         words = words[2:] if words[0] == "workspace" else words[1:]
-    return [word for word in words if not set(word) & set("/=")] if program in _MANY_TASKS else words[:1]
+    return [word for word in words if not re.search("=|::", word)] if program in _MANY_TASKS else words[:1]

@@ -57,7 +57,7 @@ def json_text(
     sort_keys: bool = False,
     allow_nan: bool = False,
 ) -> str:
-    """A value of a caller as JSON in one line. `default` converts values of other types; `allow_nan` as `json.dumps`.
+    """A value of a caller as JSON in one line. `default` converts values of other types; `allow_nan` allows NaN and infinity.
 
     Raises:
         InputError: it contains values that JSON lacks, such as bytes, dates and infinite numbers, a lone surrogate,
@@ -75,5 +75,5 @@ def json_text(
         raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}") from error
     except (ValueError, RecursionError) as error:
         cyclic = "Circular" in str(error) or isinstance(error, RecursionError)
-        got = "an object that holds itself" if cyclic else "a number that is none"
+        got = "an object that holds itself" if cyclic else "NaN or infinity" if "range" in str(error) else str(error)
         raise InputError.described("JSON values", got, at) from error
