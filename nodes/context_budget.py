@@ -40,6 +40,7 @@ from .turns.fitting import (
     Frames,
     fill,
     input_limits,
+    on_demand,
     part_limits,
     required,
     tokens_of,
@@ -76,8 +77,7 @@ def fitted(
     order = np.lexsort((keep, turn))
     sources = context_sources.take(at)
     schemas = _schemas(sources, turn, context_turns, counters)
-    must = required(sources, ordering.take(at))
-    some = _candidates(isolated, sources, schemas, must, turn, context_turns, counters)
+    some = _candidates(isolated, sources, ordering.take(at), schemas, turn, context_turns, counters)
     match = among(sources["source_kind"], ("search_match",))
     carrier = _carriers(isolated, match)
     limit = input_limits(context_turns)
@@ -127,14 +127,15 @@ def _schemas(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) 
 
 
 def _candidates(
-    isolated: pa.Table, sources: pa.Table, schemas: Int, must: Bool, turn: Int, turns: pa.Table, counters: Counters
+    isolated: pa.Table, sources: pa.Table, order: pa.Table, schemas: Int, turn: Int, turns: pa.Table, counters: Counters
 ) -> Candidates:
     body = tokens_of(isolated["body"], turn, turns, counters) + schemas
     fallback = np.where(
         flat(isolated["fallback"]).is_valid(), tokens_of(isolated["fallback"], turn, turns, counters), -1
     )
     part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
-    return Candidates(turn, integers(isolated["section"]), part, must, body, fallback)
+    must, last = required(sources, order), on_demand(sources, order)
+    return Candidates(turn, integers(isolated["section"]), part, must, body, fallback, last)
 
 
 def _carriers(isolated: pa.Table, match: Bool) -> Int:
@@ -171,6 +172,7 @@ def _filled(some: Candidates, order: Int, frames: Frames, limit: Int, hard: Int,
         some.required[order],
         some.body[order],
         some.fallback[order],
+        some.last[order],
     )
     found = fill(sorted_, frames, limit, hard, shares)
     shown = np.empty(len(order), dtype=np.int64)

@@ -272,7 +272,7 @@ class _Lines:
         """One line that names the original and how to open it."""
         rule = pc.equal(self.kind, "repository_instructions")
         named = joined(one_line(self.heading), " (", one_line(self.sources["summary"]), ")")
-        other = joined(named, ": rules for work of this kind")
+        other = joined(named, ": open before work of this kind")
         section = joined("Rules of ", named, ": open ", self.reference)
         section = pc.if_else(pc.equal(self.reason, "section_on_demand"), other, section)
         there = joined(pc.fill_null(one_line(self.heading), self.reference), ": open ", self.reference)

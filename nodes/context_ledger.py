@@ -307,7 +307,8 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
 def _of_one_topic(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
     """Turns in which rules of two origins share a topic."""
     kinds = ("system_rules", "repository_instructions", "active_constraint")
-    shown = ~among(decisions["mode"], ("none",)) & ~among(decisions["reason_code"], ("section_on_demand",))
+    named = among(decisions["mode"], ("reference",)) & among(sources["source_kind"], kinds[:2])
+    shown = ~among(decisions["mode"], ("none",)) & ~named
     rule = np.flatnonzero(among(sources["source_kind"], kinds) & shown)
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
     said = [each or "" for each in text.dictionary.to_pylist()]

@@ -34,10 +34,11 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
     rank, position, seq = (
         integers(t[name]) for t, name in ((selection, "rank"), (context_sources, "position"), (context_sources, "seq"))
     )
+    named = truth(context_sources["required"]) & referenced  # rules for other work go first
     required = truth(context_sources["required"]) & ~referenced
     lowest = referenced | among(kind, ("history_summary", "older_history"))
     part = _kept_first(context_sources["part"], lowest, turn, context_turns)
-    keep = np.lexsort((position, rank, part, ~required, turn))
+    keep = np.lexsort((position, rank, part, named, ~required, turn))
     happened = among(kind, ("recent_tail", "user_message", "latest_observation"))
     within = np.where(
         happened,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from context_session import RULES, Session, instructing, item, memory, modes, projected, reasons, snapshot
 from scoped_retrieval.nodes.turns.words import GATES
+from scoped_retrieval.pipeline.context.log import SessionLog
 
 
 def with_memory(**fields: Any) -> dict[str, Any]:
@@ -302,7 +304,7 @@ def test_a_section_of_another_topic_that_forbids_something_is_named_and_one_with
     seen = projected(rules=REPOSITORY, defaults=NAMED, turn={"taskPaths": ["packages/parser/src/index.ts"]})
     row = seen.decision("rule:AGENTS.md:6")
     assert (row["action"], row["reason_code"], row["lost_sentences"]) == ("reference", "section_on_demand", 0)
-    assert "- AGENTS.md:6 (Deployment): rules for work of this kind\n" in seen.text()
+    assert "- AGENTS.md:6 (Deployment): open before work of this kind\n" in seen.text()
     plain = [{"path": "AGENTS.md", "text": "## Mobile\n\nThe app is written in Swift.\n"}]
     assert reasons(projected(rules=plain))["rule:AGENTS.md:2"] == "out_of_task_scope"
     nameless = [{"origin": "repository", "text": "Never deploy.", "topics": ["deployment"]}]
@@ -375,19 +377,37 @@ def test_only_the_first_heading_is_a_title_if_no_other_has_its_level(text: str, 
         ("file.modified", {"path": "server/auth.ts", "version": "1", "text": "x"}, True),
         ("user.message", {"text": "Rewrite the cookie format in server/auth.ts."}, True),
         ("user.message", {"text": "Rewrite `server/auth.ts`, please!"}, True),
+        ("user.message", {"text": "Rewrite @server/auth.ts"}, True),
+        ("user.message", {"text": "Look at /home/u/shop/server/auth.ts"}, True),
+        ("file.read", {"path": "/home/u/shop/server/auth.ts", "version": "1", "text": "x"}, True),
+        ("command.finished", {"command": "make > server/build.log", "exitCode": 0}, False),
         ("command.finished", {"command": "pnpm test", "exitCode": 1, "stdout": "FAIL server/auth.test.ts:3"}, False),
         ("model.message", {"text": "I look at server/auth.ts."}, False),
     ],
 )
-def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, payload, there):
+def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, payload, there, tmp_path: Path):
     session = Session("Fix the login.")
     session.add(kind, turn=1, **payload)
-    for number in range(40):
+    for number in range(200):
         session.add("file.modified", turn=2, path=f"src/{number}.ts", version="1")
-    seen = projected(session, rules=[{"path": "server/AGENTS.md", "text": "Keep sessions short."}], turn={"project": "shop"},
-                     memories=[memory("m1", "Cookies are signed.", scope="server")])  # fmt: skip
-    assert ("Keep sessions short." in instructing(seen)) is there
-    assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
+    given: dict[str, Any] = {
+        "rules": [{"path": "server/AGENTS.md", "text": "Keep sessions short."}], "memories": [memory("m1", "Cookies are signed.", scope="server")],
+        "turn": {"project": "shop", "workingDirectory": "/home/u/shop"},
+    }  # fmt: skip
+    log = SessionLog.open(tmp_path / "log", session_id="session")
+    log.append(session.events)
+    for events in (session, SimpleNamespace(events=log.view())):
+        seen = projected(events, **given)
+        assert ("Keep sessions short." in instructing(seen)) is there
+        assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
+
+
+def test_files_and_failures_of_a_state_of_the_harness_touch_folders_and_topics():
+    rules = [{"path": "AGENTS.md", "text": TOPICAL}, {"path": "server/AGENTS.md", "text": "Keep sessions short."}]
+    seen = projected(Session("Fix it."), rules=rules, state={"modifiedFiles": ["server/auth.py"]})
+    assert "Keep sessions short." in instructing(seen) and topics_shown(seen) == ALWAYS | {"Python"}
+    seen = projected(Session("Fix it."), rules=rules, state={"latestFailure": "server/auth.py:3: boom"})
+    assert "Keep sessions short." not in instructing(seen) and topics_shown(seen) == ALWAYS | {"Python"}
 
 
 def test_the_first_message_changes_only_when_a_topic_or_folder_is_new():
@@ -407,13 +427,30 @@ def test_rules_for_other_work_take_no_room_from_anything_and_conflict_with_none(
         {"origin": "system", "text": "Run all tests."},
         {"path": "AGENTS.md", "text": f"# Git\n\nThe main branch is main.\n\n{other}"},
     ]
-    alone = projected(rules=[guide[0], {"path": "AGENTS.md", "text": "# Git\n\nThe main branch is main."}])
+    guide_alone = [guide[0], {"path": "AGENTS.md", "text": "# Git\n\nThe main branch is main."}]
+    alone = projected(rules=guide_alone)
     least = alone.model_input["tokens"]
-    for limit in (least, least + 40, 2 * least, 6000):
-        seen = projected(rules=guide, budget={"maxTokens": limit, "reservedOutputTokens": 0})
-        assert reasons(seen)["rule:AGENTS.md:2"] == "rule_in_scope", "long texts that are not shown take no share"
-        assert "conflicting_rules" not in seen.conditions
-    assert seen.text().count("rules for work of this kind") > 9
+    session = Session("Fix it.")
+    session.failing("src/d.test.ts:1 error\n" + "x\n" * 90, turn=1)
+    session.add("history.summarized", turn=2, text="Tried the parser. " * 10)
+    for limit in (*range(least, 10 * least, least // 3), 6000):
+        for order in ("default", "s003"):
+            budget = {"maxTokens": limit, "reservedOutputTokens": 0, "trimOrder": order}
+            given: dict[str, Any] = {
+                "budget": budget,
+                "snapshots": [snapshot(item(text="export const a = 1; " * 40))],
+                "turn": {"snapshotIds": ["snap-1"]},
+            }
+            seen, without = projected(session, rules=guide, **given), projected(session, rules=guide_alone, **given)
+            assert "conflicting_rules" not in seen.conditions
+            forms = {
+                row["source_id"]: row["mode"] for row in seen.decisions if row["reason_code"] != "section_on_demand"
+            }
+            assert {id_: mode for id_, mode in forms.items() if id_ in modes(without)} == modes(without), (
+                limit,
+                order,
+            )
+    assert seen.text().count("open before work of this kind") > 9
 
 
 def test_only_named_sources_speak_as_instructions():

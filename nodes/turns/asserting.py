@@ -43,6 +43,8 @@ _DENIED_CHARACTERS = 80
 """Most characters of a denied command that the state keeps."""
 _UNLISTED = r"^\*$|^/(?:tmp|dev|var/tmp)/|\.(?:log|out)$"
 """Files changed by commands that the state does not name: any file, and logs."""
+_OF_A_FACT = ["session_id", "event_id", "seq", "actor", "subject", "visibility", "zone"]
+"""The columns of an event that its facts need: an event may have thousands of them, and its texts are long."""
 _TEXT = pa.large_string()
 
 
@@ -100,7 +102,8 @@ class _Events:
             return STATE_FACTS.empty()
         once = np.zeros(len(rows), dtype=bool)
         once[distinct_rows(codes_of([pa.array(rows), names]))[0]] = True
-        return _Events(self.table.take(pa.array(rows))).facts(slot, once, names, value)
+        of = _Events(self.table.select(_OF_A_FACT).take(pa.array(rows)))
+        return of.facts(slot, once, names, value)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
         """STATE_FACTS of the events of a mask; `origin` defaults to the speaker of the event."""
@@ -248,25 +251,17 @@ def _told(of: _Events) -> Iterator[pa.Table]:
 
 
 def _touched(of: _Events) -> Iterator[pa.Table]:
-    """Topics and folders of the work so far: of what the user says, of files that were read or modified, and topics of
-    files that fail. They only add up, so that a rule that applies stays. Facts of different zones have different names,
-    so that none hides another.
+    """Topics and folders of the work so far, which only add up, so that a rule that applies stays: of what the user
+    says, of files that were read or modified, and topics of files that fail.
     """
     told = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint") & of.by_user & of.shown
     text = pc.if_else(pa.array(told), of.column("text").cast(_TEXT), None)
-    own = np.flatnonzero(of.kind("file.read", "file.modified") & of.has("path") & of.shown)
-    changed = Ragged.of(pc.if_else(pa.array(of.has("may_change") & of.shown), of.column("may_change"), None))
-    spoken, failing = Ragged.of(paths_named(text)), np.flatnonzero(of.check("failed") & of.shown)
-    failed = Ragged.of(paths_named(of.column("summary").take(pa.array(failing))))
-    rows = np.concatenate([own, changed.rows, spoken.rows])
-    path = [
-        of.column("path").take(pa.array(own)),
-        *(each.vocabulary.take(pa.array(each.codes)) for each in (changed, spoken)),
-    ]
-    paths = pa.concat_arrays([each.cast(_TEXT) for each in path])
+    rows, paths = _paths_touched(of, text)
     folder = pc.replace_substring_regex(paths, pattern=r"/?[^/]*$", replacement="")
     inside = np.asarray(pc.not_equal(folder, ""))
     yield of.of_rows("folder", rows[inside], *_of_zone(of, rows[inside], folder.filter(pa.array(inside))))
+    failing = np.flatnonzero(of.check("failed") & of.shown)
+    failed = Ragged.of(paths_named(of.column("summary").take(pa.array(failing))))
     about = topics_in(text)
     np.logical_or.at(about, rows, topics_in(paths))
     np.logical_or.at(about, failing[failed.rows], topics_in(failed.vocabulary)[failed.codes])
@@ -275,8 +270,29 @@ def _touched(of: _Events) -> Iterator[pa.Table]:
     yield of.of_rows("topic", row, *_of_zone(of, row, constants(tuple(TOPICS)).take(pa.array(topic))))
 
 
+def _paths_touched(of: _Events, text: pa.Array) -> tuple[Int, pa.Array]:
+    """Files that the user names, editors' mentions (`@src/a.ts`) among them, and files that were read or modified,
+    logs aside; each with the row of its event.
+    """
+    own = np.flatnonzero(of.kind("file.read", "file.modified") & of.has("path") & of.shown)
+    changed = Ragged.of(pc.if_else(pa.array(of.has("may_change") & of.shown), of.column("may_change"), None))
+    named = Ragged.of(paths_named(text))
+    spoken = pc.replace_substring_regex(named.vocabulary.cast(_TEXT), pattern="^@", replacement="")
+    paths = (
+        of.column("path").take(pa.array(own)),
+        changed.vocabulary.take(pa.array(changed.codes)),
+        spoken.take(pa.array(named.codes)),
+    )
+    rows, found = (
+        np.concatenate([own, changed.rows, named.rows]),
+        pa.concat_arrays([each.cast(_TEXT) for each in paths]),
+    )
+    kept = pc.invert(pc.match_substring_regex(found, pattern=_UNLISTED))
+    return rows[np.asarray(kept).astype(bool)], found.filter(kept)
+
+
 def _of_zone(of: _Events, rows: Int, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The names of facts within the zone of their events, and their values."""
+    """The names of facts, by the zone of their events, so that none hides one of another zone; and their values."""
     return joined(of.column("zone").take(pa.array(rows)), values, between=ABOUT), values
 
 

@@ -39,11 +39,17 @@ def input_limits(turns: pa.Table) -> Int:
 
 
 def required(sources: pa.Table, ordering: pa.Table) -> Bool:
-    """The sources without which there is no input: rules, goal, state, constraints; not what a gate leaves to be
-    opened on demand.
-    """
-    wanted = integers(ordering["level"]) < LOWEST
-    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"]) & wanted
+    """The sources without which there is no input: rules, goal, state, constraints."""
+    return _of_required_parts(sources) & ~on_demand(sources, ordering)
+
+
+def on_demand(sources: pa.Table, ordering: pa.Table) -> Bool:
+    """Rules for other work, which the input only names."""
+    return _of_required_parts(sources) & (integers(ordering["level"]) == LOWEST)
+
+
+def _of_required_parts(sources: pa.Table) -> Bool:
+    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
 
 
 def part_limits(turns: pa.Table, part: str) -> Int:
@@ -87,6 +93,8 @@ class Candidates:
     """Tokens of the body."""
     fallback: Int
     """Tokens of the reference that may replace it; -1 where there is none."""
+    last: Bool
+    """Shown only in room that all others leave."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArra
     room = np.where(failed, 0, limit - state.used)
     total = np.maximum(shares.sum(axis=1), 1e-9)
     share = np.minimum(np.floor(room[:, None] * shares / total[:, None]).astype(np.int64), hard)
-    elastic = ~some.required & ~failed[some.turn]
+    elastic = ~some.required & ~some.last & ~failed[some.turn]
     if not _all_fit(state, some, elastic, limit, share):
         for index in state.columns(elastic):
             state.take_if_room(index, some.body[index], BODY, limit, share)
@@ -142,6 +150,8 @@ def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArra
         state.take_if_room(index, some.body[index], BODY, limit, hard)
     for index in state.columns(elastic & (state.shown == NOTHING) & (some.fallback >= 0)):
         state.take_if_room(index, some.fallback[index], FALLBACK, limit, hard)
+    for index in state.columns(some.last & ~failed[some.turn]):
+        state.take_if_room(index, some.body[index], BODY, limit, hard)
     state.shown[failed[some.turn]] = NOTHING
     return Filled(state.shown, state.used, failed, share)
 

@@ -6,6 +6,8 @@ touches.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -88,12 +90,18 @@ class Judgment:
 
     def task_paths(self) -> Paths:
         """The paths of each task: the working directory, those of the caller, and the folders of files that the user
-        names or the agent read or modified; none of tool output.
+        names or the agent read or modified; none of tool output. Folders below an absolute working directory are
+        relative to it.
         """
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
         owner, folder = self.so_far("folder")
-        of_task = Paths.of(self.turns["task_paths"])
+        for root in pc.unique(working.drop_null()).to_pylist():
+            if re.match("/|[A-Za-z]:/", root):
+                folder = pc.replace_substring_regex(
+                    folder, pattern=f"^/?{re.escape(root[:-1].lstrip('/'))}", replacement=""
+                )
+        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
         paths = (of_task.path, working.filter(pa.array(there)), joined(folder, ".", between="/"))
         return Paths(
             np.concatenate([of_task.owner, np.flatnonzero(there), owner]),
@@ -104,7 +112,8 @@ class Judgment:
         """The topics that each task touches: by its goal, the paths of the caller, and those of the session so far. A
         path that a tool prints can add a section of an applicable rule file, never another file.
         """
-        about, given = topics_in(flat(self.states["user_goal"])), Paths.of(self.turns["task_paths"])
+        about = topics_in(flat(self.states["user_goal"]))
+        given = Paths.of(self.turns["task_paths"], self.states["modified_files"], self.states["failure_paths"])
         np.logical_or.at(about, given.owner, topics_in(given.path))
         owner, name = self.so_far("topic")
         about[owner, integers(pc.index_in(name, value_set=constants(tuple(TOPICS), name.type)))] = True

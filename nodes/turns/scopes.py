@@ -23,7 +23,8 @@ from ..text.anchor_patterns import find_all
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-_FILE = r"((?:[\w@+~.-]+/)*[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4}))(?:[:#(,;!?'\"`)\]>]|\.?(?:\s|$))"
+_NAME = r"[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4})"
+_FILE = rf"((?:[\w@+~.-]+/)*{_NAME}|(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
 """A path or a file name with a suffix, as stack traces, summaries and sentences write it."""
 
 TOPICS: Mapping[str, str] = {

@@ -179,6 +179,7 @@ LEVELS: Mapping[str, int] = {
 messages.
 """
 LOWEST = 9
+"""Level of references, whatever they refer to."""
 DECISION_TRUST: Mapping[str, str] = {
     "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
     "untrusted": "untrusted_text",

@@ -66,4 +66,6 @@ def _tasks_of(program: str, rest: Sequence[str]) -> list[str]:
         words = words[runs[0] :]  # `yarn workspaces foreach run format`
     while words and words[0] in _RUN_WORDS:
         words = words[2:] if words[0] == "workspace" else words[1:]
-    return [word for word in words if not re.search("=|::", word)] if program in _MANY_TASKS else words[:1]
+    if program not in _MANY_TASKS:
+        return words[:1]
+    return [word for word in words if not re.search("=|::|^[^:]*/[^:]*$", word)]  # neither settings nor paths
