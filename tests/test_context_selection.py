@@ -378,6 +378,8 @@ def test_only_the_first_heading_is_a_title_if_no_other_has_its_level(text: str, 
         ("user.message", {"text": "Rewrite the cookie format in server/auth.ts."}, True),
         ("user.message", {"text": "Rewrite `server/auth.ts`, please!"}, True),
         ("user.message", {"text": "Rewrite @server/auth.ts"}, True),
+        ("user.message", {"text": "Rewrite @./server/auth.ts"}, True),
+        ("user.message", {"text": "Rewrite home/u/shop/server/auth.ts"}, False),
         ("user.message", {"text": "Look at /home/u/shop/server/auth.ts"}, True),
         ("file.read", {"path": "/home/u/shop/server/auth.ts", "version": "1", "text": "x"}, True),
         ("command.finished", {"command": "make > server/build.log", "exitCode": 0}, False),
@@ -402,9 +404,35 @@ def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, pa
         assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
 
 
+@pytest.mark.parametrize("root", ["/home/u/react-shop", "/tmp/mobile", "/app"])
+def test_folders_above_the_working_directory_touch_nothing_in_a_log_or_in_memory(root: str, tmp_path: Path):
+    session = Session("Fix app/models/user.txt please.")
+    session.add("file.read", turn=1, path=f"{root}/web/frontend/auth.txt", version="1", text="x")
+    for number in range(200):
+        session.add("file.modified", turn=2, path=f"src/{number}.txt", version="1")
+    log = SessionLog.open(tmp_path / "log", session_id="session")
+    log.append(session.events)
+    rules = [
+        *({"path": f"{folder}/AGENTS.md", "text": "Use x."} for folder in ("app/models", "web/frontend", "models")),
+        {
+            "path": "AGENTS.md",
+            "text": "## Mobile\n\nNever ship.\n\n## Frontend\n\nNever inline.\n\n## Backend\n\nNever sleep.",
+        },
+    ]
+    for events in (session, SimpleNamespace(events=log.view())):
+        found = reasons(projected(events, rules=rules, turn={"workingDirectory": root}))
+        applied = {id_ for id_, reason in found.items() if id_.startswith("rule:") and reason == "rule_in_scope"}
+        assert applied == {"rule:app/models/AGENTS.md:1", "rule:web/frontend/AGENTS.md:1", "rule:AGENTS.md:6"}
+
+
 def test_files_and_failures_of_a_state_of_the_harness_touch_folders_and_topics():
     rules = [{"path": "AGENTS.md", "text": TOPICAL}, {"path": "server/AGENTS.md", "text": "Keep sessions short."}]
     seen = projected(Session("Fix it."), rules=rules, state={"modifiedFiles": ["server/auth.py"]})
+    assert "Keep sessions short." in instructing(seen) and topics_shown(seen) == ALWAYS | {"Python"}
+    session = Session("Fix it.")
+    for number in range(20):
+        session.add("file.modified", turn=1, path=f"src/{number}.ts", version="1")
+    seen = projected(session, rules=rules, state={"modifiedFiles": ["server/auth.py"]})
     assert "Keep sessions short." in instructing(seen) and topics_shown(seen) == ALWAYS | {"Python"}
     seen = projected(Session("Fix it."), rules=rules, state={"latestFailure": "server/auth.py:3: boom"})
     assert "Keep sessions short." not in instructing(seen) and topics_shown(seen) == ALWAYS | {"Python"}

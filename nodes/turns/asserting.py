@@ -19,7 +19,7 @@ from ..columns.keys import among, codes_of, constants, distinct_rows, flat, inte
 from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
-from .scopes import ALWAYS, TOPICS, paths_named, topics_in
+from .scopes import ALWAYS, TOPICS, folders_of, last_segments, paths_named, topics_in
 from .words import RUNNING
 
 __all__ = ["ABOUT", "ACTION", "RING", "WORD", "assertions"]
@@ -41,7 +41,8 @@ WORD = "\x1d"
 """Prefix of a word of an action by which a yes may name it."""
 _DENIED_CHARACTERS = 80
 """Most characters of a denied command that the state keeps."""
-_UNLISTED = r"^\*$|^/(?:tmp|dev|var/tmp)/|\.(?:log|out)$"
+_LOGS = r"^\*$|\.(?:log|out)$"
+_UNLISTED = rf"{_LOGS}|^/(?:tmp|dev|var/tmp)/"
 """Files changed by commands that the state does not name: any file, and logs."""
 _OF_A_FACT = ["session_id", "event_id", "seq", "actor", "subject", "visibility", "zone"]
 """The columns of an event that its facts need: an event may have thousands of them, and its texts are long."""
@@ -252,18 +253,21 @@ def _told(of: _Events) -> Iterator[pa.Table]:
 
 def _touched(of: _Events) -> Iterator[pa.Table]:
     """Topics and folders of the work so far, which only add up, so that a rule that applies stays: of what the user
-    says, of files that were read or modified, and topics of files that fail.
+    says, of files that were read or modified, and topics of files that fail. Paths may be absolute here, so that of
+    a path only the name of the file touches a topic.
     """
     told = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint") & of.by_user & of.shown
     text = pc.if_else(pa.array(told), of.column("text").cast(_TEXT), None)
     rows, paths = _paths_touched(of, text)
-    folder = pc.replace_substring_regex(paths, pattern=r"/?[^/]*$", replacement="")
+    folder = folders_of(paths)
     inside = np.asarray(pc.not_equal(folder, ""))
     yield of.of_rows("folder", rows[inside], *_of_zone(of, rows[inside], folder.filter(pa.array(inside))))
     failing = np.flatnonzero(of.check("failed") & of.shown)
-    failed = Ragged.of(paths_named(of.column("summary").take(pa.array(failing))))
+    said = pc.coalesce(of.column("summary").cast(_TEXT), of.column("text").cast(_TEXT), "")
+    said = pc.if_else(pc.equal(said, ""), of.column("command").cast(_TEXT), said)
+    failed = Ragged.of(paths_named(said.take(pa.array(failing))))
     about = topics_in(text)
-    np.logical_or.at(about, rows, topics_in(paths))
+    np.logical_or.at(about, rows, topics_in(last_segments(paths, 1)))  # turns add those of their folders
     np.logical_or.at(about, failing[failed.rows], topics_in(failed.vocabulary)[failed.codes])
     about[:, [list(TOPICS).index(name) for name in ALWAYS]] = False
     row, topic = np.nonzero(about)
@@ -277,7 +281,7 @@ def _paths_touched(of: _Events, text: pa.Array) -> tuple[Int, pa.Array]:
     own = np.flatnonzero(of.kind("file.read", "file.modified") & of.has("path") & of.shown)
     changed = Ragged.of(pc.if_else(pa.array(of.has("may_change") & of.shown), of.column("may_change"), None))
     named = Ragged.of(paths_named(text))
-    spoken = pc.replace_substring_regex(named.vocabulary.cast(_TEXT), pattern="^@", replacement="")
+    spoken = pc.replace_substring_regex(named.vocabulary.cast(_TEXT), pattern=r"^@(?:\./)*", replacement="")
     paths = (
         of.column("path").take(pa.array(own)),
         changed.vocabulary.take(pa.array(changed.codes)),
@@ -287,7 +291,7 @@ def _paths_touched(of: _Events, text: pa.Array) -> tuple[Int, pa.Array]:
         np.concatenate([own, changed.rows, named.rows]),
         pa.concat_arrays([each.cast(_TEXT) for each in paths]),
     )
-    kept = pc.invert(pc.match_substring_regex(found, pattern=_UNLISTED))
+    kept = pc.invert(pc.match_substring_regex(found, pattern=_LOGS))
     return rows[np.asarray(kept).astype(bool)], found.filter(kept)
 
 

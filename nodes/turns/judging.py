@@ -90,22 +90,14 @@ class Judgment:
 
     def task_paths(self) -> Paths:
         """The paths of each task: the working directory, those of the caller, and the folders of files that the user
-        names or the agent read or modified; none of tool output. Folders below an absolute working directory are
-        relative to it.
+        names or the agent read or modified; none of tool output.
         """
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
-        owner, folder = self.so_far("folder")
-        for root in pc.unique(working.drop_null()).to_pylist():
-            if re.match("/|[A-Za-z]:/", root):
-                folder = pc.replace_substring_regex(
-                    folder, pattern=f"^/?{re.escape(root[:-1].lstrip('/'))}", replacement=""
-                )
-        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
-        paths = (of_task.path, working.filter(pa.array(there)), joined(folder, ".", between="/"))
+        given, seen = Paths.of(self.turns["task_paths"]), self._folders_so_far()
         return Paths(
-            np.concatenate([of_task.owner, np.flatnonzero(there), owner]),
-            pa.concat_arrays([each.cast(pa.string()) for each in paths]),
+            np.concatenate([given.owner, np.flatnonzero(there), seen.owner]),
+            pa.concat_arrays([given.path, working.filter(pa.array(there)).cast(pa.string()), seen.path]),
         )
 
     def task_topics(self) -> NDArray[np.bool_]:
@@ -113,12 +105,24 @@ class Judgment:
         path that a tool prints can add a section of an applicable rule file, never another file.
         """
         about = topics_in(flat(self.states["user_goal"]))
-        given = Paths.of(self.turns["task_paths"], self.states["modified_files"], self.states["failure_paths"])
-        np.logical_or.at(about, given.owner, topics_in(given.path))
+        for paths in (Paths.of(self.turns["task_paths"]), self._folders_so_far()):
+            np.logical_or.at(about, paths.owner, topics_in(paths.path))
         owner, name = self.so_far("topic")
         about[owner, integers(pc.index_in(name, value_set=constants(tuple(TOPICS), name.type)))] = True
         about[:, [list(TOPICS).index(name) for name in ALWAYS]] = True
         return about
+
+    def _folders_so_far(self) -> Paths:
+        """The folders of the session as paths (`server/.`), relative to the absolute working directory, if there is one.
+
+        Note: a state folded from a checkpoint has read paths as they were logged, one folded from the loaded events has
+        them relative already.
+        """
+        owner, folder = self.so_far("folder")
+        for root in pc.unique(self.turns["working_directory"]).drop_null().to_pylist():
+            if re.match("/|[A-Za-z]:/", root):
+                folder = pc.replace_substring_regex(folder, pattern=f"^{re.escape(root.rstrip('/'))}/", replacement="")
+        return Paths(owner, joined(folder, ".", between="/").cast(pa.string()))
 
     def so_far(self, slot: str) -> tuple[Int, pa.Array]:
         """The values of a slot in zones that the turns may see, each with its turn."""

@@ -24,7 +24,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _NAME = r"[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4})"
-_FILE = rf"((?:[\w@+~.-]+/)*{_NAME}|(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
+_FILE = rf"((?:(?:[A-Za-z]:)?/)?(?:[\w@+~.-]+/)*{_NAME}|(?:(?:[A-Za-z]:)?/)?(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
 """A path or a file name with a suffix, as stack traces, summaries and sentences write it."""
 
 TOPICS: Mapping[str, str] = {
@@ -83,6 +83,11 @@ def last_segments(paths: pa.Array, count: int) -> pa.Array:
     """The last segments of each path: `serializer.ts`, `src/serializer.ts`; null where it has fewer."""
     pattern = r"(?P<tail>" + "/".join([r"[^/]+"] * count) + r")$"
     return pc.struct_field(pc.extract_regex(paths.cast(pa.string()), pattern=pattern), 0)
+
+
+def folders_of(paths: pa.Array) -> pa.Array:
+    """The folder of each path; `` for a file at the top."""
+    return pc.replace_substring_regex(paths, pattern=r"/?[^/]*$", replacement="")
 
 
 def folders_above(paths: pa.Array) -> Ragged:
@@ -144,8 +149,7 @@ def tiers(owner: Int, path: pa.Array, public: Bool, failing: Paths, modified: Pa
     """
     tier = np.full(len(owner), TIERS, dtype=np.int64)
     tier[public] = 4
-    folder = pc.replace_substring_regex(path.cast(pa.string()), pattern=r"/?[^/]*$", replacement="")
-    beside = pc.replace_substring_regex(cases.path, pattern=r"/?[^/]*$", replacement="")
+    folder, beside = folders_of(path.cast(pa.string())), folders_of(cases.path)
     rooted = np.asarray(pc.match_substring(cases.path, "/")).astype(bool)
     tier[in_pairs((owner, folder), (cases.owner[rooted], beside.filter(pa.array(rooted))))] = 3
     tier[modified.have(owner, path)] = 2

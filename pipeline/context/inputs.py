@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
+from ...nodes.turns.asserting import ABOUT
 from ...nodes.turns.duties import binding
 from ...nodes.turns.frame import STYLES
+from ...nodes.turns.scopes import TOPICS, folders_of, last_segments, paths_named, topics_in
 from ...nodes.turns.session_sources import item_names
 from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
@@ -283,6 +286,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         ]
     if failure := record.text("latestFailure", "latest_failure"):
         facts.append(("failure", f"state\n{EVERYTHING}", failure, "tool"))
+    facts += _touched([fact for slot, fact, *_ in facts if slot == "modified"], failure)
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
     record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events provide them
@@ -294,6 +298,17 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         for slot, fact, value, origin in facts
     ]  # fmt: skip
     return STATE_FACTS.from_rows(rows)
+
+
+def _touched(modified: list[str], failure: str | None) -> Iterator[tuple[str, str, str, str]]:
+    """Folders and topics of files that were modified, and topics of files that fail, as the fold of events names
+    them.
+    """
+    paths, failing = pa.array(modified, pa.string()), paths_named(pa.array([failure], pa.string())).flatten()
+    about = topics_in(pa.concat_arrays([last_segments(paths, 1), failing])).any(axis=0)
+    topics = [list(TOPICS)[place] for place in np.flatnonzero(about)]
+    for slot, names in (("folder", {*folders_of(paths).to_pylist()} - {""}), ("topic", topics)):
+        yield from ((slot, f"internal{ABOUT}{name}", name, "tool") for name in sorted(names))
 
 
 def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
