@@ -269,7 +269,7 @@ def _touched(of: _Events) -> Iterator[pa.Table]:
     about = topics_in(text)
     np.logical_or.at(about, rows, topics_in(last_segments(paths, 1)))  # turns add those of their folders
     np.logical_or.at(about, failing[failed.rows], topics_in(failed.vocabulary)[failed.codes])
-    about[:, [list(TOPICS).index(name) for name in ALWAYS]] = False
+    about[:, ALWAYS] = False
     row, topic = np.nonzero(about)
     yield of.of_rows("topic", row, *_of_zone(of, row, constants(tuple(TOPICS)).take(pa.array(topic))))
 

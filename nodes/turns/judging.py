@@ -7,6 +7,7 @@ touches.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -75,13 +76,23 @@ class Judgment:
         self.gate[mine] = place
         self.reason[mine] = reason
 
-    def held(self, slot: str, column: str = "fact") -> tuple[Int, pa.Array, Int]:
-        """(turn, column, event) of the facts that hold in a slot of the state; by default, their names."""
+    def held(self, slot: str) -> tuple[Int, pa.Array, Int]:
+        """(turn, fact, event) of the facts that hold in a slot of the state."""
+        turn, some = self._held_rows(slot)
+        return turn, flat(some["fact"]), integers(some["from_seq"])
+
+    def so_far(self, slot: str) -> tuple[Int, pa.Array]:
+        """The values of a slot in zones that the turns may see, each with its turn."""
+        turn, some = self._held_rows(slot)
+        seen = permitted(turn, flat(some["zone"]), self.turns["zones"])
+        return turn[seen], flat(some["value"]).filter(pa.array(seen))
+
+    def _held_rows(self, slot: str) -> tuple[Int, pa.Table]:
+        """The facts that hold in a slot of the state, each with its turn."""
         some = self.facts.filter(pc.equal(self.facts["slot"], slot))
         until = integers(pc.fill_null(some["until_seq"], FOREVER))
-        start = integers(some["from_seq"])
-        fact, turn = holding(self.sessions, self.sessions.codes(some["session_id"]), start, until)
-        return turn, flat(some[column]).take(pa.array(fact)), start[fact]
+        fact, turn = holding(self.sessions, self.sessions.codes(some["session_id"]), integers(some["from_seq"]), until)
+        return turn, some.select(["fact", "value", "zone", "from_seq"]).take(pa.array(fact))
 
     def refuse_some(self, gate: str, index: Int, mask: Bool, reason: str) -> None:
         whole = np.zeros(len(self.gate), dtype=bool)
@@ -94,7 +105,7 @@ class Judgment:
         """
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
-        given, seen = Paths.of(self.turns["task_paths"]), self._folders_so_far()
+        given, seen = Paths.of(self.turns["task_paths"]), self._folders_so_far
         return Paths(
             np.concatenate([given.owner, np.flatnonzero(there), seen.owner]),
             pa.concat_arrays([given.path, working.filter(pa.array(there)).cast(pa.string()), seen.path]),
@@ -105,13 +116,14 @@ class Judgment:
         path that a tool prints can add a section of an applicable rule file, never another file.
         """
         about = topics_in(flat(self.states["user_goal"]))
-        for paths in (Paths.of(self.turns["task_paths"]), self._folders_so_far()):
+        for paths in (Paths.of(self.turns["task_paths"]), self._folders_so_far):
             np.logical_or.at(about, paths.owner, topics_in(paths.path))
         owner, name = self.so_far("topic")
         about[owner, integers(pc.index_in(name, value_set=constants(tuple(TOPICS), name.type)))] = True
-        about[:, [list(TOPICS).index(name) for name in ALWAYS]] = True
+        about[:, ALWAYS] = True
         return about
 
+    @cached_property
     def _folders_so_far(self) -> Paths:
         """The folders of the session as paths (`server/.`), relative to the absolute working directory, if there is one.
 
@@ -123,12 +135,6 @@ class Judgment:
             if re.match("/|[A-Za-z]:/", root):
                 folder = pc.replace_substring_regex(folder, pattern=f"^{re.escape(root.rstrip('/'))}/", replacement="")
         return Paths(owner, joined(folder, ".", between="/").cast(pa.string()))
-
-    def so_far(self, slot: str) -> tuple[Int, pa.Array]:
-        """The values of a slot in zones that the turns may see, each with its turn."""
-        owner, value, _ = self.held(slot, "value")
-        seen = permitted(owner, self.held(slot, "zone")[1], self.turns["zones"])
-        return owner[seen], value.filter(pa.array(seen))
 
     def zone(self, index: Int, table: pa.Table) -> Bool:
         """Whether the turn may see the zone of each source."""

@@ -24,7 +24,8 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _NAME = r"[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4})"
-_FILE = rf"((?:(?:[A-Za-z]:)?/)?(?:[\w@+~.-]+/)*{_NAME}|(?:(?:[A-Za-z]:)?/)?(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
+_ROOT = r"(?:(?:[A-Za-z]:)?/)?"
+_FILE = rf"({_ROOT}(?:[\w@+~.-]+/)*{_NAME}|{_ROOT}(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
 """A path or a file name with a suffix, as stack traces, summaries and sentences write it."""
 
 TOPICS: Mapping[str, str] = {
@@ -42,8 +43,8 @@ TOPICS: Mapping[str, str] = {
     "documentation": r"(?i)\b(docs|documentation|changelog|readme)\b|\.(md|rst)\b",
 }
 """Topics of rule files and sections, with the words by which a task touches them."""
-ALWAYS = ("security", "tests", "documentation")
-"""Topics that every task touches: guidelines that apply to any edit, from its plan to its report."""
+ALWAYS = [list(TOPICS).index(name) for name in ("security", "tests", "documentation")]
+"""Columns of the topics that every task touches: guidelines that apply to any edit, from its plan to its report."""
 TIERS = 5
 
 
