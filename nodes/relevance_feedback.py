@@ -182,7 +182,7 @@ def _lexical(
     asks = np.zeros(len(contracts), dtype=bool)
     asks[pairs.request[worded]] = True
     found = np.zeros(len(pairs.row))
-    for scope in tables.lexical_groups:
+    for scope in tables.scope_groups("lexical"):
         # The terms of a request are looked up under the first of its sub-queries.
         host = first_of_runs(scope.request)
         host = host[asks[scope.request[host]]]

@@ -25,6 +25,7 @@ from .columns.keys import (
     floats,
     gathered,
     gathered_columns,
+    integers,
     pair_codes,
     positions,
     rank_within,
@@ -115,15 +116,16 @@ def plain_terms(
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     names = (
-        "evidence_kind", "document_type", "origin_class", "path", "symbols", "calls", "text", "authority", "confidence", "lifecycle",
-        "generated", "source_refs", "event_time", "owner_project", "branch", "session_id", "test_suite", "evidence_id", "entity", "uri",
+        "evidence_kind", "document_type", "origin_class", "path", "authority", "confidence", "lifecycle", "generated",
+        "source_refs", "event_time", "owner_project", "branch", "session_id", "test_suite",
     )  # fmt: skip
-    rows = gathered_columns(evidence, names, bounded_candidates["row"])
+    row = integers(bounded_candidates["row"])
+    rows = gathered_columns(evidence, names, row)
     asked = gathered_columns(contracts, _ASKED, owner)
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
     if (anchor_owner < 0).any():
         anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
-    anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
+    anchored = anchor_term(owner, row, evidence, anchors, anchor_owner, contracts.num_rows)
     recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
     half_life = floats(take_or(kind_policies["half_life_days"], policy, np.inf))
@@ -132,7 +134,7 @@ def plain_terms(
     authority = authority_term(rows)
     reach = floats(lane_scores["bm25_reach"])
     role = asked["role"]
-    by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
+    by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
         {
             "request_id": bounded_candidates["request_id"],

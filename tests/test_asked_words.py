@@ -58,6 +58,16 @@ def test_each_text_says_what_it_says_alone(texts: list[tuple[str, int]], asked: 
             assert said([text for text, _ in texts], [owner for _, owner in texts], terms) == together
 
 
+@pytest.mark.parametrize("bits", [1, 16])
+def test_every_key_is_found_however_many_share_a_slot(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passages, "_MOST_BITS", bits)
+    words = [f"{first}{second}{third}" for first in "abcd" for second in "efgh" for third in "ijklm"]
+    terms = terms_of(*(("r1", word) for word in words[::2]))
+    found = said([" ".join(words)], [0], terms)
+    assert len(found) == len(words) / 2
+    assert not said([" ".join(words[1::2])], [0], terms)
+
+
 def test_no_pair_of_ideographs_crosses_the_end_of_its_text() -> None:
     terms = terms_of(("r1", "你好"))
     assert said(["说你", "好", "说你好"], [0, 0, 0], terms) == {(2, 0)}

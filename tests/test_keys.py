@@ -19,6 +19,7 @@ from scoped_retrieval.nodes.columns.keys import (
     last_of_runs,
     pair_codes,
     pair_positions,
+    places_of,
     positions,
     rank_within,
 )
@@ -35,6 +36,13 @@ def few(request: pytest.FixtureRequest) -> Iterator[None]:
 
 TYPES = (pa.string(), pa.large_string())
 NAMES = st.lists(st.sampled_from(["a", "b", "", None, "ab"]), max_size=5)
+
+
+@given(st.lists(st.integers(-9, 99) | st.just(2**40), max_size=9), st.sets(st.integers(0, 80) | st.just(2**40)))
+def test_numbers_are_found_among_ascending_ones(values: list[int], among: set[int]):
+    ascending = sorted(among)
+    found = places_of(np.array(values, np.int64), np.array(ascending, np.int64))
+    assert found.tolist() == [ascending.index(value) if value in among else -1 for value in values]
 
 
 @given(NAMES, NAMES, st.sampled_from(TYPES))

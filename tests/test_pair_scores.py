@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from recall_world import day, frame, line, rules, vectors
 from scoped_retrieval.nodes.columns.keys import positions
+from scoped_retrieval.nodes.frames import VectorIndex
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
@@ -16,6 +19,7 @@ from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.recall_scope import sub_query_of
 
+LOOPS = compiled.kernels(compiled.PAYS_FROM)
 WORDS = ("session", "token", "cache", "retry", "role")
 REQUESTS = [
     {"request_id": "a", "question": "session token token", "projects": ("shop", "docs"), "as_of": day(30), "lane_k": 9999},
@@ -90,15 +94,15 @@ def test_nothing_scores_more_than_can_be_reached_and_absent_terms_reach_nothing(
 def test_withheld_rows_weigh_nothing(world: dict[str, Any]) -> None:
     rows = [row for row in world["rows"] if not row.get("withheld_by")]
     reaches = []
-    for given in (world, frame(rows)):
-        _, _, weights, tables = recalled(given, Bm25(), REQUESTS[:1])
+    for one in (world, frame(rows)):
+        _, _, weights, tables = recalled(one, Bm25(), REQUESTS[:1])
         reaches.append(bm25_reach(weights, tables, Bm25()).tolist())
     assert reaches[0] == reaches[1]
 
 
-@pytest.mark.parametrize("cells", [8, 1 << 21])
-def test_a_pair_has_the_greatest_cosine_of_its_request(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scores, "CELLS", cells)
+@pytest.mark.parametrize("cells", [8, 1 << 21, None])
+def test_a_pair_has_the_greatest_cosine_of_its_request(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    products_in_parts_of(cells, monkeypatch)
     world = frame([{"text": f"word {n}", "path": f"src/{n}.py"} for n in range(6)])
     rng = np.random.default_rng(1)
     index = vectors(world, rng.normal(size=(6, 4)), rng.normal(size=(3, 4)))
@@ -114,6 +118,34 @@ def test_a_pair_has_the_greatest_cosine_of_its_request(cells: int, monkeypatch: 
     cosine = rows @ index.queries.astype(np.int64).T / 2**30
     asked = [[0, 2], [0, 2], [1, 2], []]
     assert found.tolist() == [max([0.0, *cosine[row, of]]) for row, of in zip(pairs.row, asked, strict=True)]
+
+
+@given(st.data())
+def test_loops_and_arrays_multiply_alike(data: st.DataObject) -> None:
+    if LOOPS is None:
+        pytest.skip("needs the extra fast")
+    count, dimensions = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 9))
+    component = st.sampled_from([-(2**15), 2**15 - 1]) | st.integers(-(2**15), 2**15 - 1)
+    parts = [
+        np.array([[data.draw(component) for _ in range(dimensions)] for _ in range(count)], np.int16) for _ in range(2)
+    ]
+    index = VectorIndex("test", tuple(parts), np.array([0, count]), np.zeros((0, dimensions), np.int16))
+    others = 3 * parts[0].astype(np.int32)  # sums of three vectors
+    rows = np.array(data.draw(st.lists(st.integers(0, 2 * count - 1), max_size=9)), np.int64)
+    which = np.arange(len(rows)) % count
+    wanted = (np.concatenate(parts)[rows].astype(np.int64) * others[which]).sum(axis=1).tolist()
+    for loops in (None, LOOPS):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pair_scores, "kernels", lambda visits, loops=loops: loops)
+            assert pair_scores._products(index, rows, others, which).tolist() == wanted
+
+
+def products_in_parts_of(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays in parts of so many cells; None = the compiled loop."""
+    if cells is None and LOOPS is None:
+        pytest.skip("needs the extra fast")
+    monkeypatch.setattr(pair_scores, "kernels", lambda visits: None if cells else LOOPS)
+    monkeypatch.setattr(pair_scores, "CELLS", cells or 1)
 
 
 def test_of_a_row_without_a_vector_the_cosine_is_0() -> None:

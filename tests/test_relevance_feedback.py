@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -322,11 +325,29 @@ def test_rows_outside_the_scope_have_no_part_in_it() -> None:
         assert one == other, name
 
 
-@pytest.mark.parametrize("cells", [8, 1 << 21])
+def test_recall_tables_are_freed_with_their_last_reference(world: dict[str, Any]) -> None:
+    """In a cycle they would hold the memory of many requests until Python's next collection of cycles."""
+    found = fed(world)
+    tables = dataclasses.replace(found["tables"])
+    given = (found[name] for name in ("pool", "rows", "terms", "lanes"))
+    gc.disable()
+    try:
+        feedback_scores(*given, tables, world["postings"], Bm25(), None)
+        alive = weakref.ref(tables)
+        del tables
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("cells", [8, 1 << 21, None])
 def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
-    cells: int, monkeypatch: pytest.MonkeyPatch
+    cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_scores, "CELLS", cells)
+    """In parts of so many cells; None = by the compiled loop."""
+    loops = None if cells else pytest.importorskip("numba") and compiled.kernels(compiled.PAYS_FROM)
+    monkeypatch.setattr(pair_scores, "kernels", lambda visits: loops)
+    monkeypatch.setattr(pair_scores, "CELLS", cells or 1)
     world = frame(rows(60, seed=3))
     rng = np.random.default_rng(1)
     index = vectors(world, rng.normal(size=(60, 6)), rng.normal(size=(1, 6)))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import NOWHERE, distinct_rows, first_of_runs, flat, positions
+from ..columns.keys import NOWHERE, distinct_rows, first_of_runs, flat, places_of, positions
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import Ragged, expand_ranges, slabs, spread, starts_of
 from ..kernels.compiled import kernels
@@ -33,9 +33,10 @@ CLEARLY = 1.25
 """A passage is preferred to the head of its item if its terms weigh this many times as much."""
 _IDEOGRAPH = 6
 """Bytes of two adjacent ideographs, which form a term."""
-_SLOTS = 1 << 16
 BYTES_AT_ONCE = 1 << 17
 """Bytes whose words are looked up at once: intermediate arrays stay in the processor's cache."""
+_FULL, _MOST_BITS = 3, 16
+"""A table of keys has 8 to 16 times as many slots as keys, up to 2**16: most words are terms of no request."""
 _WIDE = 1 << 40
 """More characters than any text has."""
 
@@ -107,11 +108,11 @@ class RequestTerms:
         return cls(distinct, codes[order], weight[order])
 
     @cached_property
-    def likely(self) -> Bool:
-        """The slots that contain a key."""
-        found = np.zeros(_SLOTS, dtype=np.bool_)
-        found[_slots(self.keys)] = True
-        return found
+    def slots(self) -> tuple[Int, Int]:
+        """A hash table of the keys: slot `s` has those at the places `[1][[0][s]:[0][s + 1]]`; most slots are empty."""
+        bits = min(_FULL + len(self.keys).bit_length(), _MOST_BITS)
+        slots = _slots(self.keys, bits)
+        return starts_of(np.bincount(slots, minlength=1 << bits)), slots.argsort(kind="stable")
 
 
 NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -119,7 +120,8 @@ NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0
 
 def matched_terms(texts: pa.LargeStringArray, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
     """The distinct pairs of a text and a term of its request that it contains: the numbers of both, ascending."""
-    text, _, key = _keyed(*offsets_and_bytes(texts), terms)
+    offsets, data = offsets_and_bytes(texts)
+    text, _, key = _keyed(offsets[:-1], offsets[1:], data, terms)
     hit, found = _asked(key, asking[text], terms)
     return np.divmod(np.unique(text[hit] * len(terms.codes) + found), max(len(terms.codes), 1))
 
@@ -198,11 +200,9 @@ def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms:
     """
     # A text that answers several requests is read once.
     one, text = distinct_rows(opening, closing)
-    counts = closing[one] - opening[one]
-    bounds, data = offsets_and_bytes(units.every.take(pa.array(expand_ranges(opening[one], counts))))
-    edges = starts_of(counts)
-    of_text, start, key = _keyed(bounds[edges], data, terms)
-    unit = bounds.searchsorted(start, side="right") - 1 - edges[of_text]
+    bounds, data = offsets_and_bytes(units.every)
+    of_text, start, key = _keyed(bounds[opening[one]], bounds[closing[one]], data, terms)
+    unit = bounds.searchsorted(start, side="right") - 1 - opening[one][of_text]
     words = of_text.searchsorted(np.arange(len(one) + 1))
     item, at = spread(words[text], np.diff(words)[text])
     hit, found = _asked(key[at], asking[item], terms)
@@ -215,43 +215,47 @@ def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms:
     return whole.cumsum() - whole
 
 
-def _keyed(bounds: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[Int, Int, Int]:
+def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[Int, Int, Int]:
     """The words of texts whose keys some request asks for: text, ascending, where the word starts, and place of the key.
 
-    Text `i` is `data[bounds[i]:bounds[i + 1]]`.
+    Text `i` is `data[low[i]:high[i]]`.
     """
-    data = data[: bounds[-1]]
+    sizes = high - low
+    starts, places = terms.slots
     if (loops := kernels(0)) is not None:
-        found = np.empty((3, len(data) // 2 + len(bounds)), dtype=np.int64)  # a word and a separator
-        size = loops.texts.keyed(data, bounds, _KIND, _SMALL, terms.likely, terms.keys, *found)
+        found = np.empty((3, int(sizes.sum()) // 2 + len(low) + 1), dtype=np.int64)  # a word and a separator
+        shift = 65 - len(starts).bit_length()
+        size = loops.texts.keyed(data, low, high, _KIND, _SMALL, starts, places, terms.keys, shift, *found)
         text, start, key = found[:, :size]
         return text, start, key
-    parts = [(NOWHERE, NOWHERE)]
-    for low, high in slabs(np.diff(bounds), BYTES_AT_ONCE):
-        edges = bounds[low : high + 1] - bounds[low]
-        part = data[bounds[low] : bounds[high]]
+    parts = [(NOWHERE, NOWHERE, NOWHERE)]
+    for first, end in slabs(sizes, BYTES_AT_ONCE):
+        edges = starts_of(sizes[first:end])
+        part = data[expand_ranges(low[first:end], sizes[first:end])]
         start, length = _words(part, edges)
         key = _keys(part, start, length)
-        hit = np.flatnonzero(terms.likely[_slots(key)])
-        key, start = key[hit], start[hit] + bounds[low]
+        slot = _slots(key, len(starts).bit_length() - 1)
+        hit = np.flatnonzero(starts[slot + 1] > starts[slot])
+        key, start = key[hit], start[hit]
         place = np.minimum(terms.keys.searchsorted(key), len(terms.keys) - 1)
         same = terms.keys[place] == key
-        parts.append((start[same], place[same]))
-    start, place = map(np.concatenate, zip(*parts, strict=True))
-    return bounds.searchsorted(start, side="right") - 1, start, place
+        text = edges.searchsorted(start[same], side="right") - 1
+        parts.append((text + first, start[same] + (low[first:end] - edges[:-1])[text], place[same]))
+    text, start, place = map(np.concatenate, zip(*parts, strict=True))
+    return text, start, place
 
 
 def _asked(key: Int, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
     """Which keys are terms of their request, and the place of each such term in `terms.codes`."""
     code = asking * len(terms.keys) + key
-    found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
-    hit = np.flatnonzero(terms.codes[found] == code)
+    found = places_of(code, terms.codes)
+    hit = np.flatnonzero(found >= 0)
     return hit, found[hit]
 
 
-def _slots(keys: Int) -> NDArray[np.uint64]:
-    """The slot of each key in a table of `_SLOTS` (Fibonacci hashing): most words are terms of no request."""
-    return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+def _slots(keys: Int, bits: int) -> Int:
+    """The slot of each key in a table of 2**`bits` (Fibonacci hashing)."""
+    return ((keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)).astype(np.int64)
 
 
 def _words(data: NDArray[np.uint8], bounds: Int) -> tuple[Int, Int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .selection_kernels import filled, first_from, given, index, loop
+from .selection_kernels import filled, given, index, loop
 
 _I8, _U1, _U2, _U4, _B = types.int64, types.uint8, types.uint16, types.uint32, types.boolean
 _ALONE, _BEHIND_MARGIN = 14 * 16, 12 * 16 + 1
@@ -45,41 +45,39 @@ _UPPER, _MARK, _PREFIX, _IDEOGRAPH = 2, 4, 5, 6
 
 
 @loop(
-    given(_U1), given(_I8), given(_U1), given(_U1), given(_B), given(_I8), filled(_I8), filled(_I8), filled(_I8), gives=_I8
+    given(_U1), given(_I8), given(_I8), given(_U1), given(_U1), given(_I8), given(_I8), given(_I8), _I8,
+    filled(_I8), filled(_I8), filled(_I8), gives=_I8,
 )  # fmt: skip
-def keyed(data, bounds, kinds, small, likely, keys, text_of, start, place) -> int:
+def keyed(data, low, high, kinds, small, slots, places, keys, shift, text_of, start, place) -> int:
     """Writes the words of texts whose key is known, and returns their number: `passages._keyed`, word by word."""
     size = 0
-    for text in range(len(bounds) - 1):
-        end = bounds[text + 1]
+    for text in range(len(low)):
+        end, at = high[text], low[text]
         before = types.uint8(0)
-        for at in range(bounds[text], end):
+        while at < end:
             kind = kinds[data[index(at)]]
             starts = kind > 0 and (before == 0 or kind == _MARK or (kind == _UPPER and before != _UPPER))
             before = kind
             if not starts:
+                at += 1
                 continue
             key = types.int64(small[data[index(at)]])
-            other = at + 1
-            if kind == _MARK:
-                while other < min(end, at + _IDEOGRAPH):
+            first, at = at, at + 1
+            if kind == _MARK:  # the next character may start another pair
+                for other in range(at, min(end, first + _IDEOGRAPH)):
                     key = key << 8 | small[data[index(other)]]
-                    other += 1
             else:
-                last = kind
-                while other < min(end, at + _PREFIX):
-                    next_ = kinds[data[index(other)]]
-                    if next_ == 0 or next_ == _MARK or (next_ == _UPPER and last != _UPPER):
+                until = min(end, first + _PREFIX)
+                while at < until:
+                    next_ = kinds[data[index(at)]]
+                    if next_ == 0 or next_ == _MARK or (next_ == _UPPER and before != _UPPER):
                         break
-                    last = next_
-                    key = key << 8 | small[data[index(other)]]
-                    other += 1
-            if not likely[
-                index(types.uint64(types.uint64(key) * types.uint64(0x9E3779B97F4A7C15)) >> types.uint64(48))
-            ]:
-                continue
-            found = first_from(keys, key, 0, len(keys))
-            if found < len(keys) and keys[found] == key:
-                text_of[size], start[size], place[size] = text, at, found
-                size += 1
+                    before = next_
+                    key = key << 8 | small[data[index(at)]]
+                    at += 1
+            slot = types.uint64(types.uint64(key) * types.uint64(0x9E3779B97F4A7C15)) >> types.uint64(shift)
+            for found in range(slots[index(slot)], slots[index(slot + 1)]):
+                if keys[index(places[index(found)])] == key:
+                    text_of[size], start[size], place[size] = text, first, places[index(found)]
+                    size += 1
     return size

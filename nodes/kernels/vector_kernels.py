@@ -1,6 +1,6 @@
 """Compiled loops over products of vectors: every product is exact, so the best by it are the best.
 
-Fills the arrays that `vector_recall` prepares. Needs numba; see `compiled.kernels`.
+Fills the arrays that `vector_recall` and `pair_scores` prepare. Needs numba; see `compiled.kernels`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from numba import types  # pyright: ignore[reportMissingImports]
 from .product_tiles import QUERIES, ROWS, lowest, reaching, tile
 from .selection_kernels import BINS, filled, front, given, index, loop
 
-__all__ = ["QUERIES", "ROWS", "best", "leading", "side_by_side"]
+__all__ = ["QUERIES", "ROWS", "best", "leading", "products", "side_by_side"]
 
-_I8, _I4, _B = types.int64, types.int32, types.boolean
+_I8, _I4, _I2, _B = types.int64, types.int32, types.int16, types.boolean
 _LAST = 2147483647
 """The 31 bits of a key below the product: the last place minus that of the row's id."""
 
@@ -102,3 +102,13 @@ def leading(first, last, k, held, keys, found) -> None:
             front(kept, many, k[sub])
             many = k[sub]
         found[sub, :many] = kept[:many]
+
+
+@loop(given(_I2, 2), given(_I8), given(_I4, 2), given(_I8), filled(_I8))
+def products(rows, at, others, which, found) -> None:
+    """Writes the product of each vector `rows[at]` with `others[which]`."""
+    for pair in range(len(at)):
+        row, other, total = at[pair], which[pair], np.int64(0)
+        for place in range(rows.shape[1]):
+            total += np.int64(rows[index(row), index(place)]) * np.int64(others[index(other), index(place)])
+        found[pair] = total

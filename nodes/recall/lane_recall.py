@@ -38,7 +38,7 @@ def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingI
     terms = FieldTerms.of(tables, query_terms, (field,))
     parts = [
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
-        for scope in (tables.lexical_groups if lane == "lexical" else tables.scope_groups(lane))
+        for scope in tables.scope_groups(lane)
     ]
     return Weighed.concat(parts)
 

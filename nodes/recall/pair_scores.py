@@ -20,6 +20,7 @@ from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, posit
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex, VectorIndex
+from ..kernels.compiled import kernels
 from .bm25 import Bm25
 from .posting_recall import capped, shares
 from .recall_entries import TermWeights
@@ -109,13 +110,8 @@ def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vect
     query = vector_of_sub[asked].repeat(np.diff(starts)[request])
     has = known[segment[pair]]
     pair, query = pair[has], query[has]
-    step = max(1, CELLS // max(vectors.queries.shape[1], 1))
-    for low in range(0, len(pair), step):
-        part = slice(low, low + step)
-        rows = vectors_of(vectors, pairs.row[pair[part]], np.float64)
-        # Whole numbers below 2**53: exact in any order.
-        product = np.einsum("ij,ij->i", rows, vectors.queries[query[part]].astype(np.float64))
-        np.maximum.at(best, pair[part], product * RESOLUTION)
+    product = _products(vectors, pairs.row[pair], vectors.queries.astype(np.int32), query)
+    np.maximum.at(best, pair, product * RESOLUTION)
     return best
 
 
@@ -138,19 +134,34 @@ def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex
     first = first_of_runs(owner)
     counts = np.zeros(requests, dtype=np.int64)
     counts[owner[first]] = np.diff(first, append=len(owner))
-    sums = np.add.reduceat(vectors_of(vectors, among.row[chosen], np.int64), first).astype(np.float64)
+    sums = np.add.reduceat(vectors_of(vectors, among.row[chosen], np.int32), first, dtype=np.int32)
     place = np.zeros(requests, dtype=np.int64)
     place[owner[first]] = np.arange(len(first))
     asked = asked[counts[pairs.request[asked]] > 0]
-    step = max(1, CELLS // max(vectors.queries.shape[1], 1))
-    for low in range(0, len(asked), step):
-        part = asked[low : low + step]
-        request = pairs.request[part]
-        rows = vectors_of(vectors, pairs.row[part], np.float64)
-        # Whole numbers below 2**53: exact in any order.
-        product = np.einsum("ij,ij->i", rows, sums[place[request]])
-        means[part] = product * RESOLUTION / counts[request]
+    request = pairs.request[asked]
+    product = _products(vectors, pairs.row[asked], sums, place[request])
+    means[asked] = product * RESOLUTION / counts[request]
     return means
+
+
+def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which: Int) -> Float:
+    """The product of each row's vector and `others[which]`: whole numbers below 2**53, so exact in any order."""
+    out = np.empty(len(rows))
+    if (loops := kernels(0)) is not None:
+        segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
+        for number in np.unique(segment).tolist():
+            part, own = vectors.parts[number], (segment == number).nonzero()[0]
+            assert part is not None
+            product = np.empty(len(own), dtype=np.int64)
+            loops.vectors.products(part, rows[own] - vectors.row_starts[number], others, which[own], product)
+            out[own] = product
+        return out
+    step = max(1, CELLS // max(others.shape[1], 1))
+    for low in range(0, len(rows), step):
+        part = slice(low, low + step)
+        left = vectors_of(vectors, rows[part], np.float64)
+        out[part] = np.einsum("ij,ij->i", left, others[which[part]].astype(np.float64))
+    return out
 
 
 def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:

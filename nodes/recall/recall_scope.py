@@ -130,13 +130,12 @@ class RecallTables:
         """Whether each sub-query uses a lane."""
         return holds(self.sub_queries["lanes"], lane)
 
-    @cached_property
-    def lexical_groups(self) -> tuple[ScopeGroup, ...]:
-        """The scope groups of the lexical lane, which feedback reads again."""
-        return tuple(self.scope_groups("lexical"))
-
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
-        """The scope groups with at least one sub-query for this lane, or with any sub-query, in group order."""
+        """The scope groups with at least one sub-query for this lane, or with any sub-query, in group order.
+
+        They are not kept here: groups refer to these tables, and the cycle would hold all memory of a request until
+        Python's next collection of cycles.
+        """
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
         use = group >= 0 if lane is None else self.uses(lane) & (group >= 0)

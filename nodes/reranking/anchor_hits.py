@@ -1,6 +1,6 @@
 """Which candidates hit which anchors of their request, and how well: a helper of task-aware reranking.
 
-Reads candidate rows and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
+Reads the stored rows of candidates and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
 words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less for a mention.
 
 Note: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's anchors that
@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import NOWHERE, constants, first_of_runs, flat
+from ..columns.keys import NOWHERE, constants, first_of_runs, flat, gathered_columns
 from ..columns.list_columns import flattened
 from ..columns.numbers import quantise
 from ..columns.ragged import Ragged, expand_ranges
 from ..text.index_keys import definition_keys
 
+Rows = dict[str, pa.Array]
+"""Columns by name, one value per candidate."""
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
@@ -48,6 +50,7 @@ SIGNALS = {
 CALLEE_SIGNAL = "called by what is named"
 
 _KINDS = ("test", "path", "error", "identifier", "id")
+_READ = ("evidence_id", "entity", "uri", "path", "symbols", "calls", "text")
 
 
 @dataclass(frozen=True)
@@ -58,19 +61,29 @@ class AnchorTerm:
     signal: pa.Array
 
 
-def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int, requests: int) -> AnchorTerm:
+def anchor_term(
+    owner: Int, row: Int, evidence: pa.Table, anchors: pa.Table, anchor_owner: Int, requests: int
+) -> AnchorTerm:
     """The anchor term of each candidate.
 
     Args:
         owner: request number of each candidate, ascending.
-        rows: columns evidence_id, entity, uri, path, symbols, calls and text of the candidates.
+        row: the row of `evidence` of each candidate.
+        evidence: stored rows; only those of requests with anchors are read.
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
     if not len(owner) or not anchors.num_rows:
         return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
     weight = quantise(anchors["weight"].to_numpy())
-    hits = list(_hits(owner, rows, anchors, anchor_owner))
+    asks = np.zeros(requests, dtype=bool)
+    asks[anchor_owner] = True
+    asking = asks[owner].nonzero()[0]
+    read = gathered_columns(evidence, _READ, row[asking])
+    hits = [
+        (asking[candidate], anchor, quality)
+        for candidate, anchor, quality in _hits(owner[asking], read, anchors, anchor_owner)
+    ]
     candidate, anchor, quality = (
         (np.concatenate(part) for part in zip(*hits, strict=True))
         if hits
@@ -100,7 +113,7 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
     return AnchorTerm(quantise(best + (1 - best) * share), signal)
 
 
-def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
+def _hits(owner: Int, rows: Rows, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
     """(candidate, anchor, quality) triples; a pair may occur more than once."""
     kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
     value = flat(anchors["value"]).cast(pa.large_string())
@@ -127,7 +140,7 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
     )
 
 
-def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple[Int, Int, Float]:
+def _callees(owner: Int, rows: Rows, definitions: Int, anchor: Int) -> tuple[Int, Int, Float]:
     """Candidates that define the callees of an anchor's `definitions`, by the closest key of each call."""
     call, names = flattened(rows["calls"].take(pa.array(definitions)))
     called = Ragged.of(names).expand(lambda one: definition_keys(one)[:1])

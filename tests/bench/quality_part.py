@@ -74,7 +74,8 @@ def figures(options: Options, *, semantic: bool) -> Iterator[tuple[Collection, d
     work = options.work / f"eval-{'semantic' if semantic else 'lexical'}"
     result = evaluate(collections, work=work, semantic=semantic, metrics=(METRIC,))
     for collection, scores in zip(collections, result.scores, strict=True):
-        yield collection, {system: values[METRIC] for system, values in scores.metrics.items()}
+        # A block of several items has no order to judge, and so no nDCG.
+        yield collection, {system: values[METRIC] for system, values in scores.metrics.items() if METRIC in values}
 
 
 def row_of(
