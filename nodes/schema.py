@@ -101,8 +101,9 @@ class Table:
         Raises:
             SchemaError: a required column is missing, a name is unknown, or a value has the wrong type.
         """
-        further = [name for name in columns if self._is_extra(name)]
-        if unknown := sorted(set(columns) - set(self.columns) - set(further)):
+        others = columns.keys() - self.columns.keys()
+        further = [name for name in columns if name in others and self._is_extra(name)] if others else []
+        if unknown := sorted(others.difference(further)):
             raise SchemaError(f"Expected the columns of {self.name}, got also {', '.join(unknown)} - at {self.name}")
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
