@@ -156,11 +156,11 @@ def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which:
             loops.vectors.products(part, rows[own] - vectors.row_starts[number], others, which[own], product)
             out[own] = product
         return out
+    right = others.astype(np.float64)
     step = max(1, CELLS // max(others.shape[1], 1))
     for low in range(0, len(rows), step):
         part = slice(low, low + step)
-        left = vectors_of(vectors, rows[part], np.float64)
-        out[part] = np.einsum("ij,ij->i", left, others[which[part]].astype(np.float64))
+        out[part] = np.einsum("ij,ij->i", vectors_of(vectors, rows[part], np.float64), right[which[part]])
     return out
 
 

@@ -1,7 +1,8 @@
 """The current work tree: every text file that is not ignored, once, as it is when it is read.
 
-Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
-folder is walked and nested `.gitignore` files are honored in git's own pattern language.
+Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere,
+and in a folder that the repository ignores, the folder is walked and its nested `.gitignore` files are honored in git's
+own pattern language.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
 digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
@@ -152,17 +153,22 @@ def add_file(
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`."""
+    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`.
+
+    A root that is itself ignored, such as a folder of test results, was named on purpose: it is walked.
+    """
     if not may_find_repository(root):
         return list(_walk(root, report))
     try:
-        listed = Git(root).try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        git = Git(root)
+        listed = git.try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        walked = listed is None or (not listed and git.try_("check-ignore", "--quiet", ".") is not None)
     except InputError:
-        listed = None
-    if listed is not None:
-        paths = [path for path in listed.split(b"\0") if path]
-        return [*paths, *_special(os.fsencode(root), paths)]
-    return list(_walk(root, report))
+        listed, walked = None, True
+    if walked or listed is None:
+        return list(_walk(root, report))
+    paths = [path for path in listed.split(b"\0") if path]
+    return [*paths, *_special(os.fsencode(root), paths)]
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:

@@ -86,6 +86,7 @@ def _rows(tree: Tree, options: Options) -> Iterator[Row]:
     name, how = ("-git", " --git") if tree.git else ("", "")
     full = tree.index()
     rows = Corpus.open(tree.corpus).info()["rows"]
+    assert rows, f"Expected rows, got none - at {tree.corpus}"
     yield Row(
         part="indexing", row=f"indexing/build{name}", unit="rows/s", ours=rows / full, value=full, value_unit="s",
         what=f"`index{how}` of {tree.files:,} files, {rows:,} rows, no vectors", aim="", met=None, queries={"ours": rows},
