@@ -68,6 +68,14 @@ def test_every_key_is_found_however_many_share_a_slot(bits: int, monkeypatch: py
     assert not said([" ".join(words[1::2])], [0], terms)
 
 
+def test_two_words_in_three_bytes_are_found() -> None:
+    """A capital starts a word: the arrays that the loop fills have room for more words than separators."""
+    terms, text = terms_of(("r1", "x")), b"xX " * 400
+    number, start, _ = passages._keyed(np.array([0]), np.array([len(text)]), np.frombuffer(text, np.uint8), terms)
+    assert start.tolist() == [at for at in range(len(text)) if at % 3 < 2]
+    assert not number.any()
+
+
 def test_no_pair_of_ideographs_crosses_the_end_of_its_text() -> None:
     terms = terms_of(("r1", "你好"))
     assert said(["说你", "好", "说你好"], [0, 0, 0], terms) == {(2, 0)}

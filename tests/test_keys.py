@@ -45,6 +45,12 @@ def test_numbers_are_found_among_ascending_ones(values: list[int], among: set[in
     assert found.tolist() == [ascending.index(value) if value in among else -1 for value in values]
 
 
+def test_many_numbers_are_found_among_dense_ones():
+    values, ascending = np.arange(-50, 3_000), np.arange(0, 2_000, 2)
+    wanted = np.where((values >= 0) & (values < 2_000) & (values % 2 == 0), values // 2, -1)
+    assert places_of(values, ascending).tolist() == wanted.tolist()
+
+
 @given(NAMES, NAMES, st.sampled_from(TYPES))
 def test_texts_are_found_at_their_first_place_nulls_too(wanted: list, among: list, type_: pa.DataType):
     places = positions(pa.array(wanted, type_), pa.array(among, type_))

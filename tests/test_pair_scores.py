@@ -121,7 +121,7 @@ def test_a_pair_has_the_greatest_cosine_of_its_request(cells: int | None, monkey
 
 
 @given(st.data())
-def test_loops_and_arrays_multiply_alike(data: st.DataObject) -> None:
+def test_compiled_and_numpy_products_are_equal(data: st.DataObject) -> None:
     if LOOPS is None:
         pytest.skip("needs the extra fast")
     count, dimensions = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 9))
@@ -141,7 +141,7 @@ def test_loops_and_arrays_multiply_alike(data: st.DataObject) -> None:
 
 
 def products_in_parts_of(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays in parts of so many cells; None = the compiled loop."""
+    """Use NumPy with `CELLS` = cells; None = the compiled loop."""
     if cells is None and LOOPS is None:
         pytest.skip("needs the extra fast")
     monkeypatch.setattr(pair_scores, "kernels", lambda visits: None if cells else LOOPS)

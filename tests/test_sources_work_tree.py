@@ -67,19 +67,18 @@ def test_nested_ignore_files_are_honored(tmp_path: Path, with_git: bool) -> None
     ]  # fmt: skip
 
 
-def test_a_folder_that_its_repository_ignores_is_read_where_it_is_named(tmp_path: Path) -> None:
-    """Results of tests are ignored nearly everywhere; who names their folder means it."""
-    write(tmp_path, {".gitignore": "results/\n", "a.py": "x = 1\n"})
-    results = write(tmp_path / "results", {"run.md": "# Run\n\nb\n", "x.tmp": "no", ".gitignore": "*.tmp\n"})
+def test_an_ignored_folder_is_reported(tmp_path: Path) -> None:
+    results = write(tmp_path / "results", {"run.md": "# Run\n\nb\n", ".env": "KEY=value\n"})
+    empty = write(tmp_path / "sub", {"x.tmp": "no"})
+    write(tmp_path, {".gitignore": "results/\n*.tmp\n", "a.py": "x = 1\n"})
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    assert paths(read(tmp_path)) == [".gitignore", "a.py"]
-    assert paths(read(results)) == [".gitignore", "run.md"]
-
-
-def test_an_empty_folder_of_a_repository_gives_nothing(tmp_path: Path) -> None:
-    write(tmp_path, {".gitignore": "*.tmp\n", "sub/x.tmp": "no"})
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    assert paths(read(tmp_path / "sub")) == []
+    notes = []
+    for folder in (tmp_path, results, empty):
+        report = SourceReport()
+        assert paths(read(folder, report)) == ([".gitignore", "a.py"] if folder == tmp_path else [])
+        notes.append([*report.notes, *report.noted_at])
+    note = "Git ignores this folder, so none of its files was read; copy it elsewhere"
+    assert notes == [[], [note, note], []]
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["folder", "git"])

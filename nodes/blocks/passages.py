@@ -35,7 +35,7 @@ _IDEOGRAPH = 6
 """Bytes of two adjacent ideographs, which form a term."""
 BYTES_AT_ONCE = 1 << 17
 """Bytes whose words are looked up at once: intermediate arrays stay in the processor's cache."""
-_FULL, _MOST_BITS = 3, 16
+_SPARE_BITS, _MOST_BITS = 3, 16
 """A table of keys has 8 to 16 times as many slots as keys, up to 2**16: most words are terms of no request."""
 _WIDE = 1 << 40
 """More characters than any text has."""
@@ -109,8 +109,8 @@ class RequestTerms:
 
     @cached_property
     def slots(self) -> tuple[Int, Int]:
-        """A hash table of the keys: slot `s` has those at the places `[1][[0][s]:[0][s + 1]]`; most slots are empty."""
-        bits = min(_FULL + len(self.keys).bit_length(), _MOST_BITS)
+        """A hash table of the keys as (starts, places): slot `s` has the keys `places[starts[s]:starts[s + 1]]`."""
+        bits = min(_SPARE_BITS + len(self.keys).bit_length(), _MOST_BITS)
         slots = _slots(self.keys, bits)
         return starts_of(np.bincount(slots, minlength=1 << bits)), slots.argsort(kind="stable")
 
@@ -223,7 +223,7 @@ def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) ->
     sizes = high - low
     starts, places = terms.slots
     if (loops := kernels(0)) is not None:
-        found = np.empty((3, int(sizes.sum()) // 2 + len(low) + 1), dtype=np.int64)  # a word and a separator
+        found = np.empty((3, int(sizes.sum())), dtype=np.int64)  # no more words than bytes
         shift = 65 - len(starts).bit_length()
         size = loops.texts.keyed(data, low, high, _KIND, _SMALL, starts, places, terms.keys, shift, *found)
         text, start, key = found[:, :size]

@@ -134,6 +134,7 @@ def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex
     first = first_of_runs(owner)
     counts = np.zeros(requests, dtype=np.int64)
     counts[owner[first]] = np.diff(first, append=len(owner))
+    # Components have 16 bits: 32 bits hold the sum of as many vectors as a request may have.
     sums = np.add.reduceat(vectors_of(vectors, among.row[chosen], np.int32), first, dtype=np.int32)
     place = np.zeros(requests, dtype=np.int64)
     place[owner[first]] = np.arange(len(first))
@@ -151,7 +152,7 @@ def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which:
         segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
         for number in np.unique(segment).tolist():
             part, own = vectors.parts[number], (segment == number).nonzero()[0]
-            assert part is not None
+            assert part is not None and part.shape[1] == others.shape[1]  # the loop does not check
             product = np.empty(len(own), dtype=np.int64)
             loops.vectors.products(part, rows[own] - vectors.row_starts[number], others, which[own], product)
             out[own] = product

@@ -1,7 +1,8 @@
 """Which candidates hit which anchors of their request, and how well: a helper of task-aware reranking.
 
-Reads the stored rows of candidates and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
-words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less for a mention.
+Reads the stored rows of candidates and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its
+strongest hit in words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less
+for a mention.
 
 Note: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's anchors that
 were hit, the term is b + (1 - b) * s. So one declared anchor, such as the failing test's file, outweighs any number of
@@ -76,13 +77,15 @@ def anchor_term(
     if not len(owner) or not anchors.num_rows:
         return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
     weight = quantise(anchors["weight"].to_numpy())
-    asks = np.zeros(requests, dtype=bool)
-    asks[anchor_owner] = True
-    asking = asks[owner].nonzero()[0]
-    read = gathered_columns(evidence, _READ, row[asking])
+    has_anchors = np.zeros(requests, dtype=bool)
+    has_anchors[anchor_owner] = True
+    anchored = has_anchors[owner].nonzero()[0]
+    if not len(anchored):
+        return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
+    stored = gathered_columns(evidence, _READ, row[anchored])
     hits = [
-        (asking[candidate], anchor, quality)
-        for candidate, anchor, quality in _hits(owner[asking], read, anchors, anchor_owner)
+        (anchored[candidate], anchor, quality)
+        for candidate, anchor, quality in _hits(owner[anchored], stored, anchors, anchor_owner)
     ]
     candidate, anchor, quality = (
         (np.concatenate(part) for part in zip(*hits, strict=True))

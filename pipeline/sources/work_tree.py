@@ -1,8 +1,7 @@
 """The current work tree: every text file that is not ignored, once, as it is when it is read.
 
-Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere,
-and in a folder that the repository ignores, the folder is walked and its nested `.gitignore` files are honored in git's
-own pattern language.
+Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
+folder is walked and nested `.gitignore` files are honored in git's own pattern language.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
 digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
@@ -153,22 +152,20 @@ def add_file(
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`.
-
-    A root that is itself ignored, such as a folder of test results, was named on purpose: it is walked.
-    """
+    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`."""
     if not may_find_repository(root):
         return list(_walk(root, report))
     try:
         git = Git(root)
         listed = git.try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        walked = listed is None or (not listed and git.try_("check-ignore", "--quiet", ".") is not None)
+        if not listed and listed is not None and git.try_("check-ignore", "--quiet", ".") is not None:
+            report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
     except InputError:
-        listed, walked = None, True
-    if walked or listed is None:
-        return list(_walk(root, report))
-    paths = [path for path in listed.split(b"\0") if path]
-    return [*paths, *_special(os.fsencode(root), paths)]
+        listed = None
+    if listed is not None:
+        paths = [path for path in listed.split(b"\0") if path]
+        return [*paths, *_special(os.fsencode(root), paths)]
+    return list(_walk(root, report))
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:

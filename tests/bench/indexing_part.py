@@ -40,8 +40,9 @@ def indexing_rows(options: Options) -> Iterator[Row]:
     """Postings, builds and second ones, an append, an opening."""
     world = open_world(options.work, options.chunks)
     yield postings_row(world, options)
-    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+    with tempfile.TemporaryDirectory() as folder:  # not the work folder: Git ignores it, and so does `index`
         yield from tree_rows(Path(folder), options)
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
         yield append_row(world, Path(folder), options)
     yield open_row(world, options)
 
