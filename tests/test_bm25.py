@@ -52,5 +52,8 @@ def test_an_unknown_variant_lists_the_known_ones() -> None:
         InputError, match=r"Expected one of lucene, okapi, bm25l, bm25plus, got 'tfidf' - at bm25.variant"
     ):
         Bm25("tfidf")
+    for k1 in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(InputError, match=r"Expected a finite number of 0 or more, got .* - at bm25\.k1"):
+            Bm25(k1=k1)
     with pytest.raises(InputError, match=r"Expected a number from 0 to 1, got 2 - at bm25.b"):
         Bm25(b=2)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_world import day, frame, line, rules, vectors
 from scoped_retrieval.nodes.columns.keys import positions
+from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import VectorIndex
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
@@ -138,6 +139,14 @@ def test_compiled_and_numpy_products_are_equal(data: st.DataObject) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pair_scores, "kernels", lambda visits, loops=loops: loops)
             assert pair_scores._products(index, rows, others, which).tolist() == wanted
+
+
+@pytest.mark.skipif(LOOPS is None, reason="needs the extra fast")
+def test_vectors_of_another_width_are_an_error_and_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_scores, "kernels", lambda visits: LOOPS)
+    index = VectorIndex("test", (np.ones((2, 3), np.int16),), np.array([0]), np.zeros((0, 3), np.int16))
+    with pytest.raises(SchemaError, match="Expected vectors of 2 dimensions, got 3 - at segment 0"):
+        pair_scores._products(index, np.array([1]), np.ones((1, 2), np.int32), np.array([0]))
 
 
 def products_in_parts_of(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,12 @@ import Stemmer
 from recall_world import Row, day, frame, line, passes, rules, vectors
 from scoped_retrieval.nodes import relevance_feedback
 from scoped_retrieval.nodes.columns.keys import positions
+from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
 from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, mean_cosines
-from scoped_retrieval.nodes.recall.recall_entries import TermWeights
+from scoped_retrieval.nodes.recall.recall_entries import Entries, TermWeights, WantedRows
 from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
 from scoped_retrieval.nodes.tables import (
     EVIDENCE,
@@ -323,6 +324,16 @@ def test_rows_outside_the_scope_have_no_part_in_it() -> None:
     ):
         one, other = (tables[name].select(["request_id", *columns]).to_pylist() for tables in found)
         assert one == other, name
+
+
+def test_rows_outside_of_the_scope_are_an_error(world: dict[str, Any]) -> None:
+    """A position of -1 would read the last row of the scope, or memory before it."""
+    tables = fed(world)["tables"]
+    scope = next(tables.scope_groups("lexical"))
+    entries = Entries(["text:session"], np.array([0]), np.array([0]), np.array([1.0]))
+    rows = WantedRows(np.concatenate(([0], np.full(len(scope.sub), 2))), np.array([0, -1]))
+    with pytest.raises(SchemaError, match="Expected rows of the scope, got another - at wanted row 1"):
+        posting_recall.score_rows(scope, world["postings"], entries, Bm25(), rows)
 
 
 def test_recall_tables_are_freed_with_their_last_reference(world: dict[str, Any]) -> None:

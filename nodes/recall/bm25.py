@@ -9,6 +9,7 @@ match the classes of rank_bm25, quirks included, with statistics of A(r).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +39,8 @@ class Bm25:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise InputError.one_of(VARIANTS, self.variant, "bm25.variant")
-        if not self.k1 >= 0:
-            raise InputError.expected("a number of 0 or more", self.k1, "bm25.k1")
+        if not 0 <= self.k1 < math.inf:
+            raise InputError.expected("a finite number of 0 or more", self.k1, "bm25.k1")
         if not 0 <= self.b <= 1:
             raise InputError.expected("a number from 0 to 1", self.b, "bm25.b")
 

@@ -219,7 +219,9 @@ def _prepared(
     line[shut] = np.arange(len(shut))
     open_ = _open(kernels, scope, clocks[shut])
     judged, postings = line[part.setting], lists.counts(part.key)
-    held = starts_of(np.where(judged < 0, 0, np.minimum(postings, (len(rows) - count)[part.setting]) + 1))
+    closed = np.zeros(len(count), dtype=np.int64)
+    closed[shut] = len(rows) - np.count_nonzero(open_, axis=1)
+    held = starts_of(np.where(judged < 0, 0, np.minimum(postings, closed[part.setting]) + 1))
     held_row, held_grade = (np.empty(int(held[-1]), dtype=np.int32) for _ in range(2))
     frequency = np.empty(len(postings), dtype=np.int64)
     in_threads(
@@ -232,7 +234,8 @@ def _prepared(
     scale = weight / RESOLUTION
     least, ratio = factor.min(axis=1), (factor / lists.usual).max(axis=1)
     most = scale * ratio[part.setting] * lists.top[part.key] * SLACK
-    if np.rint(scale * least[part.setting]).min() < 1 or most.max() * RESOLUTION > EXACT_BELOW / part.longest:
+    exact = np.rint(scale * least[part.setting]).min() >= 1 and most.max() * RESOLUTION <= EXACT_BELOW / part.longest
+    if not exact:  # also where a weight is not a number
         return None
     allowed, filter_ = (
         scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, positions
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
+from ..errors import SchemaError
 from ..frames import PostingIndex, VectorIndex
 from ..kernels.compiled import kernels
 from .bm25 import Bm25
@@ -152,7 +153,9 @@ def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which:
         segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
         for number in np.unique(segment).tolist():
             part, own = vectors.parts[number], (segment == number).nonzero()[0]
-            assert part is not None and part.shape[1] == others.shape[1]  # the loop does not check
+            if part is None or part.shape[1] != others.shape[1]:  # the loop does not check
+                got = "none" if part is None else part.shape[1]
+                raise SchemaError(f"Expected vectors of {others.shape[1]} dimensions, got {got} - at segment {number}")
             product = np.empty(len(own), dtype=np.int64)
             loops.vectors.products(part, rows[own] - vectors.row_starts[number], others, which[own], product)
             out[own] = product

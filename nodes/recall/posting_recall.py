@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..columns.keys import distinct_numbers, first_of_runs, integers
 from ..columns.numbers import EXACT_BELOW, RESOLUTION, quantise
 from ..columns.ragged import slabs, spread
+from ..errors import SchemaError
 from ..frames import PostingIndex, SegmentPostings, posting_keys
 from ..kernels.compiled import kernels
 from .bm25 import Bm25, raw_okapi_idf
@@ -182,7 +183,13 @@ def _recall_part(
 def score_rows(
     scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
 ) -> EntryScores:
-    """The scores of the given rows of each sub-query, and the maximum possible; these rows are admissible."""
+    """The scores of the given rows of each sub-query, and the maximum possible; these rows are admissible.
+
+    Raises:
+        SchemaError: a row is not in the scope.
+    """
+    if rows.row.min(initial=0) < 0:
+        raise SchemaError(f"Expected rows of the scope, got another - at wanted row {int(rows.row.argmin())}")
     large = len(entries.keys) * len(scope.rows) > CELLS  # else their setup costs more than it saves
     loops = kernels(0) if bm25.variant == "lucene" and large else None
     if loops and (scored := compiled_score_rows(loops.postings, scope, postings, entries, bm25, rows)):
