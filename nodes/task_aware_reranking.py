@@ -45,7 +45,7 @@ from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
-from .reranking.row_terms import age_in_days, authority_term, recency_term, scope_term
+from .reranking.row_terms import Rows, age_in_days, authority_term, recency_term, scope_term
 from .score_terms import TERMS, terms_of_plugins
 from .tables import (
     FILE_SCORES,
@@ -86,8 +86,6 @@ _SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
 """The columns read from each candidate's contract."""
 
-Rows = dict[str, pa.Array]
-"""Columns by name, one value per candidate."""
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recall_world import day, frame, line, rules, vectors
+from recall_world import day, frame, line, products_in_parts_of, rules, vectors
 from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.frames import VectorIndex
@@ -147,14 +147,6 @@ def test_vectors_of_another_width_are_an_error_and_are_not_read(monkeypatch: pyt
     index = VectorIndex("test", (np.ones((2, 3), np.int16),), np.array([0]), np.zeros((0, 3), np.int16))
     with pytest.raises(SchemaError, match="Expected vectors of 2 dimensions, got 3 - at segment 0"):
         pair_scores._products(index, np.array([1]), np.ones((1, 2), np.int32), np.array([0]))
-
-
-def products_in_parts_of(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use NumPy with `CELLS` = cells; None = the compiled loop."""
-    if cells is None and LOOPS is None:
-        pytest.skip("needs the extra fast")
-    monkeypatch.setattr(pair_scores, "kernels", lambda visits: None if cells else LOOPS)
-    monkeypatch.setattr(pair_scores, "CELLS", cells or 1)
 
 
 def test_of_a_row_without_a_vector_the_cosine_is_0() -> None:

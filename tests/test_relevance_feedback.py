@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import Stemmer
-from recall_world import Row, day, frame, line, passes, rules, vectors
+from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
 from scoped_retrieval.nodes import relevance_feedback
 from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.recall import pair_scores, posting_recall
+from scoped_retrieval.nodes.recall import posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
 from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, mean_cosines
 from scoped_retrieval.nodes.recall.recall_entries import Entries, TermWeights, WantedRows
@@ -356,12 +356,7 @@ def test_recall_tables_are_freed_with_their_last_reference(world: dict[str, Any]
 def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Use NumPy with `CELLS` = cells; None = the compiled loop."""
-    loops = None if cells else compiled.kernels(compiled.PAYS_FROM)
-    if not cells and loops is None:
-        pytest.skip("needs the extra fast")
-    monkeypatch.setattr(pair_scores, "kernels", lambda visits: loops)
-    monkeypatch.setattr(pair_scores, "CELLS", cells or 1)
+    products_in_parts_of(cells, monkeypatch)
     world = frame(rows(60, seed=3))
     rng = np.random.default_rng(1)
     index = vectors(world, rng.normal(size=(60, 6)), rng.normal(size=(1, 6)))

@@ -107,12 +107,16 @@ class RequestTerms:
         order = order[request[order] >= 0]
         return cls(distinct, codes[order], weight[order])
 
+    @property
+    def bits(self) -> int:
+        """The binary logarithm of the number of slots."""
+        return min(_SPARE_BITS + len(self.keys).bit_length(), _MOST_BITS)
+
     @cached_property
     def slots(self) -> tuple[Int, Int]:
         """A hash table of the keys as (starts, places): slot `s` has the keys `places[starts[s]:starts[s + 1]]`."""
-        bits = min(_SPARE_BITS + len(self.keys).bit_length(), _MOST_BITS)
-        slots = _slots(self.keys, bits)
-        return starts_of(np.bincount(slots, minlength=1 << bits)), slots.argsort(kind="stable")
+        slots = _slots(self.keys, self.bits)
+        return starts_of(np.bincount(slots, minlength=1 << self.bits)), slots.argsort(kind="stable")
 
 
 NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -224,8 +228,7 @@ def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) ->
     starts, places = terms.slots
     if (loops := kernels(0)) is not None:
         found = np.empty((3, int(sizes.sum())), dtype=np.int64)  # no more words than bytes
-        shift = 65 - len(starts).bit_length()
-        size = loops.texts.keyed(data, low, high, _KIND, _SMALL, starts, places, terms.keys, shift, *found)
+        size = loops.texts.keyed(data, low, high, _KIND, _SMALL, starts, places, terms.keys, 64 - terms.bits, *found)
         text, start, key = found[:, :size]
         return text, start, key
     parts = [(NOWHERE, NOWHERE, NOWHERE)]
@@ -234,11 +237,11 @@ def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) ->
         part = data[expand_ranges(low[first:end], sizes[first:end])]
         start, length = _words(part, edges)
         key = _keys(part, start, length)
-        slot = _slots(key, len(starts).bit_length() - 1)
+        slot = _slots(key, terms.bits)
         hit = np.flatnonzero(starts[slot + 1] > starts[slot])
         key, start = key[hit], start[hit]
-        place = np.minimum(terms.keys.searchsorted(key), len(terms.keys) - 1)
-        same = terms.keys[place] == key
+        place = places_of(key, terms.keys)
+        same = place >= 0
         text = edges.searchsorted(start[same], side="right") - 1
         parts.append((text + first, start[same] + (low[first:end] - edges[:-1])[text], place[same]))
     text, start, place = map(np.concatenate, zip(*parts, strict=True))

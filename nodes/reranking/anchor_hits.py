@@ -25,9 +25,8 @@ from ..columns.list_columns import flattened
 from ..columns.numbers import quantise
 from ..columns.ragged import Ragged, expand_ranges
 from ..text.index_keys import definition_keys
+from .row_terms import Rows
 
-Rows = dict[str, pa.Array]
-"""Columns by name, one value per candidate."""
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 
@@ -74,14 +73,12 @@ def anchor_term(
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
-    if not len(owner) or not anchors.num_rows:
-        return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
-    weight = quantise(anchors["weight"].to_numpy())
     has_anchors = np.zeros(requests, dtype=bool)
     has_anchors[anchor_owner] = True
     anchored = has_anchors[owner].nonzero()[0]
     if not len(anchored):
         return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
+    weight = quantise(anchors["weight"].to_numpy())
     stored = gathered_columns(evidence, _READ, row[anchored])
     hits = [
         (anchored[candidate], anchor, quality)

@@ -158,7 +158,7 @@ def list_files(root: Path, report: SourceReport) -> list[bytes]:
     try:
         git = Git(root)
         listed = git.try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        if not listed and listed is not None and git.try_("check-ignore", "--quiet", ".") is not None:
+        if listed == b"" and git.try_("check-ignore", "--quiet", ".") is not None:
             report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
     except InputError:
         listed = None

@@ -17,10 +17,13 @@ os.environ.setdefault("HAMILTON_AUTOLOAD_EXTENSIONS", "0")
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hamilton import driver
 from scoped_retrieval.nodes import candidate_recall, query_planning
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex, SegmentPostings, VectorIndex, key_hashes, posting_keys
+from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.lanes import LANE_NAMES
+from scoped_retrieval.nodes.recall import pair_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
@@ -293,6 +296,15 @@ def vectors(world: Mapping[str, Any], rows: np.ndarray, queries: np.ndarray) -> 
     return VectorIndex(
         "test/1", tuple(whole[a:b] for a, b in zip(starts, ends, strict=True)), starts, _rounded(queries)
     )
+
+
+def products_in_parts_of(cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of pairs by NumPy, with `CELLS` = cells; None = by the compiled loop, skipped where it is not installed."""
+    loops = None if cells else compiled.kernels(compiled.PAYS_FROM)
+    if not cells and loops is None:
+        pytest.skip("needs the extra fast")
+    monkeypatch.setattr(pair_scores, "kernels", lambda visits: loops)
+    monkeypatch.setattr(pair_scores, "CELLS", cells or 1)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
