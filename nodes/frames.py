@@ -74,6 +74,11 @@ class SegmentPostings:
         return found
 
 
+def segments_of(rows: NDArray[np.int64], row_starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The segment of each row, in any order; segment `s` has the rows `row_starts[s]:row_starts[s + 1]`."""
+    return row_starts.searchsorted(rows, side="right") - 1
+
+
 @dataclass(frozen=True)
 class Matches:
     """Postings of several keys: those of key `k` are `rows[starts[k]:starts[k + 1]]`, frame rows."""
@@ -133,6 +138,11 @@ class VectorIndex:
     parts: tuple[NDArray[np.int16] | None, ...]
     row_starts: NDArray[np.int64]
     queries: NDArray[np.int16]
+
+    def encoded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each row, in any order, is of a segment that has vectors."""
+        has = np.array([part is not None for part in self.parts], dtype=bool)
+        return has[segments_of(rows, self.row_starts)]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, posit
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..errors import SchemaError
-from ..frames import PostingIndex, VectorIndex
+from ..frames import PostingIndex, VectorIndex, segments_of
 from ..kernels.compiled import kernels
 from .bm25 import Bm25
 from .posting_recall import capped, shares
@@ -103,13 +103,11 @@ def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vect
     asked = np.flatnonzero(vector_of_sub >= 0)
     first, _ = distinct_rows(tables.sub_request[asked], vector_of_sub[asked])
     asked = asked[first]
-    known = np.array([part is not None for part in vectors.parts], dtype=bool)
-    segment = np.searchsorted(vectors.row_starts, pairs.row, side="right") - 1
     starts = pairs.starts(tables.contracts.num_rows)
     request = tables.sub_request[asked]
     _, pair = spread(starts[request], np.diff(starts)[request])
     query = vector_of_sub[asked].repeat(np.diff(starts)[request])
-    has = known[segment[pair]]
+    has = vectors.encoded(pairs.row)[pair]
     pair, query = pair[has], query[has]
     product = _products(vectors, pairs.row[pair], vectors.queries.astype(np.int32), query)
     np.maximum.at(best, pair, product * RESOLUTION)
@@ -123,12 +121,7 @@ def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex
     One product per pair: of its vector and the sum of the others.
     """
     means = np.zeros(len(pairs.row))
-    known = np.array([part is not None for part in vectors.parts], dtype=bool)
-
-    def encoded(row: Int) -> Int:
-        return known[np.searchsorted(vectors.row_starts, row, side="right") - 1].nonzero()[0]
-
-    chosen, asked = encoded(among.row), encoded(pairs.row)
+    chosen, asked = (vectors.encoded(each.row).nonzero()[0] for each in (among, pairs))
     if not len(chosen):
         return means
     owner = among.request[chosen]
@@ -150,7 +143,7 @@ def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which:
     """The product of each row's vector and `others[which]`: whole numbers below 2**53, so exact in any order."""
     out = np.empty(len(rows))
     if (loops := kernels(0)) is not None:
-        segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
+        segment = segments_of(rows, vectors.row_starts)
         for number in np.unique(segment).tolist():
             part, own = vectors.parts[number], (segment == number).nonzero()[0]
             if part is None or part.shape[1] != others.shape[1]:  # the loop does not check
@@ -186,7 +179,7 @@ def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights
 
 def postings_of(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
     """Which rows (ascending) contain which key, as key * len(rows) + place, ascending, and how often."""
-    segments = np.unique(np.searchsorted(postings.row_starts, rows, side="right") - 1)
+    segments = np.unique(segments_of(rows, postings.row_starts))
     matches = postings.lookup(keys, segments)
     # With many postings, a table with a place per row of the frame is faster than a search.
     size = max(int(rows[-1]), int(matches.rows.max(initial=0))) + 1

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..columns.keys import distinct_numbers, distinct_rows, integers, rank_within
 from ..columns.numbers import RESOLUTION
 from ..columns.ragged import starts_of
-from ..frames import RowIndex, VectorIndex
+from ..frames import RowIndex, VectorIndex, segments_of
 from ..kernels.compiled import in_threads, kernels
 from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup, sub_query_of
 from .recall_selection import SPARE, Found
@@ -115,9 +115,7 @@ def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _
     first, mask = distinct_rows(asked, filter_)
     clocks, at = distinct_numbers(asked[first])
     masks = clock.grid(scope.tables.row_index, clocks, scope.rows)[at] & allowed[filter_[first]]
-    known = np.array([part is not None for part in vectors.parts])
-    segment = np.searchsorted(vectors.row_starts, scope.rows, side="right") - 1
-    chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & known[segment])
+    chosen = np.flatnonzero(masks.any(axis=0) & ~scope.withheld & vectors.encoded(scope.rows))
     masks = masks[:, chosen]
     k = np.minimum(scope.tables.lane_k[scope.sub[subs]], len(chosen))
     return _Asked(
@@ -346,7 +344,7 @@ def _slices(subs: int, width: int) -> Iterator[slice]:
 
 def vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
     """The vectors of frame rows whose segments have vectors, as numbers of a given type."""
-    segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
+    segment = segments_of(rows, vectors.row_starts)
     out = np.empty((len(rows), vectors.queries.shape[1]), dtype=kind)
     order = np.argsort(segment, kind="stable")
     first = np.flatnonzero(np.diff(segment[order], prepend=-1))

@@ -16,16 +16,15 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from .check_programs import check_of
-from .shell import SimpleCommand, behind_options, simple_commands, started
+from .shell import MOVES, SimpleCommand, behind_options, simple_commands, started
 from .summaries import summary_of
 
-__all__ = ["BACK", "BRINGS", "MOVES", "Step", "sets_aside", "steps_of"]
+__all__ = ["BACK", "BRINGS", "Step", "sets_aside", "steps_of"]
 
 BACK = ("-", "@{-1}")
 """Names of the previous branch."""
 BRINGS = ("merge", "rebase", "cherry-pick")
 """Verbs that bring in the work of another branch."""
-MOVES = ("cd", "pushd", "popd")
 _OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
 """Options of `checkout` and `switch` that create a branch."""

@@ -1,7 +1,6 @@
 """The folders in which the programs of a command line run.
 
-Gives: `folders_of` each program, the name of a path `within` a folder, the programs that move the shell (`MOVES`), and
-whether one `hides_errors`.
+Gives: `folders_of` each program, the name of a path `within` a folder, and whether a program `hides_errors`.
 
 Note: a subshell leaves the folder of its own shell as it was: after `(cd web && npm test)` the line is where it began.
 """
@@ -12,11 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .checks import IN_HOME, is_absolute, place_of
-from .shell import SimpleCommand, started
+from .shell import MOVES, SimpleCommand, started
 
-__all__ = ["MOVES", "Folders", "folders_of", "hides_errors", "within"]
+__all__ = ["Folders", "folders_of", "hides_errors", "within"]
 
-MOVES = ("cd", "pushd", "popd")
 MOST = 4
 """Most folders in which one program may run; above that they count as unknown."""
 Folders = tuple[str | None, ...]

@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from .check_programs import FILE_TOOLS, IDLE, check_of
-from .line_folders import MOVES, hides_errors
-from .shell import STRICT, SimpleCommand, started
+from .line_folders import hides_errors
+from .shell import MOVES, STRICT, SimpleCommand, started
 from .summaries import summary_of
 
 __all__ = ["ProgramResults"]

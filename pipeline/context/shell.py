@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 __all__ = [
     "LONGEST",
+    "MOVES",
     "STRICT",
     "VALUED",
     "SimpleCommand",
@@ -33,6 +34,8 @@ _GO_ON = ("&&", "||", "|", "|&")
 """Operators after which a line goes on in the next one."""
 LONGEST = 20_000
 """Most characters of a command that are read."""
+MOVES = ("cd", "pushd", "popd")
+"""Programs that change the folder of their shell."""
 DEEPEST = 64
 """Most groups within each other that are distinguished."""
 _TOKEN = re.compile(

@@ -22,8 +22,8 @@ from typing import Any
 from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
 from .checks import IN_HOME, is_absolute, of_drive, place_of
-from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
-from .shell import SimpleCommand
+from .git_lines import BACK, BRINGS, Step, steps_of
+from .shell import MOVES, SimpleCommand
 
 __all__ = ["WorkPlace"]
 
