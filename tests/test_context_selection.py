@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from context_session import RULES, Session, instructing, item, memory, modes, projected, reasons, snapshot
+from scoped_retrieval.nodes.turns.scopes import paths_named
 from scoped_retrieval.nodes.turns.words import GATES
 from scoped_retrieval.pipeline.context.log import SessionLog
 
@@ -348,6 +349,20 @@ def test_what_the_user_says_and_files_that_are_read_modified_or_fail_touch_topic
     for number in range(60):
         session.add("command.finished", turn=2, command=f"ls {number}", exitCode=0, stdout="x")
     assert topics_shown(projected(session, rules=rules)) == ALWAYS | topics
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Fix src/App.svelte, build.gradle.kts and src/main.py.", ["src/App.svelte", "build.gradle.kts", "src/main.py"]),
+        ("In **src/a.py** and \u201clib/b.ts\u201d, not |x.go|", ["src/a.py", "lib/b.ts", "x.go"]),
+        ("\u8bf7\u4fee\u6539 src/a.ts\uff0c\u8c22\u8c22", ["src/a.ts"]),  # Chinese: please change src/a.ts, thanks
+        ("Look at web/Makefile. Then .env.local and .gitignore", ["web/Makefile", ".env.local", ".gitignore"]),
+        ("One or two. Then myMakefile, the service and e.g. nothing", []),
+    ],
+)  # fmt: skip
+def test_files_that_the_user_names_are_recognized_as_people_write_them(text: str, names: list[str]):
+    assert paths_named(pa.array([text])).to_pylist() == [names]
 
 
 @pytest.mark.parametrize("phase", ["planning", "summarizing", "blocked"])

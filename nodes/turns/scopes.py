@@ -23,10 +23,21 @@ from ..text.anchor_patterns import find_all
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-_NAME = r"[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4})"
+_SUFFIX = (
+    r"(?:[A-Za-z][A-Za-z0-9]{0,4}|svelte|gradle|graphql|jsonnet|markdown|properties|parquet|sqlite3?|service|feature)"
+)
 _ROOT = r"(?:(?:[A-Za-z]:)?/)?"
-_FILE = rf"({_ROOT}(?:[\w@+~.-]+/)*{_NAME}|{_ROOT}(?:[\w@+~.-]+/)+{_NAME}\.)(?:[:#(,;!?'\"`)\]>]|\s|$)"
-"""A path or a file name with a suffix, as stack traces, summaries and sentences write it."""
+_BARE = (
+    r"(?:\b(?:(?:Make|Docker|Container|Gem|Rake|Proc|Jenkins|Vagrant|Brew|Pip|Caddy|Tilt|Snake|Fast|Pod)file|GNUmakefile"
+    r"|[Jj]ustfile|LICENSE|CODEOWNERS)|\.(?:env|git(?:ignore|attributes|modules)|dockerignore|npm(?:rc|ignore)|nvmrc|editorconfig"
+    r"|(?:eslint|prettier|babel|pylint|bash|zsh|stylelint)rc|(?:eslint|prettier)ignore|flake8|coveragerc|python-version))"
+    r"(?:\.[A-Za-z][\w-]*)*"
+)
+_NAME = rf"(?:[\w@+~-][\w.@+~-]*\.{_SUFFIX}|{_BARE})"
+_BEHIND = r"[:#(,;!?'\"`)\]>*|]|[^\x00-\x7F]"
+_FOLDER = r"(?:[\w@+~.-]+/)"
+_FILE = rf"({_ROOT}{_FOLDER}*{_NAME}|{_ROOT}(?:{_FOLDER}+{_NAME}|{_FOLDER}*{_BARE})\.)(?:{_BEHIND}|\s|$)"
+"""A path or a file name, with a suffix or of a usual name, as stack traces, summaries and sentences write it."""
 
 TOPICS: Mapping[str, str] = {
     "tests": r"(?i)\b(tests?|testing|pytest|jest|vitest|coverage)\b|\.(test|spec)\.|\btest_",
@@ -71,7 +82,7 @@ def paths_named(texts: pa.Array) -> pa.ListArray:
     """The files that each text names, each once, in the order of their first mention."""
     filled = pc.fill_null(texts.cast(pa.large_string()), "")
     row, found = find_all(filled, _FILE)
-    path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[.:#(\s,;!?'\"`)\]>]+$", replacement="")
+    path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[^A-Za-z0-9]+$", replacement="")
     path = pc.replace_substring_regex(path, pattern=r"^(\./)+", replacement="")
     code = codes_of([pa.array(row), path])
     first = np.sort(np.unique(code, return_index=True)[1])

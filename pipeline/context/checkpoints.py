@@ -32,7 +32,7 @@ from .work_places import WorkPlace
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 65
+FORMAT = 66
 """Incremented when folding the events yields other facts: checkpoints of earlier formats are made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
