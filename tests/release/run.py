@@ -19,7 +19,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SUPPORTED = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if name.startswith("Programming Language")]
 EXTRAS = "semantic,viz,fast,remote,sign"
 """What the demo shows and the tests of formats import."""
 TESTS = ("test_run_formats.py", "test_corpus_heads.py", "test_input_versions.py")
@@ -56,10 +57,9 @@ def build(dist: Path) -> tuple[Path, Path]:
     """The wheel, made from the sdist, and the sdist."""
     run(sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT), cwd=ROOT)
     wheel, sdist = next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     for archive in (wheel, sdist):
-        if f"-{version}" not in archive.name:
-            raise SystemExit(f"Expected version {version} in the name of {archive.name}")
+        if f"-{PROJECT['version']}" not in archive.name:
+            raise SystemExit(f"Expected version {PROJECT['version']} in the name of {archive.name}")
     return wheel, sdist
 
 
