@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
-from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000
+from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
 from scoped_retrieval.pipeline.line.encoders.encoder import NAME
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
@@ -181,6 +181,31 @@ def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, cod
     trec = (tmp_path / "w/trec/code/bm25-all-files.run").read_text().splitlines()
     assert [line.split()[2] for line in trec if line.startswith("code/q2 ")] == ["sum.py"]
     assert done.scores[0].metrics["bm25-source-files"]["R@5"] == pytest.approx(2 / 3, abs=1e-4)
+
+
+def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
+    from ir_measures import AP, RR, Judged, P, iter_calc, nDCG
+
+    qrels = pd.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a", "b", "c"], "relevance": [2, 1, 2]})
+    run = pd.DataFrame({"query_id": ["q"] * 3, "doc_id": ["b", "x", "a"], "score": [3.0, 2.0, 1.0]})
+    names = {
+        "nDCG@2": nDCG @ 2,
+        "AP": AP,
+        "P(rel=2)@3": P(rel=2) @ 3,
+        "RR(rel=2)@3": RR(rel=2) @ 3,
+        "Judged@3": Judged @ 3,
+    }
+    found = per_query(qrels, run, tuple(names)).loc["q"]
+    assert found.to_dict() == {name: next(iter(iter_calc([one], qrels, run))).value for name, one in names.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "nDCG@", "nDCG@x", "nDCG(3)@5", "nDCG(bad=3)@5", "other@3", "1+1", "precision of 5"]
+)
+def test_what_is_no_measure_is_refused(name: str) -> None:
+    rows = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1], "score": [1.0]})
+    with pytest.raises(InputError, match="ir_measures name"):
+        per_query(rows, rows, [name])
 
 
 def test_wrong_input_is_named_before_anything_is_indexed(

@@ -102,7 +102,7 @@ def test_every_error_is_listed_and_the_first_is_raised():
         ("{", "got invalid JSON"),
         ('{"a": 1, "a": 2}', "Expected every field once"),
         ("[]", "Expected a JSON object, got a list"),
-        ('{"a":\n 1,\n}', "line 3"),
+        ('{"a":\n 1,\n 2}', "line 3"),
         ("{}", "Expected a value, got nothing"),
     ],
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -83,8 +84,10 @@ class StoredRecords:
             StoreError: the file is not such a store.
         """
         try:
-            self._db = sqlite3.connect(str(path), check_same_thread=False)
-            self._db.executescript(_SCHEMA)
+            with ExitStack() as failed:
+                self._db = failed.enter_context(closing(sqlite3.connect(str(path), check_same_thread=False)))
+                self._db.executescript(_SCHEMA)
+                failed.pop_all()
         except sqlite3.DatabaseError as error:
             raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
         self._corpora: dict[str | None, MemoryCorpus] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
     parsed = {}
     for name in metrics:
         try:
-            parsed[name] = ir_measures.parse_measure(name)
-        except (NameError, ValueError, SyntaxError) as error:
+            parsed[name] = _parsed(name, ir_measures.measures.registry)
+        except (AssertionError, KeyError, TypeError, ValueError, SyntaxError) as error:
             raise InputError.expected(
                 "a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric"
             ) from error
@@ -46,6 +47,27 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
     queries = pd.Index(sorted(qrels["query_id"].unique()), name="query_id")
     columns = {name: [float(values.get((query, one), 0.0)) for query in queries] for name, one in parsed.items()}
     return pd.DataFrame(columns, index=queries)
+
+
+def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
+    """The measure of a name such as `nDCG@10` or `Judged(rel=2)@5`.
+
+    `ir_measures.parse_measure` (0.4.3) fails under Python 3.14: it reads classes of `ast` that were removed.
+    """
+    node, values = ast.parse(name, mode="eval").body, {}
+    cutoff = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
+    node = node.left if cutoff is not None and isinstance(node, ast.BinOp) else node
+    if isinstance(node, ast.Call) and not node.args:
+        values = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
+        node = node.func
+    if not isinstance(node, ast.Name):
+        raise ValueError(name)
+    measure = registry[node.id]
+    if cutoff is not None:
+        values[measure.AT_PARAM] = ast.literal_eval(cutoff)
+    made = measure(**values)
+    made.validate_params()
+    return made
 
 
 def gold_per_1000(qrels: pd.DataFrame, shown: pd.DataFrame, tokens: int) -> float:
