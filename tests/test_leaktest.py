@@ -6,6 +6,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -175,6 +176,20 @@ def test_tenants_in_a_row_have_every_pair_of_role_and_reason_between_them() -> N
     parts = [whole.thinned(number, FEW).pairs() for number in range(len(whole.pairs()) // FEW + 1)]
     assert sorted(itertools.chain(*parts)) == sorted(whole.pairs())
     assert max(map(len, parts)) <= FEW
+
+
+@pytest.mark.parametrize("wanted", [1, 20, 40, None])
+def test_one_tenant_alone_tests_as_many_gates_as_the_canaries_allow(wanted: int | None) -> None:
+    """Also with a gate that nobody knew when the parts were chosen."""
+    seen = {"session_id": None, "source_id": "notes:x", "origin_class": "memory", "zone": "internal", "path": None}
+    gates = (*GATES, replace(GATES[-1], name="acme.last", canaries=(replace(GATES[-1].canaries[0], reason="acme"),)))
+    tested = set[str]()
+    for name in ANGLES:
+        here = angle(name, seen, "", ("ana", "shop", "internal"), Others("bo", "pay"), [], NOW, gates)
+        chosen = CanaryCase("case", seen, "words", here).thinned(0, wanted).pairs()
+        assert len(chosen) <= (wanted or len(chosen))
+        tested |= {here.gates[reason] for _, reason in chosen}
+    assert len(tested) == min(len(gates), len(ANGLES) * (wanted or len(gates)))
 
 
 def test_many_tenants_take_one_batch_from_each_angle(crowd: Path) -> None:

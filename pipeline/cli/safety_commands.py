@@ -128,9 +128,7 @@ def leak_test(
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Approximate number of canaries per tenant and angle; default: one per role and reason."
-        ),
+        typer.Option(min=1, help="At most this many canaries per tenant and angle; default: one per role and reason."),
     ] = None,
     angle: Annotated[
         list[str] | None,

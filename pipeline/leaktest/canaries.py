@@ -74,23 +74,34 @@ class CanaryCase:
     seen: Row
     words: str
     angle: Angle
-    chosen: tuple[int, int] = (0, 1)
-    """(n, m): every m-th pair of role and reason, starting at the n-th."""
+    chosen: tuple[int, int | None] = (0, None)
+    """The pairs of role and reason that are planted, as the first and the one after the last."""
 
     def thinned(self, number: int, wanted: int | None) -> CanaryCase:
-        """A case with about `wanted` canaries; successive `number`s get different ones, so together they cover all."""
-        step = 1 if wanted is None else -(-len(self.pairs()) // wanted)
-        return replace(self, chosen=(number % step, step))
+        """A case with at most `wanted` canaries; successive `number`s get different ones, so together they cover all."""
+        if wanted is None:
+            return self
+        first = number * wanted % (-(-len(self.pairs()) // wanted) * wanted)
+        return replace(self, chosen=(first, first + wanted))
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of role and reason that are planted."""
         roles = [role for role in ROLES if role != ROOTED or self.angle.root]
         if "accepted_authority" in self.angle.asked:
             roles = [role for role in roles if role not in RECORDS]
-        reasons = [*self.angle.shut]
-        turned = [(role, reason) for at, role in enumerate(roles) for reason in reasons[at:] + reasons[:at]]
-        every = [pair for pair in turned if _exists(*pair)]  # rotated, so that not every m-th pair has one reason
-        return every[self.chosen[0] :: self.chosen[1]]
+        reasons = [*self.angle.shut][::-1]  # those of this angle alone first: no other angle tests their gates
+        of_reason = {
+            reason: [
+                role for role in itertools.islice(itertools.cycle(roles), at, at + len(roles)) if _exists(role, reason)
+            ]
+            for at, reason in enumerate(reasons)
+        }
+        # In turn, so that a few pairs have as many reasons and roles as they can.
+        turns = itertools.zip_longest(*of_reason.values())
+        pairs = [
+            (role, reason) for turn in turns for role, reason in zip(turn, reasons, strict=True) if role is not None
+        ]
+        return pairs[slice(*self.chosen)]
 
 
 def _exists(role: str, reason: str) -> bool:

@@ -130,6 +130,8 @@ def leak_test(  # noqa: PLR0913 - options by keyword
         found = "; ".join(report.skipped) or "none in the grants"
         raise InputError(f"Expected a tenant with rows to be shown, got {found} - at {settings.grants_path}")
     report.skipped += [f"{gate.name}: the gate declares no canary" for gate in plugins.gates if not gate.canaries]
+    if untested := [gate.name for gate in plugins.order.gates if gate.canaries and gate.name not in report.gates]:
+        report.skipped.append(f"gates that no canary of this test was planted for: {', '.join(untested)}")
     return report
 
 
