@@ -8,9 +8,10 @@ Subpackages import each other in one direction only, which the import rules enfo
 - `asking`: from a request to a snapshot; `indexing`: from sources to a generation; `reading`: stored snapshots and runs
 - `engines`: where the shards of a run are executed; `requests`: rows become REQUESTS; `config`: settings, grants,
   policies; `plugins`, with `reinforcement`, a score term of this package
-- `sources`: readers; `corpus`: generations of rows; `runs`: stored runs; `views`: their renderings
-- `line`: the driver of the dataflow; `parsing`: files that people write; `redaction`; `storage`: folders, stores,
-  locks; `progress`
+- `sources`: readers; `runs`: stored runs; `views`: their renderings
+- `line`: the driver of the dataflow; `corpus`: generations of rows
+- `encoders`: texts into vectors; `parsing`: files that people write; `redaction`; `storage`: folders, stores, locks;
+  `progress`; `cores`
 
 `Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded on first use, because the command line
 imports this package and its `--help` must not load the data stack.

@@ -13,8 +13,8 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.embedding_checkpoints import has_checkpoints
-from scoped_retrieval.pipeline.line.encoders import endpoint
-from scoped_retrieval.pipeline.line.encoders.probe import PROBES
+from scoped_retrieval.pipeline.encoders import endpoint
+from scoped_retrieval.pipeline.encoders.probe import PROBES
 from tiny_sentence_transformer import encoder_at
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

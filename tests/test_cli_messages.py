@@ -264,7 +264,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
 
 
 def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline.line.encoders import encoder
+    from scoped_retrieval.pipeline.encoders import encoder
 
     def lane() -> dict[str, str]:
         checks = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
@@ -277,7 +277,7 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
 
 
 def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline.line.encoders import encoder
+    from scoped_retrieval.pipeline.encoders import encoder
 
     def checks() -> dict[str, str]:
         found = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]

@@ -15,9 +15,9 @@ from model_server import model_server
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.encoders import cross_encoder
+from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores, load_cross_encoder
 from scoped_retrieval.pipeline.line.driver import build_driver
-from scoped_retrieval.pipeline.line.encoders import cross_encoder
-from scoped_retrieval.pipeline.line.encoders.cross_encoder import PairScores, load_cross_encoder
 from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Story, days_ago, places, row

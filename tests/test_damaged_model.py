@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from scoped_retrieval.pipeline.line.encoders.encoder import PACKAGE
+from scoped_retrieval.pipeline.encoders.encoder import PACKAGE
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.line.encoders import encoder as encoder_module
-from scoped_retrieval.pipeline.line.encoders.encoder import (
+from scoped_retrieval.pipeline.encoders import encoder as encoder_module
+from scoped_retrieval.pipeline.encoders.encoder import (
     LONGEST,
     MiniLmEncoder,
     encoder_available,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.line.encoders import endpoint
-from scoped_retrieval.pipeline.line.encoders.choice import expect_variable
-from scoped_retrieval.pipeline.line.encoders.endpoint import TRIES, Endpoint
+from scoped_retrieval.pipeline.encoders import endpoint
+from scoped_retrieval.pipeline.encoders.choice import expect_variable
+from scoped_retrieval.pipeline.encoders.endpoint import TRIES, Endpoint
 
 BODY = {"model": "tiny", "input": ["a secret text"]}
 KEY = "sk-a1b2c3d4e5f6"

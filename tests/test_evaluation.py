@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.encoders.encoder import NAME
 from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
-from scoped_retrieval.pipeline.line.encoders.encoder import NAME
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
 from stand_in_encoder import WordsByTheirStart

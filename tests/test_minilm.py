@@ -9,9 +9,9 @@ from scoped_retrieval.nodes.errors import ModelError
 torch = pytest.importorskip("torch", reason="needs the extra semantic")
 pytest.importorskip("numba", reason="needs the extra semantic")
 
-from scoped_retrieval.pipeline.line.encoders import encoder as encoder_module  # noqa: E402 - they import torch
-from scoped_retrieval.pipeline.line.encoders import minilm  # noqa: E402
-from scoped_retrieval.pipeline.line.encoders.minilm import WIDTH, Linear, MiniLM, batches, products_are_exact  # noqa: E402
+from scoped_retrieval.pipeline.encoders import encoder as encoder_module  # noqa: E402 - they import torch
+from scoped_retrieval.pipeline.encoders import minilm  # noqa: E402
+from scoped_retrieval.pipeline.encoders.minilm import WIDTH, Linear, MiniLM, batches, products_are_exact  # noqa: E402
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:
@@ -138,6 +138,6 @@ def test_products_of_the_greatest_bytes_lose_nothing():
 def test_torch_that_loses_products_is_refused(model: MiniLM, monkeypatch: pytest.MonkeyPatch):
     weights = encoder_module._weights()
     assert weights is not None
-    monkeypatch.setattr("scoped_retrieval.pipeline.line.encoders.minilm.products_are_exact", lambda: False)
+    monkeypatch.setattr("scoped_retrieval.pipeline.encoders.minilm.products_are_exact", lambda: False)
     with pytest.raises(ModelError, match="Expected exact products of bytes, got others - at torch"):
         encoder_module.MiniLmEncoder(weights.parent)

@@ -11,9 +11,9 @@ from scoped_retrieval.nodes.errors import ModelError
 torch = pytest.importorskip("torch", reason="needs the extra semantic")
 pytest.importorskip("numba", reason="needs the extra semantic")
 
-from scoped_retrieval.pipeline.line.encoders import encoder as encoder_module  # noqa: E402 - they import torch
-from scoped_retrieval.pipeline.line.encoders.minilm import MiniLM  # noqa: E402
-from scoped_retrieval.pipeline.line.encoders.minilm_floats import FloatMiniLM, device_class  # noqa: E402
+from scoped_retrieval.pipeline.encoders import encoder as encoder_module  # noqa: E402 - they import torch
+from scoped_retrieval.pipeline.encoders.minilm import MiniLM  # noqa: E402
+from scoped_retrieval.pipeline.encoders.minilm_floats import FloatMiniLM, device_class  # noqa: E402
 
 TOKENS = [
     np.random.default_rng(5).integers(1_000, 30_000, size=size).tolist() for size in (2, 32, 33, 31, 20, 200, 256)

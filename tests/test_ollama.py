@@ -10,9 +10,9 @@ import pytest
 from ollama_server import OllamaServer, ollama_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.line.encoders.choice import EncoderChoice, is_loopback
-from scoped_retrieval.pipeline.line.encoders.encoder import load_encoder
-from scoped_retrieval.pipeline.line.encoders.ollama import OllamaEncoder
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, is_loopback
+from scoped_retrieval.pipeline.encoders.encoder import load_encoder
+from scoped_retrieval.pipeline.encoders.ollama import OllamaEncoder
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.line.encoders import openai_encoder
-from scoped_retrieval.pipeline.line.encoders.choice import EncoderChoice, Prompts
-from scoped_retrieval.pipeline.line.encoders.encoder import encoder_of, load_encoder
-from scoped_retrieval.pipeline.line.encoders.openai_encoder import OpenAIEncoder
-from scoped_retrieval.pipeline.line.encoders.probe import PROBES
+from scoped_retrieval.pipeline.encoders import openai_encoder
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.encoder import encoder_of, load_encoder
+from scoped_retrieval.pipeline.encoders.openai_encoder import OpenAIEncoder
+from scoped_retrieval.pipeline.encoders.probe import PROBES
 
 TEXTS = ["payment queue", "login", "payment queue", "the default role"]
 

@@ -26,7 +26,7 @@ def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monke
     ("data/grammars/go.scm", True, True),
     ("pipeline/redaction/rules.py", True, True),
     ("pipeline/indexing/importing.py", True, True),
-    ("pipeline/line/encoders/encoder.py", False, True),
+    ("pipeline/encoders/encoder.py", False, True),
     ("pipeline/maintenance/doctor.py", False, False),
 ])  # fmt: skip
 def test_a_change_of_what_decides_rows_or_vectors_is_another_digest(

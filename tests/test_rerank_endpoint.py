@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.line.encoders import endpoint, rerank_endpoint
-from scoped_retrieval.pipeline.line.encoders.cross_encoder import load_cross_encoder
+from scoped_retrieval.pipeline.encoders import endpoint, rerank_endpoint
+from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
 from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
 from small_corpus import Story, places, row
 

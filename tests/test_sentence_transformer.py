@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.line.encoders.choice import EncoderChoice, Prompts
-from scoped_retrieval.pipeline.line.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.line.encoders.probe import PROBES, reads_alone, same_sketch, sketch_of
-from scoped_retrieval.pipeline.line.encoders.sentence_transformer import SentenceTransformerEncoder, located
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.encoder import encoder_of
+from scoped_retrieval.pipeline.encoders.probe import PROBES, reads_alone, same_sketch, sketch_of
+from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
 

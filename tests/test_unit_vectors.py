@@ -16,7 +16,7 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import vector_recall
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
-from scoped_retrieval.pipeline.line.encoders.unit_vectors import TOO_LONG, encoded
+from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart

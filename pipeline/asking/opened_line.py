@@ -14,8 +14,8 @@ from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
+from ..encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
 from ..line.driver import Line, ordered_lanes
-from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
 from ..line.lanes import lanes_off
 from ..line.provenance import provenance
 from ..line.query_vectors import QueryVectors

@@ -17,8 +17,8 @@ from ..config.settings import Settings
 
 if TYPE_CHECKING:  # loaded by the commands that need them
     from ..corpus import Corpus
-    from ..line.encoders.cross_encoder import PairReader
-    from ..line.encoders.encoder import AnyEncoder
+    from ..encoders.cross_encoder import PairReader
+    from ..encoders.encoder import AnyEncoder
     from .retriever import Retriever
 
 __all__ = ["Models", "engine_of", "load_models", "open_retriever"]
@@ -41,7 +41,7 @@ def load_models(settings: Settings) -> Models:
         ModelError: a model does not load.
     """
     from ..config.opening import corpus_of
-    from ..line.encoders.encoder import encoder_of
+    from ..encoders.encoder import encoder_of
 
     corpus = corpus_of(settings)
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None

@@ -29,11 +29,11 @@ from ..config.grants import GrantsFile, WatchedGrants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
+from ..encoders.choice import DEFAULT_URL, EncoderChoice
+from ..encoders.cross_encoder import PairReader, load_cross_encoder
+from ..encoders.encoder import encoder_of
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from ..line.driver import LANES
-from ..line.encoders.choice import DEFAULT_URL, EncoderChoice
-from ..line.encoders.cross_encoder import PairReader, load_cross_encoder
-from ..line.encoders.encoder import encoder_of
 from ..line.provenance import package_versions
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest

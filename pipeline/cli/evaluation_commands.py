@@ -64,11 +64,11 @@ def evaluate(
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..config.policies.tables import load_policies
+    from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
     from ..evaluation.rankings import ALONE, RECALLED
     from ..evaluation.report import DOCUMENTS, TOKENS
-    from ..line.encoders.encoder import encoder_available, is_bundled
 
     settings = settings_of(weights=weights)
     metrics = tuple(metric or DEFAULT_METRICS)
@@ -173,9 +173,9 @@ def tune(
 ) -> int:
     """Fit weights of score terms to labeled collections. Figures are for held-out queries."""
     from ..config.policies.tables import load_policies
+    from ..encoders.encoder import encoder_available
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
-    from ..line.encoders.encoder import encoder_available
 
     settings = settings_of(weights=weights)
     done = tuned(

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..config.policies.overlays import RoleOverlay, validate_overlay
-from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
+from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..parsing.model_errors import ModelDocument, checked
 from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES

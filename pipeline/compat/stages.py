@@ -43,8 +43,8 @@ from ..config.policies.overlays import RoleOverlay, overlay_of
 from ..config.policies.roles import NO_ROLES, roles_of
 from ..config.policies.tables import Policies, load_policies
 from ..corpus.memory import MemoryCorpus
+from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..line.driver import PLANNED, SCOPED, build_driver
-from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..requests.resolve import resolve_requests
 from ..sources.importing import normalize
 from ..views.bundle import TABLES_READ, bundle, query_trace

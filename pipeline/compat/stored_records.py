@@ -27,7 +27,7 @@ from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..config.policies.overlays import Text, TrustTier
 from ..corpus.memory import MemoryCorpus
 from ..corpus.outlines import encoded_texts
-from ..line.encoders.unit_vectors import rounded
+from ..encoders.unit_vectors import rounded
 from ..parsing.model_errors import ModelDocument, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalize

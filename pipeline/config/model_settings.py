@@ -37,7 +37,7 @@ def parsed(kind: str, given: str | Path, base: Path, at: str, choices: Sequence[
         if is_url(text):
             raise InputError.expected("a path of this machine", text, at, hint="a server is rerank:URL#MODEL")
         return base / at_home(Path(text), at)
-    from ..line.encoders.choice import expect_address, expect_variable
+    from ..encoders.choice import expect_address, expect_variable
 
     try:
         (expect_address if kind == "address" else expect_variable)(text, at)
@@ -53,7 +53,7 @@ def elsewhere(kind: str, value: object) -> bool:
     url = value.removeprefix(_OPENAI).removeprefix(_RERANK)
     if not is_url(url):
         return False
-    from ..line.encoders.choice import is_loopback
+    from ..encoders.choice import is_loopback
 
     return not is_loopback(urlsplit(url).hostname or "")
 
@@ -70,7 +70,7 @@ def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:
 
 
 def _server(text: str, prefix: str, at: str) -> str:
-    from ..line.encoders.choice import Served
+    from ..encoders.choice import Served
 
     try:
         return f"{prefix}{Served.of(text.removeprefix(prefix), at, prefix)}"

@@ -27,7 +27,7 @@ from . import model_settings as models
 from .declared_settings import SETTINGS, Setting
 
 if TYPE_CHECKING:
-    from ..line.encoders.choice import EncoderChoice
+    from ..encoders.choice import EncoderChoice
 
 __all__ = [
     "ENV_PREFIX",
@@ -75,7 +75,7 @@ class Settings:
     @property
     def encoder_choice(self) -> EncoderChoice:
         """The configured encoder, and how models and servers are reached."""
-        from ..line.encoders.choice import EncoderChoice, Prompts
+        from ..encoders.choice import EncoderChoice, Prompts
 
         return EncoderChoice(
             self["encoder"],
@@ -95,7 +95,7 @@ class Settings:
         """
         if self["cross_encoder"] is None:
             return None
-        from ..line.encoders.cross_encoder import load_cross_encoder
+        from ..encoders.cross_encoder import load_cross_encoder
 
         return load_cross_encoder(
             self["cross_encoder"],

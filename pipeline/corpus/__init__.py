@@ -12,7 +12,7 @@
 - `pinned`: finds the generation that a run pinned
 """
 
-from ..line.encoders.unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .erasing import Selection
 from .frame import CorpusFrame
 from .publishing import PublishReport

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.kept import Kept
 from ...nodes.frames import PostingIndex, SegmentPostings, VectorIndex
 from ...nodes.tables import EVIDENCE, SEGMENTS
-from ..line.encoders.unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .commits import COMMITS
 from .frame import CorpusFrame, KeptFrames
 from .incoming import incoming, sorted_placements

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import slabs
-from ..line.encoders.unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
 from .deltas import Deltas

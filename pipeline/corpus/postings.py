@@ -23,7 +23,7 @@ from ...nodes.text.indexed_text import TEXT_COLUMNS, index_text
 from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
 from ...nodes.text.siphash import siphash
 from ...nodes.text.text_analysis import terms_by_kind
-from ..line.cores import cores
+from ..cores import cores
 
 _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
     ("definition", "symbols", keys_of_definitions),

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import OPEN_END, micros
-from ..line.encoders.unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from .compaction import crowded_packs, several_packs
 from .descriptions import applied, indexed_alike
 from .embedding_checkpoints import EmbeddingCheckpoints

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
-from ..line.encoders.unit_vectors import Encoder
+from ..encoders.unit_vectors import Encoder
 from ..storage.durable import make_folders, read_whole, stands
 from ..storage.file_access import keep_out
 from ..storage.places import Place, fixed_place

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
-from ..line.encoders.unit_vectors import Encoder, encoded
+from ..encoders.unit_vectors import Encoder, encoded
 from .embedding_checkpoints import CHECKPOINT_TEXTS, EmbeddingCheckpoints
 from .outlines import encoded_texts
 from .packs import Pack

@@ -23,7 +23,7 @@ from threading import Lock, Thread
 from types import TracebackType
 
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
-from ..line.cores import cores
+from ..cores import cores
 from .remote_job import RemoteJob, in_memory, raised_as, run_packed
 from .shards import ShardJob, in_this_process
 

@@ -21,9 +21,9 @@ import pyarrow as pa
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
 from ...nodes.plugins import NO_PLUGINS
 from ..corpus import Corpus
+from ..encoders.cross_encoder import PairScores
 from ..line.code_digest import code_digest
 from ..line.driver import Line
-from ..line.encoders.cross_encoder import PairScores
 from ..line.query_vectors import QueryVectors
 from ..plugins import installed, is_installed
 from ..runs import RunStore, StagedRun

@@ -28,8 +28,8 @@ from ...nodes.lanes import LANES, Lane
 from ..asking.retriever import Retriever
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
-from ..line.encoders.choice import EncoderChoice
-from ..line.encoders.encoder import NAME, load_encoder
+from ..encoders.choice import EncoderChoice
+from ..encoders.encoder import NAME, load_encoder
 from ..plugins import installed
 from ..progress import counted
 from ..reading.auditing.frozen_plugins import recorded_terms

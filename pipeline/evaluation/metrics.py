@@ -58,7 +58,7 @@ def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
     cutoff = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) else None
     node = node.left if cutoff is not None and isinstance(node, ast.BinOp) else node
     if isinstance(node, ast.Call) and not node.args:
-        values = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
+        values = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
         node = node.func
     if not isinstance(node, ast.Name):
         raise ValueError(name)

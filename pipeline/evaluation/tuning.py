@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
-from ..line.encoders.encoder import NAME
+from ..encoders.encoder import NAME
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import DIVERSITY, FrozenTerms, parsed

@@ -29,7 +29,7 @@ from ..config.settings import Settings
 from ..corpus.identity import evidence_ids
 from ..corpus.publishing import PublishReport
 from ..corpus.writing import expect_writable
-from ..line.encoders.encoder import encoder_available, is_bundled, load_encoder
+from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet, taking
 from ..redaction.masking import REDACTOR

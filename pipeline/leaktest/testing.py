@@ -217,7 +217,7 @@ def _units(
 
 def _encoder(corpus: Corpus, settings: Settings) -> Any:
     """The encoder by which the semantic lane can find canaries; None if that lane is off."""
-    from ..line.encoders.encoder import encoder_of
+    from ..encoders.encoder import encoder_of
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
     return encoder_of(profile, settings.encoder_choice)

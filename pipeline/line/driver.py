@@ -9,10 +9,10 @@ ends the shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,9 @@ from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
 from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
-from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
+from ..corpus import Corpus, CorpusFrame
+from ..corpus.memory import MemoryCorpus
+from ..encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .lanes import Silent, answerable_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
 from .query_vectors import QueryVectors
@@ -72,17 +74,6 @@ DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
 
 
-class Corpus(Protocol):
-    """The interface of a corpus for the line."""
-
-    @property
-    def generation(self) -> str: ...
-
-    def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
-
-    def expect_unerased(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Line:
     """Everything that is fixed within a run: the common settings of all shards.
@@ -90,7 +81,7 @@ class Line:
     `corpus` is a view of one generation: it must not change when the corpus is written.
     """
 
-    corpus: Corpus
+    corpus: Corpus | MemoryCorpus
     policies: Mapping[str, pa.Table]
     grants: pa.Table
     provenance: pa.Table
@@ -153,7 +144,7 @@ def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: 
     return _failed(requests, failures, captures, line)
 
 
-Freeze = Callable[[Callable[..., dict[str, pa.Table]], Any], Mapping[str, pa.Table] | None]
+Freeze = Callable[[Callable[..., dict[str, pa.Table]], CorpusFrame], Mapping[str, pa.Table] | None]
 """Returns the given tables, or None: receives a function that executes nodes, and the frame."""
 
 
@@ -184,7 +175,8 @@ def run_ranked(requests: pa.Table, captures: pa.Table, line: Line, score_terms: 
     return build_driver().execute(["ranked"], inputs=inputs, overrides=given)["ranked"]
 
 
-def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> Any:
+def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> CorpusFrame:
+    """The part of the corpus that the contracts of a shard may reach."""
     bounds = planned["contract_bounds"]
     users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
     return line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
@@ -237,7 +229,7 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
 
 
 def _execute(
-    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any, line: Line, broken: Mapping[str, str]
+    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame, line: Line, broken: Mapping[str, str]
 ) -> dict[str, pa.Table]:
     _plan(inputs, planned, frame)
     with timed(ENCODING):
@@ -258,7 +250,7 @@ def _execute(
     return _outputs(inputs, planned, overrides)
 
 
-def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any) -> None:
+def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame) -> None:
     """Add the frame to the inputs, and the first wall and the plan to `planned`."""
     inputs |= frame.inputs()
     for stage in (WALL, PLANNED):

@@ -26,8 +26,9 @@ from ...nodes.errors import DECLARE, ModelError
 from ...nodes.frames import RowIndex
 from ...nodes.tables import LANE_STATES
 from ...nodes.walls.clocks import distinct_clocks
-from .encoders.cross_encoder import CROSS_ENCODER
-from .encoders.encoder import encoder_available
+from ..corpus import CorpusFrame
+from ..encoders.cross_encoder import CROSS_ENCODER
+from ..encoders.encoder import encoder_available
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
 SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"
@@ -174,7 +175,7 @@ def answerable_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Tab
 
 def lane_states(
     planned: Mapping[str, pa.Table],
-    frame: Any,
+    frame: CorpusFrame,
     lanes: Collection[str],
     off: Mapping[str, str],
     broken: Mapping[str, str],

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import pair_codes
-from .encoders.unit_vectors import Encoder, encoded
+from ..encoders.unit_vectors import Encoder, encoded
 
 __all__ = ["VECTORS_KEPT", "QueryVectors"]
 

@@ -60,7 +60,7 @@ class Subject:
 
 def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
     """The configured encoder, and why the semantic lane is off or incomplete."""
-    from ..line.encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
+    from ..encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
 
     if not is_bundled(subject.settings["encoder"]):
         yield _chosen(subject)
@@ -84,8 +84,8 @@ def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
 
 def _chosen(subject: Subject) -> HealthCheck:
     """The configured encoder if it is not the bundled one: a server is queried, the files of a folder are read."""
-    from ..line.encoders.encoder import load_encoder
-    from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
+    from ..encoders.encoder import load_encoder
+    from ..encoders.sentence_transformer import SentenceTransformerEncoder
 
     try:
         known = subject.corpus.encoder_profile if subject.corpus is not None else None
@@ -104,7 +104,7 @@ def _chosen(subject: Subject) -> HealthCheck:
 
 def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
     """The configured cross-encoder: a server is queried, the files of a folder are read."""
-    from ..line.encoders.cross_encoder import files_profile
+    from ..encoders.cross_encoder import files_profile
 
     given = subject.settings["cross_encoder"]
     if given is None:
@@ -122,8 +122,8 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
 
     Counts rows of projects that the principal may ask in, owned by the project or by the principal.
     """
-    from ..line.encoders.encoder import encoder_of
-    from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
+    from ..encoders.encoder import encoder_of
+    from ..encoders.sentence_transformer import SentenceTransformerEncoder
     from ..line.lanes import OTHER_ENCODER, advice, lanes_off
     from ..reading.grants import corpus_facts
 

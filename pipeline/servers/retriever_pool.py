@@ -31,7 +31,7 @@ from .renderings import Rendering, answer_values, explained, rendered, xray_of
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
     from ..asking.retriever import Retriever
-    from ..line.encoders.encoder import AnyEncoder
+    from ..encoders.encoder import AnyEncoder
     from ..runs import Run
 
 __all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]

@@ -19,7 +19,7 @@ from .grammars import QUERIES, WHEELS
 __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.corpus")
-_VECTORS = "pipeline.line.encoders"
+_VECTORS = "pipeline.encoders"
 _LIBRARIES = ("PyYAML", "markdown-it-py", "tree-sitter", *WHEELS)
 
 

@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from scoped_retrieval.pipeline.line.cores import cores
+from scoped_retrieval.pipeline.cores import cores
 
 __all__ = ["FIELDS", "RESULTS", "Row", "append", "environment", "latest", "peak_mib"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from agreement import Ranked
 from bench_world import Scope, World
-from scoped_retrieval.pipeline.line.cores import cores
+from scoped_retrieval.pipeline.cores import cores
 
 __all__ = ["Faiss", "LanceVectors", "lance_table"]
 

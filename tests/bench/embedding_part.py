@@ -15,8 +15,8 @@ import synthetic
 from bench_records import Row
 from options import Options
 from rounds import Contestant, against_peers, interleaved
-from scoped_retrieval.pipeline.line.cores import cores
-from scoped_retrieval.pipeline.line.encoders.encoder import encoder_available, load_encoder
+from scoped_retrieval.pipeline.cores import cores
+from scoped_retrieval.pipeline.encoders.encoder import encoder_available, load_encoder
 
 TEXTS = 64
 """Per round."""

@@ -25,9 +25,9 @@ from bench_world import BUILT, INDEXED_COLUMNS, World, open_world
 from options import Options
 from rounds import Contestant, Timing, interleaved
 from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text, posting_lists, postings_of
-from scoped_retrieval.pipeline.line.cores import cores
 from scoped_retrieval.pipeline.sources.importing import normalize
 from tree_rows import tree_rows
 

@@ -23,10 +23,10 @@ import pyarrow as pa
 import yaml
 from scoped_retrieval.pipeline.config.settings import LANES, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.encoders.encoder import load_encoder
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.leaktest import leak_test
 from scoped_retrieval.pipeline.leaktest.angles import ANGLES
-from scoped_retrieval.pipeline.line.encoders.encoder import load_encoder
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 RESULTS = Path(__file__).parents[2] / "data" / "results" / "leaktest.jsonl"

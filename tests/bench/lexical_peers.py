@@ -18,7 +18,7 @@ import numpy as np
 from agreement import Ranked
 from bench_world import Scope, Tokens, World
 from rounds import Contestant
-from scoped_retrieval.pipeline.line.cores import cores
+from scoped_retrieval.pipeline.cores import cores
 
 K1, B = 1.2, 0.75
 Queries = Sequence[Sequence[str]]

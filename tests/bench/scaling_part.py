@@ -23,9 +23,9 @@ from lexical_peers import Bm25s
 from options import Options
 from rounds import interleaved, turns
 from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import Engine
-from scoped_retrieval.pipeline.line.cores import cores
 
 K = 100
 SHARES = (

@@ -27,10 +27,10 @@ import synthetic
 import yaml
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
+from scoped_retrieval.pipeline.cores import cores
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import local_engine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.line.cores import cores
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 ALONE = 5_120

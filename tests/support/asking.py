@@ -18,9 +18,9 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
 from scoped_retrieval.pipeline.leaktest.angles import with_feedback
 from scoped_retrieval.pipeline.line.driver import LANES, Line, run_line
-from scoped_retrieval.pipeline.line.encoders.cross_encoder import PairScores
 from scoped_retrieval.pipeline.line.lanes import lanes_off
 from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.line.query_vectors import QueryVectors

@@ -22,10 +22,10 @@ from ....nodes.recall.bm25 import Bm25
 from ....nodes.tables import CAPTURES, REQUESTS
 from ...config.policies.tables import load_policies
 from ...config.settings import Settings
+from ...encoders.cross_encoder import PairScores
+from ...encoders.encoder import encoder_of
 from ...engines.shards import with_counters
 from ...line.driver import Line, ordered_lanes
-from ...line.encoders.cross_encoder import PairScores
-from ...line.encoders.encoder import encoder_of
 from ...line.lanes import MODEL_FAULTS, lanes_off
 from ...line.provenance import provenance
 from ...line.query_vectors import QueryVectors

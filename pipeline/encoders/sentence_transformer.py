@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....nodes.errors import ModelError
+from ...nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
 from .model_files import WEIGHTS_SUFFIX, digest_of, files_about, loading, weights_of
 from .probe import PROBES, reads_alone

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from ....nodes.errors import ModelError
+from ...nodes.errors import ModelError
 from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
 
 __all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "Endpoint", "numbers"]

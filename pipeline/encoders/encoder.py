@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ....nodes.errors import InputError, ModelError
+from ...nodes.errors import InputError, ModelError
 from .choice import OLLAMA, OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
 from .ollama import OllamaEncoder
 from .openai_encoder import OpenAIEncoder

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ....nodes.errors import InputError
+from ...nodes.errors import InputError
 
 __all__ = [
     "DEFAULT_TIMEOUT_SECONDS",

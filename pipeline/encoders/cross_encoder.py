@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ....nodes.columns.keys import flat, gathered, positions
-from ....nodes.columns.numbers import quantise
-from ....nodes.errors import ModelError
-from ....nodes.tables import CROSS_ENCODER_SCORES
+from ...nodes.columns.keys import flat, gathered, positions
+from ...nodes.columns.numbers import quantise
+from ...nodes.errors import ModelError
+from ...nodes.tables import CROSS_ENCODER_SCORES
 from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK
 from .model_files import digest_of, files_about, loading
 

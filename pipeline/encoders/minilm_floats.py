@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from ....nodes.errors import ModelError
+from ...nodes.errors import ModelError
 from .minilm import WIDTH
 from .model_files import loading
 

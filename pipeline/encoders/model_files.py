@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from logging import CRITICAL
 from pathlib import Path
 
-from ....nodes.errors import ModelError
+from ...nodes.errors import ModelError
 
 __all__ = ["WEIGHTS_SUFFIX", "digest_of", "files_about", "loading", "weights_of"]
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ....nodes.errors import ModelError
+from ...nodes.errors import ModelError
 
 __all__ = ["TOO_LONG", "Encoder", "encoded", "rounded"]
 

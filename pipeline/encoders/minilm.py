@@ -26,7 +26,7 @@ from llvmlite import binding  # pyright: ignore[reportMissingImports]
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from ....nodes.kernels.compiled import kept_by_content
+from ...nodes.kernels.compiled import kept_by_content
 from .threads import single_threads
 
 with kept_by_content(Path(__file__).parent, ("minilm_kernels",)):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ....nodes.columns.numbers import quantise
+from ...nodes.columns.numbers import quantise
 from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK, Served
 from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
 
