@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from command_line import run as command
-from kept_runs import runs_of
+from kept_runs import CANARY, FORMATS, keep_runs, runs_of
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import RunStore, replay, upgrading, verify
 from scoped_retrieval.pipeline.runs.compacting import compact
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
-from scoped_retrieval.pipeline.runs.formats import FORMAT
+from scoped_retrieval.pipeline.runs.formats import FORMAT, VERSION
 from scoped_retrieval.pipeline.runs.states import states
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
 
-VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6, 7, 8, "8-last")
+VERSIONS = sorted(path.name.removeprefix("runs-").removesuffix(".tar.xz") for path in FORMATS.glob("runs-*.tar.xz"))
 """`2-to-6` was written by version 2 and upgraded by version 6. `8` has the first columns of its format, `8-last` the last."""
-CANARY = "azurelark"
 
 
 @pytest.fixture(name="written", params=VERSIONS, ids=[f"runs-{version}" for version in VERSIONS])
@@ -31,6 +31,15 @@ def written_fixture(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return RunStore(tmp_path / "runs", create=False)
+
+
+@pytest.mark.golden
+def test_runs_of_the_present_format_are_kept_for_later_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.environ.get("UPDATE_GOLDEN") and str(VERSION) not in VERSIONS:
+        keep_runs(VERSION, tmp_path, monkeypatch)
+    assert (FORMATS / f"runs-{VERSION}.tar.xz").exists(), "`make golden` writes it"
 
 
 def flags() -> list[str]:

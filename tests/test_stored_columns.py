@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_schema
 
 GOLDEN = Path(__file__).parent / "golden"
 HINTS = {
-    "runs": "raise VERSION in pipeline/runs/formats.py, keep a run of the version before in tests/fixtures/formats, then `make golden`",
+    "runs": "raise VERSION in pipeline/runs/formats.py, then `make golden`, which keeps a run of the new format",
     "inputs": "raise FORMAT in pipeline/context/store.py, and read the one before; then `make golden`",
 }
 
