@@ -25,7 +25,7 @@ from ..nodes.score_terms import ScoreTerm
 from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
 from .line.code_digest import sources_below
 from .sources.file_kinds import check_extensions
-from .sources.lines import Lines, Outline, Segment
+from .sources.lines import Chunk, Lines, Outline
 from .sources.source_reader import SourceReader
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "PLUGIN_REASON",
     "Canary",
     "Case",
+    "Chunk",
     "Gate",
     "Ground",
     "InputError",
@@ -46,7 +47,6 @@ __all__ = [
     "Plugins",
     "ScoreTerm",
     "Scored",
-    "Segment",
     "SourceReader",
     "code_of",
     "installed",

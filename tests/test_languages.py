@@ -306,8 +306,8 @@ def test_a_header_has_the_language_of_c_and_is_cut_as_one_of_cpp() -> None:
 def test_a_method_is_known_by_the_type_that_it_is_written_for() -> None:
     long = "\n".join(f"    step({n})" for n in range(40))
     text = f"package shop\n\nfunc (c *Cart) Add() {{\n{long}\n}}\n\nfunc (c *Cart) Drop() {{\n{long}\n}}\n"
-    segments = outline_code(Lines(text.encode()), "go").segments
-    assert [segment.section for segment in segments if segment.section] == ["Cart.Add", "Cart.Drop"]
+    chunks = outline_code(Lines(text.encode()), "go").chunks
+    assert [chunk.section for chunk in chunks if chunk.section] == ["Cart.Add", "Cart.Drop"]
 
 
 def test_a_tree_of_any_depth_is_searched_down_to_a_limit() -> None:
@@ -328,7 +328,7 @@ def test_a_long_file_of_a_grammar_that_repairs_slowly_is_cut_by_line_windows() -
 def test_no_text_is_too_odd_for_a_grammar(splitter: str, text: str) -> None:
     lines = Lines(text.encode() or b"\n")
     outline = outline_code(lines, splitter)
-    assert all(0 <= segment.start < segment.end <= lines.count for segment in outline.segments)
+    assert all(0 <= chunk.start < chunk.end <= lines.count for chunk in outline.chunks)
 
 
 def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline.sources.chunking import Chunk, chunk_document, read_document
+from scoped_retrieval.pipeline.sources.chunking import DocumentChunk, chunk_document, read_document
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import grammar
 from scoped_retrieval.pipeline.sources.lines import HARD_BYTES, HARD_LINES, MAX_BYTES, MAX_LINES
@@ -345,7 +345,7 @@ def test_code_that_does_not_parse_still_has_chunks() -> None:
 
 
 def test_a_chunk_of_one_endless_line_has_no_names() -> None:
-    chunks: tuple[Chunk, ...] = chunk_document("a.js", "function f(){g()};" * 2_000)
+    chunks: tuple[DocumentChunk, ...] = chunk_document("a.js", "function f(){g()};" * 2_000)
     assert len(chunks) > 5
     assert {(c.line_start, c.line_end, c.symbols, c.calls) for c in chunks} == {(1, 1, (), ())}
 

@@ -25,16 +25,16 @@ from itertools import accumulate, pairwise
 from ..redaction.masking import hidden_at_cuts
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
-from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
+from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
 from .logs import outline_csv_log, outline_log
 from .markdown import outline_markdown, outline_rst
 from .source_reader import outlined
 
-__all__ = ["Chunk", "Document", "chunk_document", "read_document"]
+__all__ = ["Document", "DocumentChunk", "chunk_document", "read_document"]
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class DocumentChunk:
     """One chunk: `document[byte_start:byte_end] == text.encode()`, except for masked secrets; lines count from 1,
     `line_end` is inclusive.
 
@@ -61,10 +61,10 @@ class Document:
     """The chunks of one document and its title, if it has a top heading."""
 
     title: str | None
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[DocumentChunk, ...]
 
 
-def chunk_document(path: str, text: str) -> tuple[Chunk, ...]:
+def chunk_document(path: str, text: str) -> tuple[DocumentChunk, ...]:
     """The chunks of a document in order. `path` only determines the kind of file."""
     return read_document(path, text).chunks
 
@@ -95,25 +95,25 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
         return outline_code(lines, kind.splitter)
     if kind.content_type == "code":
         return outline_plain_code(lines)
-    return Outline([Segment(0, lines.count)])
+    return Outline([Chunk(0, lines.count)])
 
 
-def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
+def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[DocumentChunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
-    pieces = [(segment, *piece) for segment in tidy(lines, outline) for piece in cut(lines, segment)]
+    pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk)]
     hidden = _Hidden.of(lines.data, [start for _, start, _ in pieces])
-    for segment, start, end in pieces:
+    for chunk, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
         text = hidden.text_of(lines.data, start, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
         symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
-        key = (segment.section, text)
+        key = (chunk.section, text)
         chunks.append(
-            Chunk(
-                segment.section,
-                segment.content_type or _content_type(lines, outline, kind, first, last + 1),
+            DocumentChunk(
+                chunk.section,
+                chunk.content_type or _content_type(lines, outline, kind, first, last + 1),
                 text,
                 first + 1,
                 last + 1,
@@ -123,7 +123,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
                 symbols,
                 calls,
                 links,
-                segment.happened,
+                chunk.happened,
             )
         )
         seen[key] += 1

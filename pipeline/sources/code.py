@@ -4,10 +4,10 @@ Gives: `outline_code`, `(Lines, splitter) -> Outline` for the languages of `gram
 (line windows, names by pattern). `section` is the qualified name (`Context.invoke`, `suite > test`), None at module level.
 
 Note: `describe("createSession")` does not define `createSession`; a test block is named by its title, and a title of
-one word names something else. Comments and decorators above a definition belong to it; a class is one segment while it
-is small and is split at its methods beyond that; a statement between definitions that is too short to be a segment
+one word names something else. Comments and decorators above a definition belong to it; a class is one chunk while it
+is small and is split at its methods beyond that; a statement between definitions that is too short to be a chunk
 (`else:`, a class line) joins the one that follows. Trees are only used for line numbers and names, so a file that does
-not parse still gives segments.
+not parse still gives chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from .grammars import grammar
-from .lines import LINE_CHARACTERS, TINY_BYTES, Lines, Outline, Segment
+from .lines import LINE_CHARACTERS, TINY_BYTES, Chunk, Lines, Outline
 
 __all__ = ["outline_code", "outline_plain_code"]
 
@@ -104,8 +104,8 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
 
 
 def outline_plain_code(lines: Lines) -> Outline:
-    """One segment for the whole file, with names by pattern: for languages without a grammar, and for data."""
-    outline = Outline([Segment(0, lines.count)])
+    """One chunk for the whole file, with names by pattern: for languages without a grammar, and for data."""
+    outline = Outline([Chunk(0, lines.count)])
     breaks = set()
     for number, line in enumerate(lines.strings):
         text = line[:LINE_CHARACTERS]
@@ -115,7 +115,7 @@ def outline_plain_code(lines: Lines) -> Outline:
         outline.symbols.extend((number, name) for name in sorted(defined - _KEYWORDS))
         called = {match.group(1) for match in _PLAIN_CALL.finditer(text)}
         outline.calls.extend((number, name) for name in sorted(called - defined - _KEYWORDS))
-    outline.segments[0].breaks = breaks
+    outline.chunks[0].breaks = breaks
     return outline
 
 
@@ -198,23 +198,23 @@ def _qualified(parent: _Definition | None, definition: _Definition) -> str:
 
 
 class _Layout:
-    """Lays definitions out as segments; `section` of loose lines is the definition around them."""
+    """Lays definitions out as chunks; `section` of loose lines is the definition around them."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.segments: list[Segment] = []
+        self.chunks: list[Chunk] = []
 
-    def of(self, definitions: Sequence[_Definition]) -> list[Segment]:
+    def of(self, definitions: Sequence[_Definition]) -> list[Chunk]:
         self._fill(definitions, 0, self.lines.count, None, 0)
-        return self._group(self._join_loose(self.segments))
+        return self._group(self._join_loose(self.chunks))
 
     def _fill(self, definitions: Sequence[_Definition], start: int, end: int, around: str | None, depth: int) -> None:
         at = start
         for definition in definitions:
             if definition.start < at:
-                # It begins on a line of the previous segment: two definitions on one line.
-                if definition.end > at and self.segments:
-                    self.segments[-1].end = at = min(definition.end, end)
+                # It begins on a line of the previous chunk: two definitions on one line.
+                if definition.end > at and self.chunks:
+                    self.chunks[-1].end = at = min(definition.end, end)
                 continue
             first = self._with_comments(definition.start, at)
             if first > at:
@@ -243,45 +243,45 @@ class _Layout:
 
     def _add(self, start: int, end: int, section: str | None, parent: str | None, loose: bool = False) -> None:
         if start < end:
-            self.segments.append(Segment(start, end, section, "code", parent=parent, loose=loose))
+            self.chunks.append(Chunk(start, end, section, "code", parent=parent, loose=loose))
 
     def _with_comments(self, start: int, floor: int) -> int:
         while start > floor and _COMMENT.match(self.lines.raw[start - 1]):
             start -= 1
         return start
 
-    def _tiny(self, segment: Segment) -> bool:
-        return self.lines.size(segment.start, segment.end) < TINY_BYTES
+    def _tiny(self, chunk: Chunk) -> bool:
+        return self.lines.size(chunk.start, chunk.end) < TINY_BYTES
 
-    def _join_loose(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Short loose lines join the segment after them, or at the end of a definition the one before."""
-        joined: list[Segment] = []
-        for segment in segments:
+    def _join_loose(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Short loose lines join the chunk after them, or at the end of a definition the one before."""
+        joined: list[Chunk] = []
+        for chunk in chunks:
             before = joined[-1] if joined else None
-            if before is None or not self.lines.fits(before.start, segment.end):
-                joined.append(segment)
-            elif before.loose and self._tiny(before) and not segment.loose and segment.parent == before.section:
-                segment.section = before.section or segment.section
-                segment.start = before.start
-                joined[-1] = segment
-            elif segment.loose and self._tiny(segment) and segment.section and before.parent == segment.section:
-                before.end = segment.end
+            if before is None or not self.lines.fits(before.start, chunk.end):
+                joined.append(chunk)
+            elif before.loose and self._tiny(before) and not chunk.loose and chunk.parent == before.section:
+                chunk.section = before.section or chunk.section
+                chunk.start = before.start
+                joined[-1] = chunk
+            elif chunk.loose and self._tiny(chunk) and chunk.section and before.parent == chunk.section:
+                before.end = chunk.end
             else:
-                joined.append(segment)
+                joined.append(chunk)
         return joined
 
-    def _group(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Adjacent short definitions become one segment, named after the definition that contains them."""
-        grouped: list[Segment] = []
+    def _group(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Adjacent short definitions become one chunk, named after the definition that contains them."""
+        grouped: list[Chunk] = []
         last_tiny = False
-        for segment in segments:
-            tiny = self._tiny(segment)
+        for chunk in chunks:
+            tiny = self._tiny(chunk)
             before = grouped[-1] if grouped else None
-            together = before is not None and last_tiny and tiny and before.parent == segment.parent
-            if together and before is not None and self.lines.size(before.start, segment.end) <= _GROUP_BYTES:
-                before.end = segment.end
-                before.section = before.section if before.section == segment.section else segment.parent
+            together = before is not None and last_tiny and tiny and before.parent == chunk.parent
+            if together and before is not None and self.lines.size(before.start, chunk.end) <= _GROUP_BYTES:
+                before.end = chunk.end
+                before.section = before.section if before.section == chunk.section else chunk.parent
             else:
-                grouped.append(segment)
+                grouped.append(chunk)
             last_tiny = tiny
         return grouped

@@ -20,7 +20,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
-from .chunking import Chunk, Document, read_document
+from .chunking import Document, DocumentChunk, read_document
 from .file_kinds import FileKind, file_kind
 
 __all__ = ["FileFacts", "ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
@@ -142,7 +142,7 @@ class RowBuilder:
     def add(
         self,
         file: FileFacts,
-        chunk: Chunk,
+        chunk: DocumentChunk,
         *,
         event_time: int,
         version: str,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..corpus.identity import ID_COLUMNS, evidence_ids
 from ..corpus.source_states import PathStatus
-from .chunking import Chunk
+from .chunking import DocumentChunk
 
 __all__ = ["STORED", "First", "Key", "Live", "PathState", "states_of"]
 
@@ -42,12 +42,12 @@ class First:
     time: int
     title: str | None
     generated: bool
-    chunk: Chunk
+    chunk: DocumentChunk
 
-    def at(self, chunk: Chunk) -> Chunk:
+    def at(self, chunk: DocumentChunk) -> DocumentChunk:
         """The chunk of the first appearance at the place of another one with the same section and text."""
         first = self.chunk
-        return Chunk(
+        return DocumentChunk(
             first.section, first.content_type, first.text, chunk.line_start, chunk.line_end, chunk.byte_start,
             chunk.byte_end, first.occurrence, first.symbols, first.calls, first.links,
         )  # fmt: skip
@@ -58,11 +58,11 @@ class Live:
     """An open placement: the chunk in its place, and the commit in which it began."""
 
     first: First
-    chunk: Chunk
+    chunk: DocumentChunk
     version: str
     recorded: int
 
-    def stands_at(self, chunk: Chunk) -> bool:
+    def stands_at(self, chunk: DocumentChunk) -> bool:
         """Whether another chunk of the same text is in the same place."""
         return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
 
@@ -113,7 +113,7 @@ def _state(rows: list[dict[str, Any]]) -> PathState | None:
     for row in rows:
         key = (row["section"], row["text"], row["occurrence"])
         names: dict[str, Any] = {name: tuple(row[name] or ()) for name in ("symbols", "calls", "links")}
-        chunk = Chunk(**{name: row[name] for name in _CHUNK}, **names)
+        chunk = DocumentChunk(**{name: row[name] for name in _CHUNK}, **names)
         first = state.first.setdefault(key, First(row["event_time"], row["title"], row["generated"], chunk))
         if row["superseded_at"] is None and row["deleted_at"] is None:
             if key in state.live:

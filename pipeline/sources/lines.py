@@ -1,6 +1,6 @@
-"""A document as lines of bytes, and the cutting of line ranges that are too long for one chunk.
+"""A document as lines of bytes, and the cutting of line ranges that are too long for one document chunk.
 
-Gives: `Lines`, `Segment`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
+Gives: `Lines`, `Chunk`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
 a `\\r` before it stays in the line, so byte offsets are those of the file.
 
 Note: a cut is chosen by the lines around it (a block's start, then a blank line before, then the least indentation,
@@ -25,9 +25,9 @@ __all__ = [
     "MAX_BYTES",
     "MAX_LINES",
     "TINY_BYTES",
+    "Chunk",
     "Lines",
     "Outline",
-    "Segment",
     "cut",
     "tidy",
 ]
@@ -87,7 +87,7 @@ class Lines:
 
 
 @dataclass(slots=True)
-class Segment:
+class Chunk:
     """Lines [start, end) that belong together. Cuts are preferred before `breaks` and not allowed before `whole`."""
 
     start: int
@@ -104,9 +104,9 @@ class Segment:
 
 @dataclass(slots=True)
 class Outline:
-    """The result of a splitter: segments in order, and names, references and links with their lines."""
+    """The result of a splitter: chunks in order, and names, references and links with their lines."""
 
-    segments: list[Segment]
+    chunks: list[Chunk]
     symbols: list[tuple[int, str]] = field(default_factory=list)
     calls: list[tuple[int, str]] = field(default_factory=list)
     links: list[tuple[int, str]] = field(default_factory=list)
@@ -116,22 +116,22 @@ class Outline:
     """The first line of text: front matter is above it."""
 
 
-def tidy(lines: Lines, outline: Outline) -> list[Segment]:
-    """Adjust the segments to cover every line of text once, in order; blank lines join the segment before them."""
-    kept: list[Segment] = []
-    for segment in outline.segments:
-        start = max(segment.start, kept[-1].start + 1 if kept else 0)
-        end = min(segment.end, lines.count)
+def tidy(lines: Lines, outline: Outline) -> list[Chunk]:
+    """Adjust the chunks to cover every line of text once, in order; blank lines join the chunk before them."""
+    kept: list[Chunk] = []
+    for chunk in outline.chunks:
+        start = max(chunk.start, kept[-1].start + 1 if kept else 0)
+        end = min(chunk.end, lines.count)
         while kept and start < end and lines.blank(start):
             start += 1
         if start >= end:
             continue
         if kept:
             kept[-1].end = start
-        segment.start, segment.end = start, end
-        kept.append(segment)
+        chunk.start, chunk.end = start, end
+        kept.append(chunk)
     if not kept:
-        kept = [Segment(outline.start, lines.count)]
+        kept = [Chunk(outline.start, lines.count)]
     kept[0].start, kept[-1].end = outline.start, lines.count
     if len(kept) > 1 and all(lines.blank(line) for line in range(kept[0].start, kept[0].end)):
         kept[1].start = outline.start
@@ -139,15 +139,15 @@ def tidy(lines: Lines, outline: Outline) -> list[Segment]:
     return kept
 
 
-def cut(lines: Lines, segment: Segment) -> list[tuple[int, int]]:
-    """Ranges of bytes [start, end) that cover the segment, each short enough for one chunk.
+def cut(lines: Lines, chunk: Chunk) -> list[tuple[int, int]]:
+    """Ranges of bytes [start, end) that cover the chunk, each short enough for one document chunk.
 
     Cuts are at line ends; only a single line longer than a chunk is cut inside, never inside a character.
     """
     ranges: list[tuple[int, int]] = []
-    start = segment.start
-    while start < segment.end:
-        end = segment.end if lines.fits(start, segment.end) else _next_cut(lines, segment, start)
+    start = chunk.start
+    while start < chunk.end:
+        end = chunk.end if lines.fits(start, chunk.end) else _next_cut(lines, chunk, start)
         if ranges and all(lines.blank(line) for line in range(start, end)):
             ranges[-1] = (ranges[-1][0], lines.starts[end])
         else:
@@ -156,32 +156,32 @@ def cut(lines: Lines, segment: Segment) -> list[tuple[int, int]]:
     return [piece for first, last in ranges for piece in _pieces(lines, first, last)]
 
 
-def _next_cut(lines: Lines, segment: Segment, start: int) -> int:
-    if segment.end - start == 1:
-        return segment.end
+def _next_cut(lines: Lines, chunk: Chunk, start: int) -> int:
+    if chunk.end - start == 1:
+        return chunk.end
     far = min(start + MAX_LINES, bisect_right(lines.starts, lines.starts[start] + MAX_BYTES) - 1)
-    far = max(start + 1, min(far, segment.end - 1))
-    if segment.end - far < _TAIL_LINES and far - start > 2 * _TAIL_LINES:
-        far = segment.end - _TAIL_LINES
+    far = max(start + 1, min(far, chunk.end - 1))
+    if chunk.end - far < _TAIL_LINES and far - start > 2 * _TAIL_LINES:
+        far = chunk.end - _TAIL_LINES
     near = start + max(1, (far - start) // 3)
-    best = _best(lines, segment, near, far + 1) or _best(lines, segment, start + 1, near)
+    best = _best(lines, chunk, near, far + 1) or _best(lines, chunk, start + 1, near)
     if best is not None:
         return best
-    for line in range(far + 1, min(segment.end, start + HARD_LINES) + 1):
+    for line in range(far + 1, min(chunk.end, start + HARD_LINES) + 1):
         if lines.size(start, line) > HARD_BYTES:
             break
-        if line == segment.end or (line not in segment.whole and not lines.blank(line)):
+        if line == chunk.end or (line not in chunk.whole and not lines.blank(line)):
             return line
     return far
 
 
-def _best(lines: Lines, segment: Segment, first: int, last: int) -> int | None:
+def _best(lines: Lines, chunk: Chunk, first: int, last: int) -> int | None:
     best, best_key = None, None
     for line in range(first, last):
-        if line in segment.whole or lines.blank(line):
+        if line in chunk.whole or lines.blank(line):
             continue
         key = (
-            line not in segment.breaks,
+            line not in chunk.breaks,
             not lines.blank(line - 1),
             lines.indent(line),
             crc32(lines.raw[line].strip()),

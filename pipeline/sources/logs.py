@@ -1,15 +1,15 @@
 """Cuts logs by failure: output of pytest, jest, vitest, Go and cargo, and stack traces of Python, JS, Java, Go, Rust.
 
-Gives: `outline_log`, `Lines -> Outline`: one segment per failure, `section` is the failing test or the exception's
+Gives: `outline_log`, `Lines -> Outline`: one chunk per failure, `section` is the failing test or the exception's
 name; function names in frames and names of failing tests are `calls`, files in frames are `links`; lines between
-failures are segments without a section.
+failures are chunks without a section.
 
 Note: a chained Python traceback is one failure, and so are a Java exception and its
 causes. `FAIL` and a file name is a heading in Jest, over one or more failures; in Vitest it is a failure if a test or
 `[ file ]` follows.
 
-A CSV log (S1.22, S1.36) has a segment per day, dated by its rows instead of the file; without a time column it is one
-segment. `structured.read_logs` (`index --logs`) reads the same files strictly, with a row per line.
+A CSV log (S1.22, S1.36) has a chunk per day, dated by its rows instead of the file; without a time column it is one
+chunk. `structured.read_logs` (`index --logs`) reads the same files strictly, with a row per line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from ..parsing.values import instant
-from .lines import LINE_CHARACTERS, Lines, Outline, Segment
+from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
 __all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
 
@@ -61,7 +61,7 @@ _TEST_ID = re.compile(r"(?:FAILED|ERROR) (?P<path>[\w./\\+-]+\.py)(?:::(?P<names
 def outline_log(lines: Lines) -> Outline:
     """The failures of a log in order, with the names and files in their frames."""
     source = [line[:LINE_CHARACTERS] for line in lines.strings]
-    segments: list[Segment] = []
+    chunks: list[Chunk] = []
     start = at = 0
     region = False
     while at < lines.count:
@@ -74,15 +74,15 @@ def outline_log(lines: Lines) -> Outline:
         end, head, name = found
         head = max(head, start)
         if head > start:
-            segments.append(Segment(start, head))
-        segments.append(Segment(head, end, name[:_SECTION_CHARACTERS].strip() or None))
+            chunks.append(Chunk(start, head))
+        chunks.append(Chunk(head, end, name[:_SECTION_CHARACTERS].strip() or None))
         start = at = end
     if start < lines.count:
-        segments.append(Segment(start, lines.count))
-    outline = Outline(segments)
-    for segment in segments:
-        if segment.section:
-            outline.calls.append((segment.start, segment.section))
+        chunks.append(Chunk(start, lines.count))
+    outline = Outline(chunks)
+    for chunk in chunks:
+        if chunk.section:
+            outline.calls.append((chunk.start, chunk.section))
     _frames(source, outline)
     return outline
 
@@ -211,17 +211,17 @@ TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
 
 def outline_csv_log(lines: Lines) -> Outline:
     """The days of a log in the order of its lines; a row without a readable time belongs to the preceding day."""
-    segments: list[Segment] = []
+    chunks: list[Chunk] = []
     for start, moment in _rows(lines):
         day = moment.date().isoformat() if moment else None
-        if segments and (day is None or day == segments[-1].section):
-            last = segments[-1]
+        if chunks and (day is None or day == chunks[-1].section):
+            last = chunks[-1]
             last.happened = max(filter(None, (last.happened, moment)), default=None)
         else:
-            if segments:
-                segments[-1].end = start
-            segments.append(Segment(start if segments else 0, lines.count, day, happened=moment))
-    return Outline(segments or [Segment(0, lines.count)])
+            if chunks:
+                chunks[-1].end = start
+            chunks.append(Chunk(start if chunks else 0, lines.count, day, happened=moment))
+    return Outline(chunks or [Chunk(0, lines.count)])
 
 
 def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:

@@ -1,6 +1,6 @@
 """Cuts Markdown and reStructuredText by heading.
 
-Gives: `outline_markdown` and `outline_rst`, each `Lines -> Outline`: one segment per section, `section` the heading path
+Gives: `outline_markdown` and `outline_rst`, each `Lines -> Outline`: one chunk per section, `section` the heading path
 `A > B`. Block structure is CommonMark's with tables (markdown-it-py, block rules only).
 
 Note: a heading without text joins the following section, so that no chunk is a bare heading; front matter is metadata
@@ -17,7 +17,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 
 from .headers import front_title, has_fields
-from .lines import LINE_CHARACTERS, Lines, Outline, Segment
+from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
 __all__ = ["SECTION_CHARACTERS", "outline_markdown", "outline_rst"]
 
@@ -141,11 +141,11 @@ def _by_heading(
     breaks: set[int] | tuple[()],
     whole: set[int] | tuple[()],
 ) -> Outline:
-    """One segment per heading `(start, end, level, text)`; lines before the first heading have no section."""
-    segments = []
+    """One chunk per heading `(start, end, level, text)`; lines before the first heading have no section."""
+    chunks = []
     first = headings[0][0] if headings else lines.count
     if first > body:
-        segments.append(Segment(body, first, None, None, breaks, whole))
+        chunks.append(Chunk(body, first, None, None, breaks, whole))
     path: list[tuple[int, str]] = []
     pending: int | None = None
     for number, (start, content, level, text) in enumerate(headings):
@@ -156,10 +156,10 @@ def _by_heading(
             pending = start if pending is None else pending
             continue
         section = " > ".join(part for _, part in path if part)[:SECTION_CHARACTERS].rstrip()
-        segments.append(Segment(start if pending is None else pending, end, section or None, None, breaks, whole))
+        chunks.append(Chunk(start if pending is None else pending, end, section or None, None, breaks, whole))
         pending = None
     title = next((text for _, _, level, text in headings if level == 1 and text), None)
-    return Outline(segments, title=title[:SECTION_CHARACTERS] if title else None)
+    return Outline(chunks, title=title[:SECTION_CHARACTERS] if title else None)
 
 
 def _plain(text: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError, ScopedRetrievalError, called, kind_of
-from .lines import Lines, Outline, Segment
+from .lines import Chunk, Lines, Outline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class SourceReader:
     """A reader of records (`read`) or of the files of a language (`extensions` and `outline`).
 
     `read(path, project=..., now=..., report=...)` yields tables with a subset of the columns of IMPORT_ROWS, at least
-    `source_id` and `text`. `outline(lines)` returns the `Outline` of the `Lines` of one file: segments, and names by
+    `source_id` and `text`. `outline(lines)` returns the `Outline` of the `Lines` of one file: chunks, and names by
     line.
     """
 
@@ -99,14 +99,14 @@ def outlined(name: str, lines: Lines) -> Outline | None:
     found = called(name, "outline", reader.outline, lines)
     if not isinstance(found, Outline):
         raise InputError.of_kind("an Outline", found, at)
-    for what in ("segments", "symbols", "calls", "links"):
+    for what in ("chunks", "symbols", "calls", "links"):
         if not isinstance(getattr(found, what), list | tuple):
             raise InputError.of_kind("a list", getattr(found, what), f"{at}.{what}")
-    if not all(isinstance(one, Segment) for one in found.segments):
-        raise InputError.described("a Segment each", "others", f"{at}.segments")
-    for one in found.segments:
+    if not all(isinstance(one, Chunk) for one in found.chunks):
+        raise InputError.described("a Chunk each", "others", f"{at}.chunks")
+    for one in found.chunks:
         if not (isinstance(one.start, Integral) and isinstance(one.end, Integral) and one.start >= 0):
-            raise InputError.described("a first line, from 0, and the line after the last", "others", f"{at}.segments")
+            raise InputError.described("a first line, from 0, and the line after the last", "others", f"{at}.chunks")
     for what in ("symbols", "calls", "links"):
         if not all(_is_named_line(pair) for pair in getattr(found, what)):
             raise InputError.described("pairs of a line, from 0, and a name", "others", f"{at}.{what}")

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.pipeline.plugins import (
-    PLUGIN_REASON, Canary, Gate, Lane, Opening, Outline, Scored, ScoreTerm, Segment, SourceReader,
+    PLUGIN_REASON, Canary, Chunk, Gate, Lane, Opening, Outline, Scored, ScoreTerm, SourceReader,
 )
 
 
@@ -93,11 +93,11 @@ TICKETS = SourceReader("acme.tickets", "Tickets, a line each.", read=read)
 
 
 def outline(lines):
-    """A segment per `fn`, with its name."""
+    """A chunk per `fn`, with its name."""
     starts = [at for at, raw in enumerate(lines.raw) if raw.startswith(b"fn ")]
     names = [lines.raw[at][3:].split(b"(")[0].decode() for at in starts]
     ends = [*starts[1:], lines.count]
-    return Outline([Segment(a, b, name) for a, b, name in zip(starts, ends, names)], list(zip(starts, names)))
+    return Outline([Chunk(a, b, name) for a, b, name in zip(starts, ends, names)], list(zip(starts, names)))
 
 
 ZIG = SourceReader("acme.zig", "Zig.", extensions=("zig",), outline=outline)
