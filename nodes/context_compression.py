@@ -93,18 +93,18 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
     kind, text = flat(sources["source_kind"]), flat(sources["text"])
     size = np.asarray(pc.fill_null(pc.utf8_length(text), 0)).astype(np.int64)
     lines = np.asarray(pc.fill_null(pc.count_substring(text, "\n"), 0)).astype(np.int64)
-    said = among(chosen["reason_code"], ("user_message",))
+    from_user = among(chosen["reason_code"], ("user_message",))
     tail = among(kind, ("recent_tail", "user_message"))
-    rank = np.where(said, integers(chosen["rank"]), np.iinfo(np.int64).max)
+    rank = np.where(from_user, integers(chosen["rank"]), np.iinfo(np.int64).max)
     first = np.full(int(turn.max(initial=0)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, turn, rank)
-    last = said & (rank == first[turn])
+    last = from_user & (rank == first[turn])
     allowed = np.full(len(size), np.iinfo(np.int64).max)
     allowed[tail] = np.where(
-        last, allowed, np.where(said, np.maximum(USER_CHARACTERS, roomy[turn]), RESULT_CHARACTERS)
+        last, allowed, np.where(from_user, np.maximum(USER_CHARACTERS, roomy[turn]), RESULT_CHARACTERS)
     )[tail]
     spoken = among(sources["standing"], ("hint",))
-    allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for tool output
+    allowed[tail & ~from_user & ~spoken & (lines > 1)] = -1  # the tail has no room for tool output
     observed = among(kind, ("latest_observation",))
     allowed[observed] = most[observed]
     file = among(kind, ("file_content", "pasted_text"))
@@ -112,7 +112,7 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
     allowed[read] = most[read] * FILE_SHARE
     form = np.where(size <= allowed, _FULL, _SUMMARY)
     excerpt = np.asarray(flat(sources["excerpt"]).is_valid()).astype(bool)
-    form = np.where((form == _SUMMARY) & excerpt & (observed | file | said), _EXCERPT, form)
+    form = np.where((form == _SUMMARY) & excerpt & (observed | file | from_user), _EXCERPT, form)
     summary = np.asarray(flat(sources["summary"]).is_valid()).astype(bool)
     form = np.where((form == _SUMMARY) & ~summary, _REFERENCE, form)
     form = np.where(among(kind, ("history_summary",)), _SUMMARY, form)

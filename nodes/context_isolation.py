@@ -176,15 +176,15 @@ class _Lines:
         """Time and kind of the event, and its text in one or a few lines."""
         wordless = pc.and_(pc.equal(self.form, "reference"), pc.equal(flat(self.sources["characters"]), 0))
         size = joined("not shown, ", pc.cast(self.sources["characters"], pa.string()), " characters")
-        said = pc.if_else(pc.equal(self.form, "reference"), size, pc.fill_null(self.text, literal("")))
+        text = pc.if_else(pc.equal(self.form, "reference"), size, pc.fill_null(self.text, literal("")))
         stored = pc.and_(self.shortened, pc.is_valid(self.reference))
         words = pc.if_else(
             pc.equal(self.form, "excerpt"), literal(" (its beginning; full text: "), literal(" (full text: ")
         )
         where = pc.if_else(stored, joined(words, self.reference, ")"), literal(""))
-        trimmed = pc.replace_substring_regex(said, pattern=r"\s+\z", replacement="")
-        said = joined(": ", trimmed, pc.fill_null(where, literal("")))
-        return bullet(joined(one_line(self.heading), pc.if_else(wordless, literal(""), said)))
+        trimmed = pc.replace_substring_regex(text, pattern=r"\s+\z", replacement="")
+        text = joined(": ", trimmed, pc.fill_null(where, literal("")))
+        return bullet(joined(one_line(self.heading), pc.if_else(wordless, literal(""), text)))
 
     def observations(self, events: pa.Table, turns: pa.Table) -> pa.Array:
         """Each result in its own fence: what ran, its outcome, where the full text is stored, and its text."""
@@ -215,8 +215,10 @@ class _Lines:
         unclear = pa.array(
             among(take_or(events["check_outcome"], row), ("unknown",))
         )  # only the summary tells how it ended
-        told = pc.and_(pc.equal(self.form, "full"), pc.invert(pc.or_(pa.array(failed), pc.and_(verified, unclear))))
-        key = pc.if_else(told, literal(""), key)  # its text follows: do not repeat the first line
+        shown_in_full = pc.and_(
+            pc.equal(self.form, "full"), pc.invert(pc.or_(pa.array(failed), pc.and_(verified, unclear)))
+        )
+        key = pc.if_else(shown_in_full, literal(""), key)  # its text follows: do not repeat the first line
         stored = pc.if_else(self.shortened, joined("- Full text is stored as ", self.reference, ".\n"), literal(""))
         quoted = pc.if_else(
             pc.is_in(self.form, value_set=constants(("full", "excerpt"))), quote(self.text), literal("")
@@ -276,8 +278,8 @@ class _Lines:
         section = joined("Rules of ", named, ": open ", self.reference)
         section = pc.if_else(pc.equal(self.reason, "section_on_demand"), other, section)
         there = joined(pc.fill_null(one_line(self.heading), self.reference), ": open ", self.reference)
-        said = pc.fill_null(there, literal("-"))
-        return bullet(pc.if_else(rule, pc.coalesce(section, said), said))
+        place = pc.fill_null(there, literal("-"))
+        return bullet(pc.if_else(rule, pc.coalesce(section, place), place))
 
     def notices(self) -> pa.Array:
         """Which file is left out, and why."""

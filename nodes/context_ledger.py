@@ -226,8 +226,8 @@ def turn_warnings(
         ("tool_schema_too_large", too_large),
     ):
         if name in names:
-            told = joined(": ", _listed(turn[mask], about.filter(pa.array(mask)), count))
-            named = pc.if_else(pa.array(which == names.index(name)), told.take(pa.array(rows)), named)
+            details = joined(": ", _listed(turn[mask], about.filter(pa.array(mask)), count))
+            named = pc.if_else(pa.array(which == names.index(name)), details.take(pa.array(rows)), named)
     table = TURN_WARNINGS.build(
         {
             "input_id": flat(context_turns["input_id"]).take(pa.array(rows)),
@@ -252,9 +252,9 @@ def _listed(turn: Int, name: pa.Array, count: int) -> pa.Array:
 
 def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: pa.Table) -> pa.Array:
     """The message of each condition; for a failed turn, with the size of its required parts and the excess."""
-    said = pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which))
+    messages = pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which))
     if "over_budget" not in names:
-        return said
+        return messages
     at = pa.array(rows)
     tokens, limit = integers(inputs["tokens"])[rows], integers(inputs["input_limit"])[rows]
     parts = flat(inputs["part_tokens"]).take(at)
@@ -263,9 +263,9 @@ def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: 
     window, answer = (flat(turns[name]).take(at) for name in ("max_tokens", "reserved_output_tokens"))
     numbers = (pa.array(tokens), pa.array(tokens - limit), pa.array(limit), window, answer)
     whole, lacks, most, window, answer = (pc.cast(each, pa.string()) for each in numbers)
-    needed = joined(said, ": ", whole, " tokens (", parts, "), ", lacks, " more than the limit of ", most)
+    needed = joined(messages, ": ", whole, " tokens (", parts, "), ", lacks, " more than the limit of ", most)
     counted = joined(needed, " (a window of ", window, " less ", answer, " for the answer)")
-    return pc.if_else(pa.array(which == names.index("over_budget")), counted, said)
+    return pc.if_else(pa.array(which == names.index("over_budget")), counted, messages)
 
 
 def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
@@ -311,8 +311,8 @@ def _of_one_topic(decisions: pa.Table, sources: pa.Table, turn: Int, count: int)
     shown = ~among(decisions["mode"], ("none",)) & ~named
     rule = np.flatnonzero(among(sources["source_kind"], kinds) & shown)
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
-    said = [each or "" for each in text.dictionary.to_pylist()]
-    about = _about(said)[np.asarray(text.indices).astype(np.int64)]
+    texts = [each or "" for each in text.dictionary.to_pylist()]
+    about = _about(texts)[np.asarray(text.indices).astype(np.int64)]
     kind = flat(sources["source_kind"]).take(pa.array(rule))
     origin = np.asarray(pc.index_in(kind, value_set=constants(kinds))).astype(np.int64)
     found = np.zeros((count, len(TOPIC_WORDS), len(kinds)), dtype=bool)

@@ -59,8 +59,8 @@ def blocks(
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(made.text, names.dictionary.to_pylist(), np.asarray(names.indices).astype(np.int64))
     # A conflict set is left out because one of its members met a limit: that limit is reported. An outline met none.
-    told = pc.invert(pc.is_in(fits["bound_by"], value_set=constants(("conflict_set", "detail"))))
-    bound = fits.filter(pc.and_(told, fits["bound_by"].is_valid()))
+    reported = pc.invert(pc.is_in(fits["bound_by"], value_set=constants(("conflict_set", "detail"))))
+    bound = fits.filter(pc.and_(reported, fits["bound_by"].is_valid()))
     return BLOCKS.build(
         {
             "request_id": contracts["request_id"],

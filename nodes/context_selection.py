@@ -207,7 +207,7 @@ class _Work(Worth):
         worked_on = Paths.of(self.states["modified_files"], self.turns["task_paths"]).have(turn, path)
         self.refuse_some("relevance", index, generated & ~here & ~worked_on, "generated_file")
         self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
-        shown, dated = self._told_by(index, item, row, items, events)
+        shown, dated = self._last_reflected(index, item, row, items, events)
         changed, reading = self.held("changed"), self.of("file_content", "latest_observation")[index]
         for (owner, fact, seq), reason, judged in (
             (self.held("modified"), "stale_version", dated),
@@ -239,7 +239,7 @@ class _Work(Worth):
         )
         version, versioned = flat(events["version"]).take(at), known(flat(events["version"]).take(at))
         code = codes_of([version.fill_null("")])
-        told = among(flat(events["visibility"]).take(at), ("model-visible",)) & self.zone(index, events)
+        visible = among(flat(events["visibility"]).take(at), ("model-visible",)) & self.zone(index, events)
         group = codes_of([pa.array(self.turn[index]), self.path.take(pa.array(index))])
         order = np.lexsort((self.seq[index], group))
         place = np.arange(len(index))
@@ -249,7 +249,7 @@ class _Work(Worth):
         again = (first[newer] <= first[older]) & (last[newer] >= last[older])
         for reason, mask in (("stale_version", other), ("superseded", again)):
             refused = np.zeros(len(index), dtype=bool)
-            refused[older[mask & told[newer]]] = True
+            refused[older[mask & visible[newer]]] = True
             self.refuse_some("currency", index, refused, reason)
 
     def _proven(
@@ -258,12 +258,12 @@ class _Work(Worth):
         """The last two reads that prove a change of the file of each source, by their different versions; -1 for none.
         What was seen before the first of them is stale, what was seen between them may be.
         """
-        told = among(flat(events["visibility"]).take(pa.array(self.row[reads])), ("model-visible",))
+        visible = among(flat(events["visibility"]).take(pa.array(self.row[reads])), ("model-visible",))
         version = flat(events["version"]).take(pa.array(self.row[reads]))
         path = self.path.take(pa.array(reads))
         explained = [value_at((self.turn[reads], path), (owner, fact), seq) for owner, fact, seq in changes]
         since_change = self.seq[reads] > np.maximum(*explained)  # a change that the log has needs no proof
-        kept = told & self.zone(reads, events) & known(version) & since_change
+        kept = visible & self.zone(reads, events) & known(version) & since_change
         reads, version = reads[kept], version.filter(pa.array(kept))
         asked = self.turn[index], self.path.take(pa.array(index))
         return changes_read(asked, (self.turn[reads], self.path.take(pa.array(reads))), self.seq[reads], version)
@@ -275,21 +275,21 @@ class _Work(Worth):
         np.maximum.at(last, owner[unnamed], seq[unnamed])
         return last
 
-    def _told_by(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
+    def _last_reflected(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
         """The last event whose changes each text about a file reflects, and whether that is known: the text's own event
         or, for items of a dated snapshot, the last event of the horizon before that date, if any.
         """
         shown = self.seq[index].copy()
         when = flat(items["as_of"]).take(pa.array(row[item]))
-        said = np.flatnonzero(item)[known(when)]
+        dated_items = np.flatnonzero(item)[known(when)]
         turn, event = before(self.sessions, self.sessions.codes(events["session_id"]), integers(events["seq"]), HORIZON)
         created = micros(events["created_at"], 0)[event]
-        asked = self.turn[index[said]], micros(when.drop_null(), 0)
+        asked = self.turn[index[dated_items]], micros(when.drop_null(), 0)
         last = last_by(asked, turn, integers(events["seq"])[event], created)
-        own = shown[said]
-        shown[said] = np.where(own >= 0, np.minimum(own, last), last)
+        own = shown[dated_items]
+        shown[dated_items] = np.where(own >= 0, np.minimum(own, last), last)
         dated = shown >= 0
-        dated[said] = True
+        dated[dated_items] = True
         return shown, dated
 
     # --- events -----------------------------------------------------------------------------------------------------

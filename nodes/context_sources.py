@@ -192,7 +192,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
     denied, answered = _listed(newest, unanswered), _listed(others, denials - unanswered)
     count = integers(states["failure_count"])
     failing = _listed(states["failing"], count)
-    # The name of a single check that failed on the code at hand is in what is said of it.
+    # The name of a single check that failed on the code at hand is in the line of the failure.
     several = pc.if_else(pc.or_(pa.array(count > 1), flat(states["failed_elsewhere"])), failing, None)
     derived, phase = flat(states["phase_derived"]), flat(states["phase"])
     guessed = pc.fill_null(derived, False)
@@ -210,7 +210,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
         _line("denied, and the user has written since: ", answered),
         _line("artifacts: ", artifacts),
     ]
-    said = [
+    unproven = [
         _line("phase, derived from what was done: ", pc.if_else(guessed, phase, None)),
         _line("plan: ", states["plan"], between="; "),
         _line("interpretation of the goal: ", states["interpretation"]),
@@ -219,7 +219,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
     for name, lines, standing in (
         ("state", known, "evidence"),
         ("state:observed", printed, "untrusted"),
-        ("state:said", said, "hint"),
+        ("state:said", unproven, "hint"),
     ):
         text = joined(*lines, between="\n", skip_nulls=True)
         turn = np.flatnonzero(np.asarray(text.is_valid()))

@@ -55,7 +55,7 @@ SHOWN = (
     "wrote",
 )
 """Slots that the state of a turn shows; other slots are looked up by name."""
-SAID = 8
+MESSAGES_KEPT = 8
 """Number of user messages that a state remembers: each holds until this many later ones."""
 
 
@@ -72,8 +72,8 @@ def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFac
     order = np.lexsort((seq, which))
     made, which, seq = made.take(pa.array(order)), which[order], seq[order]
     until = _replaced(which, seq, 1)
-    said = among(made["slot"], ("said",))
-    until[said] = _replaced(which, seq, SAID)[said]
+    is_message = among(made["slot"], ("said",))
+    until[is_message] = _replaced(which, seq, MESSAGES_KEPT)[is_message]
     until = np.minimum(until, _cleared(made, seq))
     made = made.set_column(
         made.schema.get_field_index("until_seq"),
@@ -232,7 +232,7 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
 
 
 def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
-    """The last assertion of every fact (for messages the last `SAID`), by fact, including those that end a fact.
+    """The last assertion of every fact (for messages the last `MESSAGES_KEPT`), by fact, including those that end a fact.
 
     A later fold needs nothing else from these events. `checkpoint_facts` are the assertions before them; facts that
     hold count as assertions.
@@ -243,7 +243,7 @@ def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> St
     which = codes_of([made["session_id"], made["slot"], made["fact"]])
     order = np.lexsort((integers(made["from_seq"]), which))
     behind = rank_within(which[order][::-1])[::-1]  # 0 for the last assertion of a fact
-    most = np.where(among(made["slot"], ("said",)), SAID, 1)[order]
+    most = np.where(among(made["slot"], ("said",)), MESSAGES_KEPT, 1)[order]
     kept = made.take(pa.array(order[behind < most]))
     return kept.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks()
 

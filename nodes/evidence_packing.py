@@ -222,8 +222,8 @@ def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
     """
     records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
     record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
-    said = pc.fill_null(pc.equal(rows["evidence_kind"], "session-event"), False)
-    path = pc.if_else(said, None, pc.coalesce(record, rows["path"], rows["entity"]))
+    from_session = pc.fill_null(pc.equal(rows["evidence_kind"], "session-event"), False)
+    path = pc.if_else(from_session, None, pc.coalesce(record, rows["path"], rows["entity"]))
     return numbers_of(owner, path, pc.if_else(path.is_valid(), None, ids), record.is_valid(), rows["source_id"])
 
 

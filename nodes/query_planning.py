@@ -73,7 +73,7 @@ _TEXT = pa.large_string()
 _RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
 _CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", "path_window_start")
 """The columns of a sub-query that come from its rule and from its contract."""
-_SAID = ("question", "context_summary", "failing_test", "error_text", "state")
+_TEXT_COLUMNS = ("question", "context_summary", "failing_test", "error_text", "state")
 """The request columns that query texts are assembled from, besides anchors."""
 _BY_SUB_QUERY = pc.SortOptions([("request_id", "ascending"), ("sub_query_id", "ascending")])
 
@@ -249,9 +249,9 @@ def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, 
     for name in _PRINTED:
         text = flat(requests[name])
         if text.null_count < len(text):
-            said = text.drop_null().cast(_TEXT)
+            present = text.drop_null().cast(_TEXT)
             at = np.asarray(text.is_valid()).nonzero()[0]
-            columns.append((name, at, spoken_state(said) if name == "state" else said))
+            columns.append((name, at, spoken_state(present) if name == "state" else present))
     if session_texts.num_rows:
         owner = positions(session_texts["request_id"], requests["request_id"])
         columns.append(("session_events", owner, flat(session_texts["text"]).cast(_TEXT)))
@@ -306,7 +306,7 @@ def _query_texts(
 ) -> pa.Array:
     """The query text of each (contract, rule) pair: the non-empty parts of the rule, one per line."""
     place = positions(contracts["request_id"], requests["request_id"])
-    asked = gathered_columns(requests, _SAID, place)
+    asked = gathered_columns(requests, _TEXT_COLUMNS, place)
     owner = positions(anchors["request_id"], contracts["request_id"])
     origin = positions(anchors["origin"], constants(("stack_trace", "session_events")))
     traced, observed, asked_for = origin == 0, origin == 1, origin < 0
@@ -335,9 +335,9 @@ def _query_texts(
         "state": spoken_state(asked["state"]),
         "session": named(observed),
     }
-    said = {name: text for name, text in parts.items() if text is not None and text.null_count < len(text)}
+    given = {name: text for name, text in parts.items() if text is not None and text.null_count < len(text)}
     columns = []
-    for text, named_by in zip(said.values(), held(plan_rules["parts"], tuple(said)), strict=True):
+    for text, named_by in zip(given.values(), held(plan_rules["parts"], tuple(given)), strict=True):
         text = text.cast(_TEXT)
         filled = truth(pc.greater(pc.binary_length(text), 0))
         columns.append(text.take(pa.array(request, mask=~(named_by[rule] & filled[request]))))

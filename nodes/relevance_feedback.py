@@ -109,13 +109,13 @@ def feedback_terms(feedback_rows: FeedbackRows, evidence: Evidence) -> FeedbackT
     if not len(used):
         return FEEDBACK_TERMS.empty()
     rows, of_row = distinct_numbers(row[used])
-    said = _terms_of_rows(evidence, rows)
-    of, at = spread(said.starts[of_row], np.diff(said.starts)[of_row])
+    row_terms = _terms_of_rows(evidence, rows)
+    of, at = spread(row_terms.starts[of_row], np.diff(row_terms.starts)[of_row])
     # Quantised, so that a sum over rows is the same in any order.
-    part = quantise(np.asarray(feedback_rows["score"])[used][of] * said.share[at])
+    part = quantise(np.asarray(feedback_rows["score"])[used][of] * row_terms.share[at])
     names = flat(feedback_rows["request_id"]).dictionary_encode()
-    size = max(len(said.terms), 1)
-    pairs, pair = distinct_numbers(integers(names.indices)[used][of] * size + said.term[at])
+    size = max(len(row_terms.terms), 1)
+    pairs, pair = distinct_numbers(integers(names.indices)[used][of] * size + row_terms.term[at])
     total = np.bincount(pair, weights=part, minlength=len(pairs))
     pairs, total = pairs[total > 0], total[total > 0]
     request, term = np.divmod(pairs, size)
@@ -127,7 +127,7 @@ def feedback_terms(feedback_rows: FeedbackRows, evidence: Evidence) -> FeedbackT
     return FEEDBACK_TERMS.build(
         {
             "request_id": names.dictionary.take(pa.array(request)),
-            "term": said.terms.take(pa.array(term[best])),
+            "term": row_terms.terms.take(pa.array(term[best])),
             "weight": total * (count / np.add.reduceat(total, first)).repeat(count) if len(first) else total,
         }
     )

@@ -199,7 +199,7 @@ def contract_layers(
     by_role |= {name: present(role[cap]) for name, cap in _ROLE_CAPS.items()}
     count = requests.num_rows
     everyone = np.ones(count, dtype=bool)
-    granted_by, said = pa.repeat(_grants_version(grants), count), pa.repeat("request", count)
+    granted_by, by_request = pa.repeat(_grants_version(grants), count), pa.repeat("request", count)
     by_purpose = {name: ~given[name] for name in (*_COUNTS, *_CHOICES)}
     by_grants = [(~reach.granted, "denied"), (reach.narrowed, f"{_BY_GRANTS}, include_states")]
     layers = [
@@ -214,7 +214,7 @@ def contract_layers(
         ("mode", present(mode_presets["mode"]), mode_presets["version"], pa.repeat(_BY_MODE, count)),
         ("role", present(role["role"]), role["version"], _names(by_role, _BY_ROLE)),
         ("preset", present(requests["preset"]), requests["preset"], pa.repeat("bounds", count)),
-        ("request", everyone, said, _names(given, "as_of")),
+        ("request", everyone, by_request, _names(given, "as_of")),
     ]
     return _stacked(requests["request_id"], layers)
 

@@ -367,8 +367,12 @@ def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
 
 def _own_or(weights: Float, own: pa.ChunkedArray) -> Float:
     """The requests' own weights of a term, else those of their purpose or role."""
-    said = flat(own)
-    return np.where(said.is_valid(), floats(said.fill_null(0.0)), weights) if said.null_count < len(said) else weights
+    values = flat(own)
+    return (
+        np.where(values.is_valid(), floats(values.fill_null(0.0)), weights)
+        if values.null_count < len(values)
+        else weights
+    )
 
 
 def _at(column: pa.ChunkedArray, index: Int) -> Float:

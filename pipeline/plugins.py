@@ -122,13 +122,13 @@ def code_of(objects: Iterable[Any]) -> str:
     Raises:
         InputError: a function has no source file.
     """
-    said, sources = list[str](), dict[str, bytes]()
+    declarations, sources = list[str](), dict[str, bytes]()
     for one in objects:
-        said.append(_declared(one))
+        declarations.append(_declared(one))
         for function in _functions(one):
             sources |= dict(_sources(function, one.name))
     digests = [f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
-    return hashlib.sha256("\n".join([*sorted(said), *digests]).encode()).hexdigest()
+    return hashlib.sha256("\n".join([*sorted(declarations), *digests]).encode()).hexdigest()
 
 
 def _objects(group: str, kind: type[Named], names: Collection[str]) -> tuple[Named, ...]:

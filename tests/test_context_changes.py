@@ -126,7 +126,7 @@ FAILED = [
 
 @pytest.mark.parametrize(("command", "said", "sure", "doubtful"), FAILED)
 def test_what_failed_may_have_left_a_file_as_it_was(command: str, said: str, sure: str, doubtful: str):
-    assert [*map(" ".join, changed_files(command, failed=True, said=said))] == [sure, doubtful]
+    assert [*map(" ".join, changed_files(command, failed=True, output=said))] == [sure, doubtful]
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_what_failed_may_have_left_a_file_as_it_was(command: str, said: str, sur
 )  # fmt: skip
 def test_an_error_message_of_any_program_makes_those_whose_exit_nobody_saw_uncertain(command: str, said: str):
     for failed in (True, False):
-        assert not {"src/a.ts", "web/src/a.ts"} & {*changed_files(f"{command}; ls", failed=failed, said=said).sure}
-    assert changed_files(f"{PATCH}; ls", said="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
+        assert not {"src/a.ts", "web/src/a.ts"} & {*changed_files(f"{command}; ls", failed=failed, output=said).sure}
+    assert changed_files(f"{PATCH}; ls", output="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
 
 
 CERTAIN = (
@@ -171,7 +171,7 @@ UNCERTAIN = (
     ("command", "ran"), [*((each, True) for each in CERTAIN), *((each, False) for each in UNCERTAIN)]
 )
 def test_a_program_that_may_not_have_run_may_have_changed_its_files(command: str, ran: bool):
-    sure, doubtful = changed_files(command, said="1 failed in 0.1s\ndone")
+    sure, doubtful = changed_files(command, output="1 failed in 0.1s\ndone")
     assert [any(path.endswith("a.ts") for path in paths) for paths in (sure, doubtful)] == [ran, not ran]
 
 
@@ -188,9 +188,9 @@ def test_a_program_that_may_not_have_run_may_have_changed_its_files(command: str
 )
 def test_a_line_with_an_option_to_end_early_may_have_ended_where_a_program_failed(start: str, ran: bool):
     line = f"{start}\nrm b.ts\npytest\nrm a.ts\nls"
-    sure, doubtful = changed_files(line, failed=True, said="1 failed in 0.1s")
+    sure, doubtful = changed_files(line, failed=True, output="1 failed in 0.1s")
     assert ("a.ts" in sure, "a.ts" in doubtful) == (ran, not ran)
-    assert changed_files(line, said="1 passed in 0.1s").sure == ("b.ts", "a.ts")
+    assert changed_files(line, output="1 passed in 0.1s").sure == ("b.ts", "a.ts")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_line_with_an_option_to_end_early_may_have_ended_where_a_program_faile
     ],
 )  # fmt: skip
 def test_what_comes_after_a_program_that_was_broken_off_is_in_doubt(line: str, sure: str, doubtful: str):
-    found = changed_files(line, failed=True, broken_off=True, said="listening")
+    found = changed_files(line, failed=True, broken_off=True, output="listening")
     assert found == (
         tuple(sure.split()),
         tuple(doubtful.replace("b.ts", "web/b.ts" if "cd" in line else "b.ts").split()),
@@ -278,7 +278,7 @@ def test_a_file_is_named_by_the_folder_in_which_its_program_ran(command: str, pa
 @pytest.mark.parametrize(("command", "expected"), UNKNOWN_FOLDERS.items())
 def test_a_file_in_one_of_several_folders_is_in_doubt_in_each(command: str, expected: tuple[str, str]):
     said, paths = expected
-    found = changed_files(command, said=said)
+    found = changed_files(command, output=said)
     assert " ".join((*found.sure, *found.doubtful)) == paths and set(found.sure) <= {"*"}
 
 
@@ -294,7 +294,7 @@ def test_a_file_in_one_of_several_folders_is_in_doubt_in_each(command: str, expe
 )
 def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(before: str, said: str, later: str):
     for failed in (True, False):
-        assert changed_files(f"{before} && {later}", failed=failed, said=said).sure == ()
+        assert changed_files(f"{before} && {later}", failed=failed, output=said).sure == ()
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(be
 )
 def test_deep_and_long_lines_take_no_more_than_their_length(line: str):
     tracemalloc.start()
-    changed_files(line, said="cd: a: no")
+    changed_files(line, output="cd: a: no")
     assert tracemalloc.get_traced_memory()[1] < 60_000_000
     tracemalloc.stop()
 
@@ -348,7 +348,7 @@ def test_a_long_line_is_read_in_one_pass():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("scoped_retrieval.pipeline.context.program_results.check_of", read)
-        changed_files(" && ".join(f"rm {n}" for n in range(300)) + " && pytest", failed=True, said="1 failed in 0.1s")
+        changed_files(" && ".join(f"rm {n}" for n in range(300)) + " && pytest", failed=True, output="1 failed in 0.1s")
     assert reads == 301
 
 
@@ -393,7 +393,7 @@ def after(command: str, root: str | None = None, **ended: Any) -> tuple[str, dic
         snapshots=[snapshot(item(path="src/b.ts", text="const b = 1"))],
         turn={"workingDirectory": root} if root else {},
     )
-    changes = changed_files(command, failed=ended.get("exitCode") != 0, said=ended.get("stdout", ""))
+    changes = changed_files(command, failed=ended.get("exitCode") != 0, output=ended.get("stdout", ""))
     assert seen.state["verification"] == (None if any(changes) else "pytest: passed")
     return seen.text(), {row["source_id"]: row["reason_code"] for row in seen.decisions}
 

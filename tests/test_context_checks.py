@@ -9,7 +9,7 @@ from context_session import Session, projected, state_of
 from junitparser import JUnitXml
 from scoped_retrieval.pipeline.context.check_lines import checks_of
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.outcomes import checked, told_outcome
+from scoped_retrieval.pipeline.context.outcomes import checked, stated_outcome
 from scoped_retrieval.pipeline.context.summaries import summary_of
 from scoped_retrieval.pipeline.sources.jsonl import Record
 
@@ -238,7 +238,7 @@ def test_a_summary_of_a_run_that_was_broken_off_ends_no_failure(said: str):
         session.failing("a.py:3 boom", command=command.split(" 2>")[0].split(" |")[0])
         session.add("command.finished", turn=2, command=command, exitCode=0, stdout=said)
         assert state_of(session)["failing"], command
-    assert told_outcome(said) is None
+    assert stated_outcome(said) is None
     assert ended("pytest -q", said, exitCode=0) == (None, "pytest -q: passed"), "its own exit code counts"
 
 
@@ -262,7 +262,7 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
 @pytest.mark.parametrize("words", ["1/2 " * 50_000, "1 of 2 " * 50_000, "1/2 passed " * 20_000 + "1" * 5_000 + "/2"])
 def test_a_sentence_takes_time_in_proportion_to_its_length(words: str):
     """Minutes, where every count looked for a word behind it; a number of so many digits raised an error."""
-    assert told_outcome(words) is (False if "passed" in words else None)
+    assert stated_outcome(words) is (False if "passed" in words else None)
 
 
 def test_a_report_is_parsed_once_for_all_checks_of_a_line(monkeypatch: pytest.MonkeyPatch):
@@ -467,7 +467,7 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
     ],
 )  # fmt: skip
 def test_a_sentence_of_a_verification_is_no_pass_where_it_denies_or_hopes_for_one(words: str, passed: bool | None):
-    assert told_outcome(words) is passed
+    assert stated_outcome(words) is passed
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounte
 from scoped_retrieval.nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS, REASONS, RULES_NOT_READ
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
+from scoped_retrieval.pipeline.context.layers import COVERED_BY, LAYER_OF, OMITTED_FOR, SAYS
 from scoped_retrieval.pipeline.context.line import ContextInputs, run_context
 from scoped_retrieval.pipeline.context.projection import Projections
 from scoped_retrieval.pipeline.context.reasons import why
@@ -61,7 +61,7 @@ EXPECTED: dict[str, tuple[str | None, str | None, str]] = {
     **dict.fromkeys(("ungoverned_memory", "model_guess", "low_confidence"), (None, "doubtful source", "left out: ")),
     **dict.fromkeys(("snapshot_missing", *RULES_NOT_READ), (None, None, "left out: ")),
 }  # fmt: skip
-"""Of every reason but those of `SAID_BY`: the layer, for what it was left out, and the words with which the answer begins."""
+"""Of every reason but those of `COVERED_BY`: the layer, for what it was left out, and the words with which the answer begins."""
 
 
 def long_session() -> Iterator[Any]:
@@ -209,7 +209,7 @@ def answers() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
 
 def test_the_inputs_have_every_reason_and_the_table_expects_something_of_each():
     assert set(answers()) == set(REASONS)
-    assert EXPECTED.keys() | SAID_BY.keys() == set(REASONS) and not EXPECTED.keys() & SAID_BY.keys()
+    assert EXPECTED.keys() | COVERED_BY.keys() == set(REASONS) and not EXPECTED.keys() & COVERED_BY.keys()
     assert set(SAYS) == set(FAILURE_LAYERS.values)
     assert LAYER_OF.keys() | OMITTED_FOR.keys() <= set(REASONS)
 
@@ -224,7 +224,7 @@ def test_each_reason_has_its_layer_or_none(reason: str):
         assert row["source_id"] not in found["kept_instead"] and row["path"] not in found["kept_instead"]
 
 
-@pytest.mark.parametrize("reason", SAID_BY)
+@pytest.mark.parametrize("reason", COVERED_BY)
 def test_of_a_source_whose_text_another_row_shows_that_row_says_what_became_of_it(reason: str):
     kinds = {
         "duplicate": ("item", "constraint"), "stands_above": ("goal", "constraint"), "proposed_apart": ("constraint",), "history_apart": ("history",),

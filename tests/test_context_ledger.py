@@ -58,7 +58,7 @@ def test_items_whose_ids_have_colons_have_a_row_each_and_their_snapshots_no_furt
     )
     rows = {row["source_id"]: row["action"] for row in seen.decisions if row["source_kind"] == "retrieval_result"}
     assert rows == dict.fromkeys(("item:a:b:c", "item:a%3Ab:c", "item:sha256%3A0:c", "item:a%253Ab:c"), "include")
-    assert [seen.said()[source] for source in rows] == list(given.values())
+    assert [seen.load_texts()[source] for source in rows] == list(given.values())
     assert all(text in seen.text() for text in given.values())
 
 

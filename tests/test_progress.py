@@ -34,7 +34,7 @@ def test_a_line_stands_at_each_tenth_and_not_at_the_end(total: int, least: int, 
 
 
 def test_a_long_history_is_told_by_commits_and_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(path_history, "LEAST_TOLD", 1)
+    monkeypatch.setattr(path_history, "LEAST_REPORTED", 1)
     repository = tmp_path / "shop"
     repository.mkdir()
     for name in "abcd":

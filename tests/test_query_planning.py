@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, rules
 from scoped_retrieval.nodes.tables import SESSION_TEXTS
-from scoped_retrieval.nodes.text.anchor_patterns import KINDS, PATTERNS, Said, anchors_in, find_all, spoken_state
+from scoped_retrieval.nodes.text.anchor_patterns import (
+    KINDS,
+    PATTERNS,
+    TextFeatures,
+    anchors_in,
+    find_all,
+    spoken_state,
+)
 
 PIECES = [
     "`load`", "parseUser", "HttpClient", "x1Y", "_", "__init__", ".", "app.config", "run()", "ValueError: a", "OldWarning",
@@ -81,13 +88,13 @@ def test_prose_and_addresses_are_no_anchors(text: str) -> None:
 @given(st.sampled_from(PIECES) | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 def test_a_pattern_that_is_left_out_finds_nothing(text: str) -> None:
     texts = pa.array([text], pa.large_string())
-    said = Said.of(texts)
-    left_out = [pattern for pattern in PATTERNS if not said.may_match(pattern)]
+    features = TextFeatures.of(texts)
+    left_out = [pattern for pattern in PATTERNS if not features.may_match(pattern)]
     assert [pattern.name for pattern in left_out if len(find_all(texts, pattern.regex)[0])] == []
 
 
 def test_plain_words_ask_for_no_pattern() -> None:
-    assert not any(map(Said.of(pa.array(["why did it fail"], pa.large_string())).may_match, PATTERNS))
+    assert not any(map(TextFeatures.of(pa.array(["why did it fail"], pa.large_string())).may_match, PATTERNS))
 
 
 def test_a_text_cannot_forge_a_match_with_control_characters() -> None:

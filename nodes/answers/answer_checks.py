@@ -258,20 +258,20 @@ def _other_value(sentence: Span, key: str, value: str, text: str) -> tuple[int, 
         return None
     recorded = list(values_in(value))
     if recorded:
-        said = [v for v in values_in(sentence.text) if v.kind == recorded[0].kind]
+        same_kind = [v for v in values_in(sentence.text) if v.kind == recorded[0].kind]
         elsewhere = {v.canonical for v in values_in(text)} - {v.canonical for v in recorded}
-        said = [v for v in said if v.canonical not in elsewhere]
-        if not said or {v.canonical for v in said} & {v.canonical for v in recorded}:
+        same_kind = [v for v in same_kind if v.canonical not in elsewhere]
+        if not same_kind or {v.canonical for v in same_kind} & {v.canonical for v in recorded}:
             return None
-        nearest = min(said, key=lambda v: abs(v.start - spoken.end()))
+        nearest = min(same_kind, key=lambda v: abs(v.start - spoken.end()))
         return sentence.start + nearest.start, sentence.start + nearest.end
-    words = re.compile(_WORDS_LINK + rf"(?P<said>[\w-]+(?:\s+[\w-]+){{0,{max(len(value.split()) - 1, 0)}}})")
+    words = re.compile(_WORDS_LINK + rf"(?P<stated>[\w-]+(?:\s+[\w-]+){{0,{max(len(value.split()) - 1, 0)}}})")
     given = words.match(sentence.text, spoken.end())
-    if not given or given["said"].casefold().startswith(("not", "no ", "the ", "a ")):
+    if not given or given["stated"].casefold().startswith(("not", "no ", "the ", "a ")):
         return None
-    if _words(given["said"]) == _words(value)[: len(_words(given["said"]))]:
+    if _words(given["stated"]) == _words(value)[: len(_words(given["stated"]))]:
         return None
-    return sentence.start + given.start("said"), sentence.start + given.end("said")
+    return sentence.start + given.start("stated"), sentence.start + given.end("stated")
 
 
 def _is_about(sentence: str, pairs: dict[str, str], key: str) -> bool:

@@ -99,11 +99,11 @@ def condition_rows(tables: Answered) -> pa.Table:
         )
     ]
     rules.append(_unmatched_rule(ids, tables.admissible, open_))
-    said = np.zeros(len(ids), bool)
+    reported = np.zeros(len(ids), bool)
     for mask, name, *_ in rules:
         if name not in AUDIT_CONDITIONS:
-            said |= mask
-    rules.append((~said, "healthy", "", "continue", "nothing to remark"))
+            reported |= mask
+    rules.append((~reported, "healthy", "", "continue", "nothing to remark"))
     return _table(ids, rules)
 
 
@@ -125,8 +125,14 @@ def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_
     """Source names in the request that match no row it may see (S0.21): often misspelled."""
     at = positions(ids, admissible["request_id"])
     names = pc.binary_join(flat(admissible["unmatched_sources"]), ", ")
-    said = objects(take_or(pc.replace_substring(names, "\n", " and "), at, ""))
-    return (said != "") & open_, "source_unmatched", "sources", "warn", "no row that may be shown is of: " + said
+    unmatched = objects(take_or(pc.replace_substring(names, "\n", " and "), at, ""))
+    return (
+        (unmatched != "") & open_,
+        "source_unmatched",
+        "sources",
+        "warn",
+        "no row that may be shown is of: " + unmatched,
+    )
 
 
 def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
@@ -134,9 +140,9 @@ def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
     at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
     state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
     state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])
-    for lane, own, said in zip(lanes, state, message, strict=True):
-        yield own == "failed", "lane_failed", lane, "degrade", said
-        yield own == "off", "lane_off", lane, "continue", said
+    for lane, own, text in zip(lanes, state, message, strict=True):
+        yield own == "failed", "lane_failed", lane, "degrade", text
+        yield own == "off", "lane_off", lane, "continue", text
 
 
 def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
@@ -246,11 +252,11 @@ def _decided(decisions: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[
 
 def _weakness(ids: pa.Array, items: NDArray[np.int64], tables: Answered) -> NDArray[np.object_]:
     """The message for each request whose answer is weak."""
-    said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
+    message = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
     bare = np.flatnonzero(items == 0)
     if len(bare):
-        said[bare] = _nothing(ids.take(pa.array(bare)), tables.requests, tables.admissible)
-    return said
+        message[bare] = _nothing(ids.take(pa.array(bare)), tables.requests, tables.admissible)
+    return message
 
 
 def _missing(
@@ -304,11 +310,11 @@ def says_own_words(
     evidence: pa.Table,
 ) -> NDArray[np.bool_]:
     """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; true without an expansion."""
-    said = np.ones(len(rows), dtype=bool)
+    mentions = np.ones(len(rows), dtype=bool)
     extended = pc.unique(sub_queries["request_id"].filter(pc.is_valid(sub_queries["expansion"])))
     asked = np.asarray(pc.is_in(request_ids, value_set=extended)).nonzero()[0]
     if not len(asked):
-        return said
+        return mentions
     chosen = rows.take(pa.array(asked))
     queries = sub_queries.filter(pc.is_in(sub_queries["request_id"], value_set=extended))
     role = take_or(contracts["role"], positions(queries["request_id"], contracts["request_id"]))
@@ -332,5 +338,5 @@ def says_own_words(
     own, added, of_role, of_rows = np.split(codes, np.cumsum([n.sum() for n in counts])[:-1])
     own = np.concatenate([own, np.setdiff1d(added, of_role)])
     found = np.isin(of_rows, own)
-    said[asked] = np.bincount(np.arange(len(asked)).repeat(counts[-1])[found], minlength=len(asked)) > 0
-    return said
+    mentions[asked] = np.bincount(np.arange(len(asked)).repeat(counts[-1])[found], minlength=len(asked)) > 0
+    return mentions

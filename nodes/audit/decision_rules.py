@@ -111,13 +111,13 @@ def decision_columns(
         ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     step = np.stack(steps).argmax(axis=0)
-    said = [
+    codes = [
         flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
         take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, in Python, and used for all its rows.
-    first, of = distinct_rows(codes_of([pa.array(step), *said]))
-    words = (column.take(pa.array(first)).to_pylist() for column in said)
+    first, of = distinct_rows(codes_of([pa.array(step), *codes]))
+    words = (column.take(pa.array(first)).to_pylist() for column in codes)
     fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
     chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
     reasons = [fate.reason for fate in fates]

@@ -163,13 +163,13 @@ def best_windows(
     some = np.flatnonzero(~log & (end < closing))
     if not len(some) or not len(terms.keys):
         return start, end
-    said = _weight_before(units, opening[some], closing[some], asking[some], terms)
+    preceding = _weight_before(units, opening[some], closing[some], asking[some], terms)
     base = starts_of(closing[some] - opening[some] + 1)[:-1] - opening[some]
     counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
     item = np.arange(len(some)).repeat(counts)
     begins = expand_ranges(start[some], counts)
     ends = reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
-    gain = said[base[item] + ends] - said[base[item] + begins]
+    gain = preceding[base[item] + ends] - preceding[base[item] + begins]
     runs = starts_of(counts)[:-1]
     highest = np.maximum.reduceat(gain, runs)
     best = np.flatnonzero(gain == highest[item])

@@ -125,10 +125,10 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
 
 def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
     """For each key, whether its rows differ in their numbers, except the ignored one: not every row has them all."""
-    said = np.stack([key, row, number], axis=1)[number != ignored]
+    compared = np.stack([key, row, number], axis=1)[number != ignored]
     keys = int(key.max(initial=-1)) + 1
     rows, numbers, given = (
-        np.bincount(np.unique(said[:, columns], axis=0)[:, 0], minlength=keys)
+        np.bincount(np.unique(compared[:, columns], axis=0)[:, 0], minlength=keys)
         for columns in ([0, 1], [0, 2], [0, 1, 2])
     )
     return given < rows * numbers
@@ -136,9 +136,9 @@ def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool
 
 def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:
     """Kind, canonical form and currency of each value; kind `text` if no other applies."""
-    said = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"\s+", replacement=" ")
-    comparable = [_truth_or_text(value) for value in said.to_pylist()]
-    found = values_in(said)
+    trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"\s+", replacement=" ")
+    comparable = [_truth_or_text(value) for value in trimmed.to_pylist()]
+    found = values_in(trimmed)
     whole = np.flatnonzero(np.asarray(pc.equal(found.value, found.lines.take(pa.array(found.line)))))
     texts = found.value.take(pa.array(whole)).to_pylist()
     for text, kind, at in zip(texts, found.kind[whole].tolist(), found.text[found.line[whole]].tolist(), strict=True):

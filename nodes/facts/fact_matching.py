@@ -227,10 +227,10 @@ def names_fields(lines: pa.Array, fields: Sequence[str]) -> NDArray[np.bool_]:
     ways = [[{word, *_SYNONYMS.get(word, ())} for word in words] for words in wanted]
     vocabulary = sorted({word for words in ways for way in words for word in way})
     encoded = lines.dictionary_encode()
-    said = [_words(line) for line in encoded.dictionary.to_pylist()]
-    holds = np.array([[word in words for word in vocabulary] for words in said], dtype=bool)
-    holds = holds.reshape(len(said), len(vocabulary))
-    named = np.zeros((len(said), len(fields)), dtype=bool)
+    line_words = [_words(line) for line in encoded.dictionary.to_pylist()]
+    holds = np.array([[word in words for word in vocabulary] for words in line_words], dtype=bool)
+    holds = holds.reshape(len(line_words), len(vocabulary))
+    named = np.zeros((len(line_words), len(fields)), dtype=bool)
     for field, words in enumerate(ways):
         columns = [[vocabulary.index(word) for word in sorted(way)] for way in words]
         named[:, field] = bool(words) & np.logical_and.reduce([holds[:, way].any(axis=1) for way in columns], axis=0)
@@ -243,20 +243,20 @@ def _words(line: str) -> frozenset[str]:
 
 def _table(values: Values, finding: NDArray[np.object_], fact: Int) -> pa.Table:
     """One row per text and value, with the worst of its findings."""
-    said = np.flatnonzero(finding != _UNCHECKED)
-    text, written = values.text[values.line[said]], values.value.take(pa.array(said))
-    place = np.argsort(pc.array_sort_indices(written)) if len(said) else said
-    worst = positions(pa.array(finding[said], pa.string()), pa.array(_WORST_FIRST))
+    checked = np.flatnonzero(finding != _UNCHECKED)
+    text, written = values.text[values.line[checked]], values.value.take(pa.array(checked))
+    place = np.argsort(pc.array_sort_indices(written)) if len(checked) else checked
+    worst = positions(pa.array(finding[checked], pa.string()), pa.array(_WORST_FIRST))
     code = codes_of([written])
-    order = np.lexsort((fact[said], worst, place, text))
+    order = np.lexsort((fact[checked], worst, place, text))
     same = (np.diff(text[order], prepend=-1) == 0) & (np.diff(code[order], prepend=-1) == 0)
     order = order[~same]
     return FINDINGS.build(
         {
             "text": text[order],
             "value": written.take(pa.array(order)),
-            "kind": pa.array(KINDS).take(pa.array(values.kind[said][order])),
-            "finding": pa.array(finding[said][order], pa.string()),
-            "fact": fact[said][order],
+            "kind": pa.array(KINDS).take(pa.array(values.kind[checked][order])),
+            "finding": pa.array(finding[checked][order], pa.string()),
+            "fact": fact[checked][order],
         }
     )

@@ -31,9 +31,9 @@ def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
     order = order[item[order] >= 0]
     order = order[rank_within(item[order]) < NOTES]
     field, value, place = (_short(wrong[name].take(pa.array(order))) for name in ("field", "canonical", "locator"))
-    said = pc.binary_join_element_wise(field, _text(" is "), value, _text(" in "), place, _text(""))
+    notes = pc.binary_join_element_wise(field, _text(" is "), value, _text(" in "), place, _text(""))
     offsets = item[order].searchsorted(np.arange(items.num_rows + 1))
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), said)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), notes)
     noted = pc.binary_join(lists, _text("; "))
     return pc.if_else(pa.array(np.diff(offsets) > 0), noted, pa.scalar(None, pa.large_string()))
 

@@ -175,7 +175,7 @@ def _parts(scope: ScopeGroup, lists: KeyPostings, entries: Entries, place: Int) 
     starts = np.searchsorted(sub, np.arange(len(scope.sub) + 1))
     first = np.flatnonzero(np.diff(scope.request, prepend=-1, append=-1))
     shut = len(scope.rows) - scope.tables.statistics[0][scope.request[examples]]
-    said = np.bincount(entries.sub, minlength=len(scope.sub))
+    entry_counts = np.bincount(entries.sub, minlength=len(scope.sub))
     k = np.minimum(scope.tables.lane_k[scope.sub], len(scope.rows))
     waiting = [(0, len(first) - 1)]
     while waiting:
@@ -196,7 +196,7 @@ def _parts(scope: ScopeGroup, lists: KeyPostings, entries: Entries, place: Int) 
         elif len(pairs):
             yield _Part(
                 int(requests[0]), requests - requests[0], own - own[0], pair,
-                key, weights[of_weight], setting, examples[settings], int(said[requests[0] : requests[-1]].max()),
+                key, weights[of_weight], setting, examples[settings], int(entry_counts[requests[0] : requests[-1]].max()),
             )  # fmt: skip
 
 

@@ -153,13 +153,13 @@ def _around(
         of, pair = spread(starts[request[own]], counts[own])
         shift = starts_of(of_cells[own])[:-1] - cells.starts[request[own]]
         at = cells.place[:, pair]
-        said = times[np.where(at >= 0, at + shift[of], -1)]
-        together = _WHOLE * said[0] + (near * said[1:]).sum(axis=0)
+        window_counts = times[np.where(at >= 0, at + shift[of], -1)]
+        together = _WHOLE * window_counts[0] + (near * window_counts[1:]).sum(axis=0)
         line = lines[own[of]] + pair - starts[request[own]][of]
         average = mean[request[own]][of]
-        previous = np.where(asks[pair], said[1 + _BEFORE], 0)
+        previous = np.where(asks[pair], window_counts[1 + _BEFORE], 0)
         for sums, often, words, mean_of in (
-            (alone, said[0], length[pairs.row[pair]], average),
+            (alone, window_counts[0], length[pairs.row[pair]], average),
             (within, together / _WHOLE, long[pair], average * size[pair]),
             (before, previous, length[beside[_BEFORE, pair]], average),
         ):

@@ -72,8 +72,8 @@ def reasons(
             groups.setdefault(why, []).append(term.name)
     sums = {why: np.sum([contributions[name] for name in names], axis=0) for why, names in groups.items()}
     role, anchored = sums.pop("role_signal"), sums.pop("anchor_signal") > 0
-    of_source, *said = sums
-    reason = constants((None, *said)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
+    of_source, *others = sums
+    reason = constants((None, *others)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
     words = pc.coalesce(reason, flat(score_terms[of_source]))
     if role.any():
         of_row = [name for why in sums for name in groups[why] if name not in FILE_TERMS]

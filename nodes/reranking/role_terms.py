@@ -27,7 +27,7 @@ from ..vocabulary import FRESHNESS
 TEXT_COLUMNS = ("title", "section", "path", "text")
 """The columns that are matched with a role's words."""
 
-_HALF_SAID = 3.0
+_HALF_COUNT = 3.0
 """Total weight of matched words at which the vocabulary term is one half."""
 _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
@@ -62,8 +62,8 @@ def role_terms(
     for policy, members in _by_role(role, role_policies):
         rules = role_rules.filter(pc.equal(role_rules["role"], policy["role"])).to_pylist()
         distinct, place = np.unique(row[members], return_inverse=True)
-        said = _row_texts(evidence, distinct)
-        speaks = _vocabulary(said, policy)
+        texts = _row_texts(evidence, distinct)
+        speaks = _vocabulary(texts, policy)
         vocabulary[members] = speaks[place]
         boost, reason = _boosts(evidence, distinct, rules)
         reason[(speaks > 0) & (reason == None)] = f"in the words of {policy['label']}"  # noqa: E711 - element-wise
@@ -96,10 +96,10 @@ def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: p
         if not policy["prioritize"] and not policy["avoid"]:
             continue
         distinct, place = np.unique(row[members], return_inverse=True)
-        said = _row_texts(evidence, distinct)
+        texts = _row_texts(evidence, distinct)
         first, last = (
             np.logical_or.reduce(
-                [_is_of(evidence, distinct, said, word) for word in policy[name]], initial=np.False_, axis=0
+                [_is_of(evidence, distinct, texts, word) for word in policy[name]], initial=np.False_, axis=0
             )
             for name in ("prioritize", "avoid")
         )
@@ -135,7 +135,7 @@ def _vocabulary(texts: pa.Array, policy: Mapping[str, Any]) -> Float:
         unwanted += _PHRASE * saying(texts, phrase)
     for anti_goal in policy["anti_goals"]:
         unwanted += _PHRASE * drifting(texts, anti_goal)
-    return wanted / (wanted + _HALF_SAID) - unwanted / (unwanted + _HALF_SAID)
+    return wanted / (wanted + _HALF_COUNT) - unwanted / (unwanted + _HALF_COUNT)
 
 
 def _boosts(evidence: pa.Table, rows: Int, rules: list[dict[str, Any]]) -> tuple[Float, NDArray[np.object_]]:

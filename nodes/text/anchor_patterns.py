@@ -147,16 +147,16 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
     URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
     """
     clean = texts.cast(_TEXT)
-    said = Said.of(clean)
-    if said.has(_OPEN, _CLOSE):
+    features = TextFeatures.of(clean)
+    if features.has(_OPEN, _CLOSE):
         clean = unmarked(clean)
-    if said.has("\\"):
+    if features.has("\\"):
         clean = pc.replace_substring(clean, pattern="\\", replacement="/")
-        said = Said.of(clean)
-    if said.has("://"):
+        features = TextFeatures.of(clean)
+    if features.has("://"):
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
-        said = Said.of(clean)
-    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in PATTERNS if said.may_match(one)]
+        features = TextFeatures.of(clean)
+    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in PATTERNS if features.may_match(one)]
     text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
     kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
     if not len(text):
@@ -170,7 +170,7 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
 
 
 @dataclass(frozen=True)
-class Said:
+class TextFeatures:
     """Features of all texts together, for skipping patterns quickly."""
 
     every: bytes
@@ -179,7 +179,7 @@ class Said:
     run: int
 
     @classmethod
-    def of(cls, texts: pa.Array) -> Said:
+    def of(cls, texts: pa.Array) -> TextFeatures:
         _, data = offsets_and_bytes(texts)
         kind = _LETTER[data]
         breaks = np.concatenate(([-1], (kind == 0).nonzero()[0], [len(data)]))

@@ -57,8 +57,8 @@ def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Ar
     own = Ragged.of(entity.take(pa.array(other))).expand(lambda name: posting_keys("id", id_keys(name)))
     keys = pa.concat_arrays([named.key, own.vocabulary.take(pa.array(own.codes)).cast(named.key.type)])
     number = numbers_of(np.concatenate([owner[seed[named.row]], owner[other[own.rows]]]), keys)
-    said, mine = np.split(number, [len(named.row)])
-    code, first = np.unique(said, return_index=True)
+    named_keys, mine = np.split(number, [len(named.row)])
+    code, first = np.unique(named_keys, return_index=True)
     held = np.isin(mine, code)
     at = np.searchsorted(code, mine[held])
     leader = seed[named.row[first[at]]]

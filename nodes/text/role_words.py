@@ -61,8 +61,8 @@ def saying(texts: pa.Array, phrase: str) -> Bool:
 def drifting(texts: pa.Array, anti_goal: str) -> Bool:
     """Which of some `spoken` texts contain at least half of an anti-goal's words."""
     words = content_words(anti_goal)
-    said = sum((saying(texts, word).astype(np.int64) for word in words), np.zeros(len(texts), dtype=np.int64))
-    return (said >= DRIFT_SHARE * len(words)) & (said > 0)
+    hits = sum((saying(texts, word).astype(np.int64) for word in words), np.zeros(len(texts), dtype=np.int64))
+    return (hits >= DRIFT_SHARE * len(words)) & (hits > 0)
 
 
 @lru_cache(maxsize=1024)
@@ -79,11 +79,11 @@ def expansions(
     none = pa.nulls(len(roles), pa.large_string())
     if roles.null_count == len(roles):
         return none
-    said, asked, parts = spoken(texts), objects(roles), [none]
+    spoken_texts, asked, parts = spoken(texts), objects(roles), [none]
     policies = role_policies.select(["role", "preferred_terms"]).to_pylist()
     rules = role_rules.filter(pc.equal(role_rules["rule"], "synonym")).select(["role", "pattern", "words"]).to_pylist()
     parts += [_where(asked == policy["role"], policy["preferred_terms"]) for policy in policies]
-    parts += [_where((asked == rule["role"]) & saying(said, rule["pattern"]), rule["words"]) for rule in rules]
+    parts += [_where((asked == rule["role"]) & saying(spoken_texts, rule["pattern"]), rule["words"]) for rule in rules]
     joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), pa.scalar(" ", pa.large_string()))
     joined = pc.utf8_trim_whitespace(pc.replace_substring_regex(joined, pattern=" +", replacement=" "))
     return pc.if_else(pc.equal(joined, ""), none, joined)
@@ -96,10 +96,10 @@ def _where(mask: Bool, words: list[str]) -> pa.Array:
 @lru_cache(maxsize=4096)
 def _pattern(phrase: str) -> str:
     """The substring to search in a `spoken` text; empty if the phrase has no words."""
-    said = spoken(pa.array([phrase]))[0].as_py()
-    words = said.split()
+    text = spoken(pa.array([phrase]))[0].as_py()
+    words = text.split()
     if not words:
         return ""
     if pc.match_substring_regex(pa.scalar(words[0][0]), _UNSPACED).as_py():
-        return said.strip()
-    return said if len(words[-1]) <= _SHORT else said.rstrip()
+        return text.strip()
+    return text if len(words[-1]) <= _SHORT else text.rstrip()

@@ -53,7 +53,7 @@ def assertions(events: pa.Table) -> list[pa.Table]:
     """The facts that events assert, slot by slot; a value of null ends the fact."""
     of = _Events(events)
     parts = (
-        _goals(of), _constraints(of), _results(of), _files(of), _permissions(of), _told(of), _touched(of), _disclosed(of),
+        _goals(of), _constraints(of), _results(of), _files(of), _permissions(of), _reported(of), _touched(of), _disclosed(of),
     )  # fmt: skip
     return [made for part in parts for made in part if made.num_rows]
 
@@ -94,8 +94,8 @@ class _Events:
         rows = np.flatnonzero(mask)
         held = Ragged.of(self.column(column).take(pa.array(rows)))
         names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
-        said = names if value is None else value.take(pa.array(rows[held.rows]))
-        return self.of_rows(slot, rows[held.rows], names, said)
+        values = names if value is None else value.take(pa.array(rows[held.rows]))
+        return self.of_rows(slot, rows[held.rows], names, values)
 
     def of_rows(self, slot: str, rows: Int, names: pa.Array, value: pa.Array) -> pa.Table:
         """A fact of each of these events for each distinct name that it has."""
@@ -143,9 +143,9 @@ def _constraints(of: _Events) -> Iterator[pa.Table]:
     """Constraints by speaker. Proposals of others have names of their own, so that they replace nothing of the
     user's.
     """
-    told = pc.coalesce(of.column("origin"), of.column("actor"))
-    posing = ~of.by_user & np.asarray(pc.starts_with(told, pattern="user")).astype(bool)
-    speaker = pc.if_else(pa.array(of.by_user), "user", pc.if_else(pa.array(posing), OTHERS[-1], told))
+    origin = pc.coalesce(of.column("origin"), of.column("actor"))
+    posing = ~of.by_user & np.asarray(pc.starts_with(origin, pattern="user")).astype(bool)
+    speaker = pc.if_else(pa.array(of.by_user), "user", pc.if_else(pa.array(posing), OTHERS[-1], origin))
     standing = pc.if_else(pc.is_in(speaker, value_set=constants(OTHERS)), speaker, OTHERS[-1])
     name = pc.if_else(pa.array(of.by_user), of.named, _of_others(standing, of.named))
     proposed = of.kind("user.goal") & ~of.by_user & of.shown
@@ -165,7 +165,7 @@ def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
 
 def _results(of: _Events) -> Iterator[pa.Table]:
     """Commands, failures and verifications. A model's statement that its tests passed is not a test run."""
-    command, said = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
+    command, text = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
     ran = of.kind("command.finished") & ~of.by("model", "memory")
     failing, passing, unknown = (of.check(outcome) for outcome in ("failed", "passed", "unknown"))
     # Reports of a tool, and runs of others, do not end a failure, but may report one.
@@ -177,23 +177,23 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     broken_off = of.kind("command.finished") & of.has("subject") & of.check("unknown")
     broken_off &= ~among(of.table["subject"], (RUNNING,))
     outcome = pc.if_else(pa.array(broken_off), of.column("subject").cast(_TEXT), outcome.cast(_TEXT))
-    whole = pc.or_kleene(command.is_valid(), pc.equal(said.cast(_TEXT), of.column("subject").cast(_TEXT)))
-    told = pc.if_else(
+    whole = pc.or_kleene(command.is_valid(), pc.equal(text.cast(_TEXT), of.column("subject").cast(_TEXT)))
+    result = pc.if_else(
         pc.fill_null(whole, False),
-        joined(pc.coalesce(command.cast(_TEXT), said.cast(_TEXT)), ": ", outcome),
-        joined(said.cast(_TEXT), " (", outcome, ")"),  # the words of a verification, or its name with its words
+        joined(pc.coalesce(command.cast(_TEXT), text.cast(_TEXT)), ": ", outcome),
+        joined(text.cast(_TEXT), " (", outcome, ")"),  # the words of a verification, or its name with its words
     )
     yield of.facts("command", ran & of.has("command") & of.has("observation_class") & of.shown, of.one, command)
-    quiet = pc.equal(pc.fill_null(said.cast(_TEXT), ""), "")
+    quiet = pc.equal(pc.fill_null(text.cast(_TEXT), ""), "")
     fails = pc.if_else(
         quiet,
         joined(pc.coalesce(command.cast(_TEXT), pa.scalar("a check", _TEXT)), ": failed and printed nothing"),
-        said.cast(_TEXT),
+        text.cast(_TEXT),
     )
     yield of.each("failure", "check_fails", failing & of.shown, fails)
     ended = of.has("check_clears") & ~of.by("model", "memory") & ~reported
     yield of.each("cleared", "check_clears", ended & of.shown)
-    yield of.facts("verification", check & of.shown, of.one, told)
+    yield of.facts("verification", check & of.shown, of.one, result)
     yield of.facts("verification", check & ~of.shown, of.one, of.none)
     yield of.facts("artifact", of.has("ref") & of.shown, _ring(of), of.column("ref"))
 
@@ -239,7 +239,7 @@ def _permissions(of: _Events) -> Iterator[pa.Table]:
     yield of.each("lifted", "lifts", confirmed)  # a yes that names a word of an action applies to that action only
 
 
-def _told(of: _Events) -> Iterator[pa.Table]:
+def _reported(of: _Events) -> Iterator[pa.Table]:
     """The phase, revoked memories, and the model's own plan and summary of earlier rounds."""
     planned = of.kind("plan.updated") & of.shown
     revoked = of.kind("memory.revoked") & (of.by_harness | of.by("memory"))
@@ -256,16 +256,16 @@ def _touched(of: _Events) -> Iterator[pa.Table]:
     says, of files that were read or modified, and topics of files that fail. Paths may be absolute here, so that of
     a path only the name of the file touches a topic.
     """
-    told = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint") & of.by_user & of.shown
-    text = pc.if_else(pa.array(told), of.column("text").cast(_TEXT), None)
+    by_user = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint") & of.by_user & of.shown
+    text = pc.if_else(pa.array(by_user), of.column("text").cast(_TEXT), None)
     rows, paths = _paths_touched(of, text)
     folder = folders_of(paths)
     inside = np.asarray(pc.not_equal(folder, ""))
     yield of.of_rows("folder", rows[inside], *_of_zone(of, rows[inside], folder.filter(pa.array(inside))))
     failing = np.flatnonzero(of.check("failed") & of.shown)
-    said = pc.coalesce(of.column("summary").cast(_TEXT), of.column("text").cast(_TEXT), "")
-    said = pc.if_else(pc.equal(said, ""), of.column("command").cast(_TEXT), said)
-    failed = Ragged.of(paths_named(said.take(pa.array(failing))))
+    output = pc.coalesce(of.column("summary").cast(_TEXT), of.column("text").cast(_TEXT), "")
+    output = pc.if_else(pc.equal(output, ""), of.column("command").cast(_TEXT), output)
+    failed = Ragged.of(paths_named(output.take(pa.array(failing))))
     about = topics_in(text)
     np.logical_or.at(about, rows, topics_in(last_segments(paths, 1)))  # turns add those of their folders
     np.logical_or.at(about, failing[failed.rows], topics_in(failed.vocabulary)[failed.codes])

@@ -69,7 +69,7 @@ _TEXT = pa.large_string()
 _KINDS = ("system_rules", "repository_instructions", "user_goal", "active_constraint")
 
 
-class _Told(NamedTuple):
+class _Statement(NamedTuple):
     """A sentence on a topic, and whether it forbids."""
 
     sentence: str
@@ -83,18 +83,21 @@ def conflicts(sources: pa.Table) -> pa.Table:
     mine = among(sources["source_kind"], _KINDS) & among(sources["standing"], ("instruction",))
     some = sources.filter(pa.array(mine)).combine_chunks()
     text = flat(some["text"]).dictionary_encode()
-    said = [[each.translate(_STRAIGHT) for each in sentences(one or "")] for one in text.dictionary.to_pylist()]
+    sentence_lists = [
+        [each.translate(_STRAIGHT) for each in sentences(one or "")] for one in text.dictionary.to_pylist()
+    ]
     at = pa.array(np.asarray(pc.fill_null(text.indices, 0)).astype(np.int64))
     turn, scope, where = integers(some["turn"]), codes_of([_scope(some)]), _where(some)
     made: list[pa.Table] = []
     for topic, words in TOPIC_WORDS.items():
-        told = [[_told(each, words) for each in one if words.search(each)] for one in said]
+        statements = [[_statement(each, words) for each in one if words.search(each)] for one in sentence_lists]
         found: list[tuple[Int, Int, pa.Array, pa.Array]] = []
-        for needs in sorted({each.needs for one in told for each in one if each.forbids}, key=sorted):
+        for needs in sorted({each.needs for one in statements for each in one if each.forbids}, key=sorted):
             never = [
-                next((each.sentence for each in one if each.forbids and each.needs == needs), None) for one in told
+                next((each.sentence for each in one if each.forbids and each.needs == needs), None)
+                for one in statements
             ]
-            always = [next((each.sentence for each in one if _asks(each, words, needs)), None) for one in told]
+            always = [next((each.sentence for each in one if _asks(each, words, needs)), None) for one in statements]
             sides = [pa.array(side, _TEXT).take(at) for side in (never, always)]
             one, other = _opposed(turn, scope, *sides)
             found.append((one, other, sides[0].take(pa.array(one)), sides[1].take(pa.array(other))))
@@ -115,8 +118,8 @@ def conflicts(sources: pa.Table) -> pa.Table:
 def _opposed(turn: Int, scope: Int, never: pa.Array, always: pa.Array) -> tuple[Int, Int]:
     """Pairs of sources of one turn and two scopes: the first source of each scope that forbids and that asks."""
     sides = []
-    for told in (never, always):
-        row = np.flatnonzero(np.asarray(told.is_valid()))
+    for side in (never, always):
+        row = np.flatnonzero(np.asarray(side.is_valid()))
         sides.append(row[np.sort(distinct_rows(turn[row], scope[row])[0])])
     forbidding, asking = sides
     order = np.argsort(turn[asking], kind="stable")
@@ -154,25 +157,25 @@ def _pairs(
     )  # fmt: skip
 
 
-def _told(sentence: str, words: re.Pattern[str]) -> _Told:
+def _statement(sentence: str, words: re.Pattern[str]) -> _Statement:
     """Whether a sentence forbids the topic or asks for it: "never X without Y" forbids X only without Y, and asks for Y."""
     only = _ONLY_WITH.fullmatch(sentence) if len(sentence) <= LONG_SENTENCE else None
     if only is None:
-        return _Told(sentence, bool(_FORBIDS.search(sentence)))
+        return _Statement(sentence, bool(_FORBIDS.search(sentence)))
     if words.search(only["act"]):
-        return _Told(sentence, True, _stems(only["needs"]))
+        return _Statement(sentence, True, _stems(only["needs"]))
     asks = only["how"].lower() == "without" and "," not in only["needs"] and words.search(only["needs"])
-    return _Told(sentence, not asks)
+    return _Statement(sentence, not asks)
 
 
-def _asks(told: _Told, words: re.Pattern[str], needs: frozenset[str]) -> bool:
+def _asks(statement: _Statement, words: re.Pattern[str], needs: frozenset[str]) -> bool:
     """Whether a sentence asks for an act that is forbidden until `needs`.
 
     It does not if it only asks for a step before the act, or for the act after `needs` has been met.
     """
-    if told.forbids or not needs:
-        return not told.forbids
-    text = told.sentence
+    if statement.forbids or not needs:
+        return not statement.forbids
+    text = statement.sentence
     named = ((each, words.match(text, each.end())) for each in _BEFORE.finditer(text))
     rest = next((text[: before.start()] + text[topic.end() :] for before, topic in named if topic), text)
     if not words.search(rest):
@@ -241,5 +244,5 @@ def _where(sources: pa.Table) -> pa.Array:
     """The place of each: file and line, or speaker and event."""
     kind, heading = flat(sources["source_kind"]), flat(sources["heading"]).cast(_TEXT)
     rule = pc.coalesce(heading, pc.if_else(pc.equal(kind, "system_rules"), "system rule", None).cast(_TEXT))
-    told = joined(pc.fill_null(heading, "User goal"), " (", flat(sources["reference"]).cast(_TEXT), ")")
-    return pc.if_else(pc.is_in(kind, value_set=pa.array(["system_rules", "repository_instructions"])), rule, told)
+    label = joined(pc.fill_null(heading, "User goal"), " (", flat(sources["reference"]).cast(_TEXT), ")")
+    return pc.if_else(pc.is_in(kind, value_set=pa.array(["system_rules", "repository_instructions"])), rule, label)

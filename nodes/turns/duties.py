@@ -150,9 +150,9 @@ def sections(text: str) -> list[str]:
     return ["\n".join(lines) for lines in found]
 
 
-def binds(said: str) -> bool:
+def binds(message: str) -> bool:
     """Whether a user's words forbid something, ask for an approval, or ask for a check."""
-    plain = _plain(said)
+    plain = _plain(message)
     return bool((not GIVEN.fullmatch(plain) and BINDS.search(STATED.sub(" ", plain))) or _asks(plain))
 
 
@@ -182,16 +182,16 @@ def _plain(text: str) -> str:
     return "\n".join(filter(None, lines))
 
 
-def binding(said: str) -> str | None:
+def binding(message: str) -> str | None:
     """The part of a message that binds beyond its round: all of the user's own words; of a long message the binding
     sections, of long sections the binding sentences; None if nothing binds. Pasted text does not bind; repeated text is
     kept once.
     """
-    said = apart(said)[0]
-    if len(said) <= LONG_MESSAGE:
-        return said if binds(said) else None
+    message = apart(message)[0]
+    if len(message) <= LONG_MESSAGE:
+        return message if binds(message) else None
     kept: dict[str, str] = {}
-    for section in sections(said):
+    for section in sections(message):
         if is_pasted(section):
             continue
         if len(section) <= LONG_SECTION:
@@ -209,10 +209,12 @@ def _duties(section: str) -> list[str]:
     for block in _blocks(section):
         item = bool(_ITEM.match(block)) or block.startswith(_FENCES)
         announced &= not listed or item
-        said = [" ".join(sentences(block))] if announced else [part for part in sentences(block) if binds(part)]
+        binding_parts = (
+            [" ".join(sentences(block))] if announced else [part for part in sentences(block) if binds(part)]
+        )
         listed = announced
-        announced |= bool(said) and (block.rstrip(" *_").endswith(":") or block.startswith("#"))
-        kept += said
+        announced |= bool(binding_parts) and (block.rstrip(" *_").endswith(":") or block.startswith("#"))
+        kept += binding_parts
     return kept
 
 
@@ -226,7 +228,7 @@ def _fitted(kept: dict[str, str]) -> list[str]:
     if _size(few) <= BOUND:
         words = "[... of the next {} passages only what forbids or requires]"
         room = BOUND - _size(few) - len(words) - 4
-        added = accumulate(len(part) - len(said) for part, said in kept.items())
+        added = accumulate(len(part) - len(short) for part, short in kept.items())
         whole = sum(size <= room for size in added)
         return [*parts[:whole], words.format(len(parts) - whole), *dict.fromkeys(few[whole:])]
     few = list(dict.fromkeys(few))
@@ -241,20 +243,20 @@ def _size(parts: list[str]) -> int:
     return sum(len(part) + 2 for part in parts)
 
 
-def apart(said: str) -> tuple[str, str | None]:
+def apart(message: str) -> tuple[str, str | None]:
     """The user's own words with a mark in place of each pasted part, and these parts: code blocks, tagged blocks,
     quotations, several lines of a log or a trace. A short part stays in place if a binding line announces it (`Never
     run:`), because that line is about it.
     """
     own, pasted = list[str](), list[str]()
-    for lines, foreign in _runs(said.splitlines()):
+    for lines, foreign in _runs(message.splitlines()):
         text, before = "\n".join(lines), next((line for line in reversed(own) if line.strip()), "")
         if foreign and not (len(text) <= LONG_SECTION and _names_what_follows(before)):
             pasted.append(text)
             own.append(f"[pasted, {len(lines)} line{'s' * (len(lines) > 1)}]")
         else:
             own += lines
-    return ("\n".join(own).strip(), "\n\n".join(pasted)) if pasted else (said, None)
+    return ("\n".join(own).strip(), "\n\n".join(pasted)) if pasted else (message, None)
 
 
 def _names_what_follows(line: str) -> bool:

@@ -187,21 +187,21 @@ def sealed(system: pa.Array, user: pa.Array) -> tuple[pa.Array, pa.Array]:
     """
     first, second = [], []
     for head, rest in zip(system.to_pylist(), user.to_pylist(), strict=True):
-        said = (head + rest).lower()
-        first.append(_nonce(head, said))
-        second.append(_nonce(head + NONCE + rest, said + first[-1]))
+        text = (head + rest).lower()
+        first.append(_nonce(head, text))
+        second.append(_nonce(head + NONCE + rest, text + first[-1]))
     return tuple(  # type: ignore[return-value]
         pc.binary_join(pc.split_pattern(texts, pattern=NONCE), pa.array(nonces, _TEXT))
         for texts, nonces in ((system, first), (user, second))
     )
 
 
-def _nonce(source: str, said: str) -> str:
+def _nonce(source: str, text: str) -> str:
     digest, tries = hashlib.sha256(source.encode()).digest(), 0
     while True:
         made = hashlib.sha256(digest + tries.to_bytes(4, "big")).digest()
         nonce = "".join(chr(97 + byte % 26) for byte in made[: len(COUNTED_NONCE)])
-        if nonce not in said:
+        if nonce not in text:
             return nonce
         tries += 1
 

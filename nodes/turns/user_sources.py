@@ -33,9 +33,9 @@ def goals(states: pa.Table) -> list[pa.Table]:
     """
     turn = np.flatnonzero(np.asarray(flat(states["user_goal"]).is_valid()))
     at = pa.array(turn)
-    told = flat(states["user_goal"]).take(at).dictionary_encode()
-    parts = [own_and_pasted(text) for text in told.dictionary.to_pylist()]
-    own, pasted = (pa.array([each[place] for each in parts], _TEXT).take(told.indices) for place in (0, 1))
+    texts = flat(states["user_goal"]).take(at).dictionary_encode()
+    parts = [own_and_pasted(text) for text in texts.dictionary.to_pylist()]
+    own, pasted = (pa.array([each[place] for each in parts], _TEXT).take(texts.indices) for place in (0, 1))
     event = named_id("event", flat(states["goal_event"]).take(at))
     goal = rows(
         turn,
@@ -90,10 +90,10 @@ def _of_pasted(turn: Int, event: pa.Array, text: pa.Array, heading: str, row: In
 def _beginning(text: pa.Array, reference: pa.Array, longer_than: int = BOUND) -> pa.Array:
     """The beginning of a long text with a reference to the whole; null for a short one."""
     more = pc.subtract(pc.utf8_length(text), LONG_MESSAGE)
-    told = joined(" [", pc.cast(more, pa.string()), " more characters: open ", reference, "]")
+    note = joined(" [", pc.cast(more, pa.string()), " more characters: open ", reference, "]")
     return pc.if_else(
         pc.greater(pc.utf8_length(text), longer_than),
-        joined(pc.utf8_slice_codeunits(text, 0, LONG_MESSAGE), told),
+        joined(pc.utf8_slice_codeunits(text, 0, LONG_MESSAGE), note),
         None,
     )
 

@@ -59,9 +59,9 @@ class Worth(Judgment):
         newest = again & self._has_row(tail, "history_summary")
         self.refuse_some("currency", tail, again & ~newest & self.passed()[tail], "superseded")
         self.refuse_some("worth", tail, newest, "history_apart")
-        newest_said = np.full(self.turns.num_rows, -1, dtype=np.int64)
-        np.maximum.at(newest_said, self.turn[tail[message]], self.seq[tail[message]])
-        last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])
+        newest_message = np.full(self.turns.num_rows, -1, dtype=np.int64)
+        np.maximum.at(newest_message, self.turn[tail[message]], self.seq[tail[message]])
+        last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_message[self.turn[tail]])
         for standing, reason in (("instruction", "stands_above"), ("hint", "proposed_apart")):
             self.refuse_some("worth", tail, self._stands_above(tail, standing) & ~last, reason)
         model = among(actor, ("model",)) & ~among(kind, ("tool.intent",))
@@ -89,11 +89,11 @@ class Worth(Judgment):
         """Events whose whole text is the goal or a constraint of this standing."""
         rule = np.flatnonzero(self.of("user_goal", "active_constraint") & among(self.sources["standing"], (standing,)))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
-        said = flat(self.sources["text"]).take(pa.array(rule))
+        text = flat(self.sources["text"]).take(pa.array(rule))
         # The whole goal: text pasted into it is in the input as well.
         goal = flat(self.states["user_goal"]).take(pa.array(self.turn[rule]))
-        said = pc.if_else(pa.array(self.of("user_goal")[rule]), goal, said)
-        whole = joined(event, said, between="\n")
+        text = pc.if_else(pa.array(self.of("user_goal")[rule]), goal, text)
+        whole = joined(event, text, between="\n")
         mine = flat(self.sources["source_id"]).take(pa.array(tail))
         mine = joined(
             pc.replace_substring_regex(mine, r"^event:", ""),
@@ -170,9 +170,9 @@ class Worth(Judgment):
 
     def _noticed(self) -> None:
         """Mark left-out files that the model should know about: it sees the reason, and none of their text."""
-        told = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & ~self.hidden & known(self.path)
-        told &= self.of("file_content", "search_match", "retrieval_result")
-        mine = np.flatnonzero(told)
+        noticed = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & ~self.hidden & known(self.path)
+        noticed &= self.of("file_content", "search_match", "retrieval_result")
+        mine = np.flatnonzero(noticed)
         code = positions(self.path, pc.unique(self.path))[mine]
         mine = mine[np.sort(np.unique(np.stack([self.turn[mine], code], axis=1), axis=0, return_index=True)[1])]
         self.referenced[mine[rank_within(self.turn[mine]) < NOTICES]] = True

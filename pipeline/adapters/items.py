@@ -40,7 +40,7 @@ def items_of(found: Any) -> Iterator[Item]:
     common = {"snapshot_id": found.snapshot_id, "block_ref": found.block_ref, "status": found.status}
     for cited in found.citations:
         if cited["label"] in texts:
-            said = {name: cited[name] for name in KEPT if cited[name] is not None}
+            known = {name: cited[name] for name in KEPT if cited[name] is not None}
             yield Item(
-                cited["evidence_id"], texts[cited["label"]], {**common, "evidence_id": cited["evidence_id"], **said}
+                cited["evidence_id"], texts[cited["label"]], {**common, "evidence_id": cited["evidence_id"], **known}
             )

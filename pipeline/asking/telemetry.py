@@ -79,10 +79,10 @@ class Telemetry:
         with self._span(f"{_NAME} run") as span:
 
             def ended(run_id: str, statuses: Mapping[str, int], seconds: Mapping[str, float]) -> None:
-                said = {"openinference.span.kind": "CHAIN", f"{_OWN}run.id": run_id}
-                said |= {f"{_OWN}status.{status}": count for status, count in statuses.items()}
-                said |= {f"{_OWN}step.{step}.seconds": spent for step, spent in _by_step(seconds).items()}
-                _set(span, said)
+                attributes = {"openinference.span.kind": "CHAIN", f"{_OWN}run.id": run_id}
+                attributes |= {f"{_OWN}status.{status}": count for status, count in statuses.items()}
+                attributes |= {f"{_OWN}step.{step}.seconds": spent for step, spent in _by_step(seconds).items()}
+                _set(span, attributes)
 
             yield ended
 
@@ -150,7 +150,7 @@ class Telemetry:
         for timing in found.timings:
             steps.setdefault(home.get(timing.node) or timing.node, []).append(timing)
         for step, nodes in sorted(steps.items(), key=lambda one: min(timing.began for timing in one[1])):
-            said: dict[str, Any] = {
+            attributes: dict[str, Any] = {
                 "openinference.span.kind": _KINDS.get(step, "CHAIN"),
                 f"{_OWN}step": step,
                 f"{_OWN}nodes": sorted({timing.node for timing in nodes}),
@@ -158,10 +158,10 @@ class Telemetry:
             }
             if audit:
                 tables = sorted({timing.node for timing in nodes} & found.tables.keys())
-                said |= {f"{_OWN}rows.{name}": found.tables[name].num_rows for name in tables}
+                attributes |= {f"{_OWN}rows.{name}": found.tables[name].num_rows for name in tables}
             began = since + min(timing.began for timing in nodes)
             child = self.tracer.start_span(step, context=context, start_time=began)
-            _set(child, said)
+            _set(child, attributes)
             child.end(since + max(timing.ended for timing in nodes))
 
 

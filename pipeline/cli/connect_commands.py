@@ -135,8 +135,8 @@ def prompt_hook(
         note(f"no block for this prompt: {reason}")
         return 1
     if found.block:
-        said = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
-        emit({"hookSpecificOutput": said}, as_json=True)
+        output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
+        emit({"hookSpecificOutput": output}, as_json=True)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     return EXIT["ok"]
 
@@ -146,9 +146,9 @@ def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
     if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
         raise ValueError
     session = event.get("session_id")
-    said = {name: settings[name] for name in ("project", "purpose") if settings[name] is not None}
+    defaults = {name: settings[name] for name in ("project", "purpose") if settings[name] is not None}
     return {
-        **said,
+        **defaults,
         "question": event["prompt"],
         "session_id": session if isinstance(session, str) and session else None,
         "intent_source": "runtime",

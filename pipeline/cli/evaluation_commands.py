@@ -195,14 +195,14 @@ def tune(
         plugins=settings["plugins"],
         progress=note,
     )
-    said = {
+    provenance = {
         "command": _command(context),
         "date": _now(),
         "versions": _versions(),
         "iterations": iterations,
         "pull": pull,
     }
-    content = said | done.fitted()
+    content = provenance | done.fitted()
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)
     emit({"file": str(file), "weights": done.weights, "fitted": content}, as_json=as_json, text=tuning_tables(done))

@@ -139,8 +139,10 @@ def run(
     if summary.unanswered:
         from ..asking.resuming import GONE
 
-        said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
-        note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
+        requests_were = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
+        note(
+            f"ended: {summary.run_id}; its generation is gone: {kept} {requests_were} answered before, {len(failed)} failed"
+        )
         failed = [row for row in failed if row["error"] != GONE]  # the line above has the reason for the others
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
@@ -285,11 +287,11 @@ def ask(
     )
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
-    said = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
+    defaults = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
     fields: dict[str, Any] = {
         "question": question,
         "principal": act_as,
-        **said,
+        **defaults,
         "role": role,
         "branch": branch,
         "workspace_root": str(workspace.resolve()) if workspace else None,
@@ -335,9 +337,9 @@ def ask(
         if condition["action"] != "continue" or condition["condition"] in ("lane_off", "budget_unused"):
             subject = f" {condition['subject']}" if condition["subject"] else ""
             advised = condition["condition"] in ("lane_off", "request_failed")
-            said = _advised(condition["message"]) if advised else condition["message"]
-            said += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
-            note(f"{condition['action']}: {condition['condition']}{subject}: {said}")
+            message = _advised(condition["message"]) if advised else condition["message"]
+            message += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
+            note(f"{condition['action']}: {condition['condition']}{subject}: {message}")
     return exit_code_of({found.status: 1})
 
 

@@ -144,13 +144,13 @@ def replay_turn(
     from ..reading.model_turns import replayed_turn
 
     turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
-    said = {True: "yes", False: "NO", None: "-"}
+    words = {True: "yes", False: "NO", None: "-"}
     rows = [
-        (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, said[one.in_input])
+        (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, words[one.in_input])
         for one in turn.snapshots
     ]
     text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
-    text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {said[turn.input_matches]}\n"
+    text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
     text += f"visible tools: {', '.join(turn.event.visible_tools) or '-'}\n"
     emit(turn.as_dict(), as_json=as_json, text=text)
     if not turn.agrees:

@@ -54,7 +54,7 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
         if o.run_id not in damaged
     ]
     others += [
-        {"run_id": run_id, "state": "damaged", "format": None, "detail": said} for run_id, said in damaged.items()
+        {"run_id": run_id, "state": "damaged", "format": None, "detail": reason} for run_id, reason in damaged.items()
     ]
     unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
     cells = [

@@ -228,7 +228,7 @@ def compact(
             ):  # of the disk: this run and later ones are unchanged
                 raise
             damaged.append(f"{run_id}: {error.message}")
-    said = [
+    lines = [
         f"{one.run_id}: compacted {counted(one.snapshots.num_rows, 'interactive snapshot')} into Parquet"
         if one.run_id in live
         else f"{one.run_id}: nothing to compact, it is in Parquet already"
@@ -236,7 +236,7 @@ def compact(
     ]
     compacted = [one.run_id for one in done if one.run_id in live]
     report = {"compacted": compacted, "damaged": damaged}
-    emit(report, as_json=as_json, text="\n".join([*said, *damaged]) or "nothing to compact")
+    emit(report, as_json=as_json, text="\n".join([*lines, *damaged]) or "nothing to compact")
     return EXIT["differs"] if damaged else EXIT["ok"]
 
 

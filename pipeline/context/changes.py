@@ -47,10 +47,10 @@ def changed_files(
     *,
     failed: bool = False,
     broken_off: bool = False,
-    said: str = "",
+    output: str = "",
 ) -> Changes:
     """The files that a command changed, relative to `root`, the absolute folder to which the `folder` where it ran is
-    relative. `failed`: its line failed; `broken_off`: something ended it early; `said`: its output.
+    relative. `failed`: its line failed; `broken_off`: something ended it early; `output`: what it printed.
     """
     found: dict[str, bool] = {}
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
@@ -61,7 +61,7 @@ def changed_files(
     if not (by_patch or any(changed) or any(map(printed_into, steps))):
         return Changes(tuple(found))
     edits = [bool(each) and ANY_FILE not in each for each in changed]
-    results = ProgramResults(steps, said, failed=failed, broken_off=broken_off, edits=edits)
+    results = ProgramResults(steps, output, failed=failed, broken_off=broken_off, edits=edits)
     for number, folders in enumerate(folders_of(steps, folder, complained=results.moved_in_vain, began=results.began)):
         words, printed = started(steps[number].words), printed_into(steps[number])
         program = words[0] if words else ""

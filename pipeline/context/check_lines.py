@@ -222,8 +222,8 @@ def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
     """Whether a program prints no summary that could be mistaken for that of the check."""
     program, rest = _program(simple)
     if program in ("echo", "printf"):
-        said = CODE.sub("", " ".join(rest)).replace("\\n", "\n")
-        return not set(said) & set("$`") and summary_of(f"{said}\n" + "\n".join(rest), check.program) is None
+        text = CODE.sub("", " ".join(rest)).replace("\\n", "\n")
+        return not set(text) & set("$`") and summary_of(f"{text}\n" + "\n".join(rest), check.program) is None
     if (other := check_of(simple)) is not None:
         return other.family not in ("test", "all")
     if program in _PREPARES:

@@ -200,11 +200,11 @@ def _head(word: str) -> str:
 
 def _in_front(prefix: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words before a program: those that set its environment, and those that are not understood."""
-    told = [
+    relevant = [
         word for word in prefix if word.split("=")[0] not in INERT_VARIABLES and not _INERT_WRAPPERS.fullmatch(word)
     ]
-    strange = [word for word in told if re.match(r"[A-Za-z_]\w*=", word) and word.split("=")[0] not in _ENVIRONMENT]
-    return [word for word in told if word not in strange], strange
+    strange = [word for word in relevant if re.match(r"[A-Za-z_]\w*=", word) and word.split("=")[0] not in _ENVIRONMENT]
+    return [word for word in relevant if word not in strange], strange
 
 
 def _recognized(head: str, written: str, rest: list[str]) -> _Found | None:

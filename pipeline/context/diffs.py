@@ -36,12 +36,14 @@ def in_short(text: str, *, summary: int, excerpt: int, marked: bool = True) -> t
     added = sum(lines[number].startswith("+") for number in changed)
     if not changed or (not marks and (marked or not added)):
         return None
-    said = f"{_count(added)} added, {_count(len(changed) - added)} removed: "
+    counts = f"{_count(added)} added, {_count(len(changed) - added)} removed: "
     words = [_one_line(lines[number]) for number in changed]
-    room = summary - len(said) - len(_left(len(changed)))
+    room = summary - len(counts) - len(_left(len(changed)))
     shown = _fitting([f"{each} | " for each in words], room)
-    told = said + " | ".join(words[:shown]) + _left(len(words) - shown) if shown else said.rstrip(": ")
-    return told, _excerpt(lines, sorted({*marks, *changed}), set(changed), excerpt) if len(text) > excerpt else None
+    summary_line = counts + " | ".join(words[:shown]) + _left(len(words) - shown) if shown else counts.rstrip(": ")
+    return summary_line, _excerpt(lines, sorted({*marks, *changed}), set(changed), excerpt) if len(
+        text
+    ) > excerpt else None
 
 
 def _excerpt(lines: list[str], kept: list[int], changed: set[int], most: int) -> str:
@@ -63,8 +65,8 @@ def _fitting(texts: list[str], most: int) -> int:
 
 def _one_line(line: str) -> str:
     """A changed line without its indentation."""
-    said = f"{line[0]}{line[1:].strip()}"
-    return said if len(said) <= LINE_CHARACTERS else f"{said[: LINE_CHARACTERS - 3]}..."
+    text = f"{line[0]}{line[1:].strip()}"
+    return text if len(text) <= LINE_CHARACTERS else f"{text[: LINE_CHARACTERS - 3]}..."
 
 
 def _left(count: int) -> str:

@@ -71,8 +71,8 @@ def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 
 def ending(payload: Record, command: str | None, code: int | None) -> str | None:
     """What interrupted a command or a check; None if unknown."""
-    said = [value for name in SAYING if isinstance(value := payload.value(name), str)]
-    words = [each[:20].strip().lower() for each in said]
+    values = [value for name in SAYING if isinstance(value := payload.value(name), str)]
+    words = [each[:20].strip().lower() for each in values]
     late = payload.value("timeout") is True or any(map(_OUT_OF_TIME.fullmatch, words))  # a number is the time limit
     late |= any(truth(payload.value(name), unknown=True) for name in _LATE)
     if late or (code == _OF_TIMEOUT and _is_limited(command or "")):

@@ -96,7 +96,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     broke = bool(code) or how is not None or (of_command and says(payload) == "failed")
     line = command if of_command else None
     broken_off = how is not None or code in OF_SIGNALS or (code is None and says(payload) == "running")
-    changed, doubtful = changed_files(line, folder, root, failed=broke, broken_off=broken_off, said=text or "")
+    changed, doubtful = changed_files(line, folder, root, failed=broke, broken_off=broken_off, output=text or "")
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
         passed = check["check_outcome"] == "passed"
@@ -118,8 +118,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         else:
             summary = summary or (_first(text) if len(text) > 240 else None)
     if kind in ("command.finished", "tool.error"):
-        told = changed_by_tool(payload, failed=broke or kind == "tool.error")
-        changed, doubtful = (changed, doubtful) if told is None else (told, ())
+        reported = changed_by_tool(payload, failed=broke or kind == "tool.error")
+        changed, doubtful = (changed, doubtful) if reported is None else (reported, ())
     if kind == "search.result" and summary is None:
         summary = _found(payload)
     if kind == "verification.finished":
@@ -236,9 +236,9 @@ def _exit_code(payload: Record, kind: str) -> int | None:
     names = ["exitCode", "exit_code"]
     if kind in ("command.finished", "verification.finished"):
         names += [name for name in _OTHER_CODES if type(payload.value(name)) is int]
-    said = [payload.whole(name, least=-_HALF, most=2 * _HALF - 1, what="an exit code") for name in names]
-    said = [code for code in said if code is not None]
-    code = next((code for code in said if code), 0 if said else None)
+    codes = [payload.whole(name, least=-_HALF, most=2 * _HALF - 1, what="an exit code") for name in names]
+    codes = [code for code in codes if code is not None]
+    code = next((code for code in codes if code), 0 if codes else None)
     return code - 2 * _HALF if code is not None and code >= _HALF else code
 
 
@@ -255,8 +255,8 @@ def payload_of(record: Record) -> Record:
 
 def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, str | None]:
     """The text of an event, and its parts from each output stream."""
-    told = record.fields.get("payload")
-    text = told if isinstance(told, str) else payload.text(*_TEXTS)
+    given = record.fields.get("payload")
+    text = given if isinstance(given, str) else payload.text(*_TEXTS)
     stdout, stderr = payload.text("stdout"), payload.text("stderr")
     if text is None and (stdout or stderr):
         text = "\n".join(filter(None, (stdout, stderr)))
@@ -273,18 +273,18 @@ def long_text(event: Mapping[str, Any]) -> str | None:
 def _origin(record: Record, payload: Record) -> str | None:
     """The origin that an event states; if event and payload disagree, the one that is not the user."""
     named = [payload.text("origin", "actor", "role"), record.text("origin", "actor", "role")]
-    said = [
+    speakers = [
         {"human": "user", "assistant": "model", "harness": "system"}.get(each.strip().lower(), each.strip().lower())
         for each in named
         if each
     ]
-    return next((each for each in said if _SPEAKERS.get(each) != "user"), said[0] if said else None)
+    return next((each for each in speakers if _SPEAKERS.get(each) != "user"), speakers[0] if speakers else None)
 
 
 def _narrowest(words: Vocabulary, records: Iterable[Record], *names: str) -> str | None:
     """The most restrictive word of a vocabulary, ordered from open to closed, that any of the records has."""
-    said = [word for each in records if (word := each.word(words, *names))]
-    return max(said, key=words.values.index, default=None)
+    found = [word for each in records if (word := each.word(words, *names))]
+    return max(found, key=words.values.index, default=None)
 
 
 def sight_of(*records: Record) -> dict[str, str]:
@@ -293,7 +293,7 @@ def sight_of(*records: Record) -> dict[str, str]:
         _narrowest(ZONES, records, "zone", "sensitivity"),
         _narrowest(VISIBILITIES, records, "visibility"),
     )
-    return {name: said for name, said in (("zone", zone), ("visibility", visibility)) if said is not None}
+    return {name: value for name, value in (("zone", zone), ("visibility", visibility)) if value is not None}
 
 
 def _cut(text: str, most: int = LONG) -> str:

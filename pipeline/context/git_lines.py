@@ -39,7 +39,7 @@ _MESSAGES = {
     "refused": r"fatal: |Aborting$|error: (?:Your local changes|The following untracked|pathspec '|could not restore|Entry '|you need to resolve|[Cc]annot |[Tt]he branch '|branch ')",
 }  # fmt: skip
 """Messages in which Git reports what it did."""
-_MESSAGE = re.compile(f"^(?:{'|'.join(f'(?P<{kind}>{said})' for kind, said in _MESSAGES.items())})", re.MULTILINE)
+_MESSAGE = re.compile(f"^(?:{'|'.join(f'(?P<{kind}>{pattern})' for kind, pattern in _MESSAGES.items())})", re.MULTILINE)
 _SAYS = {
     "switch": (*_BRANCHES, "detached"), "checkout": (*_BRANCHES, "detached", "files"), "pr checkout": _BRANCHES, "stash push": ("saved", "nothing"),
     "stash pop": ("dropped", "kept", "none"), "stash apply": ("none",), "stash drop": ("dropped", "none"), **dict.fromkeys(("merge", "rebase", "pull"), ("merged",)),
@@ -65,7 +65,7 @@ class Step:
     """The words after the verb."""
     done: bool | None = None
     """Whether it succeeded; None = unknown."""
-    said: str = ""
+    message_kind: str = ""
     """The kind of message in which Git reports it."""
     on: str = ""
     """The branch that Git names."""
@@ -122,10 +122,10 @@ class Step:
         return aside or bool({"-q", "--quiet"} & {*self.rest}) or self.verb not in _SAYS
 
 
-def steps_of(command: str, said: str, code: int | None) -> list[Step]:
+def steps_of(command: str, output: str, code: int | None) -> list[Step]:
     """The programs of a command line in order, with their results as far as output and exit code show them."""
     steps = [Step(simple, *_git_call(simple)) for simple in simple_commands(command)]
-    messages, found = _messages(said), list[Step]()
+    messages, found = _messages(output), list[Step]()
     alone = sum(bool(step.verb) for step in steps) == 1
     before: bool | None = None
     for number, step in enumerate(steps):
@@ -133,10 +133,10 @@ def steps_of(command: str, said: str, code: int | None) -> list[Step]:
         if (sign == "&&" and before is False) or (sign == "||" and before is True):
             found.append(replace(step, done=False))  # it did not run
             continue
-        conflict = step.verb in _MAY_CONFLICT and "CONFLICT (" in said
+        conflict = step.verb in _MAY_CONFLICT and "CONFLICT (" in output
         message = _taken(step, messages, steps[number + 1 :], alone=alone) if step.verb else None
         if message is None:
-            done = _by_code(steps, number, said, code) if step.verb else None
+            done = _by_code(steps, number, output, code) if step.verb else None
             behind = steps[number + 1 :][:1] if step.simple.ahead == "||" and done else []
             if any(each.may_say(one) and one.kind in _DONE for each in behind for one in messages if not each.silent):
                 done = False  # the other one ran
@@ -146,19 +146,19 @@ def steps_of(command: str, said: str, code: int | None) -> list[Step]:
             done = message.kind in _DONE
         kind, branch = (message.kind, message.branch) if message else ("", "")
         conflict &= bool(done) and kind != "dropped"
-        found.append(replace(step, done=done, said=kind, on=branch, conflict=conflict))
+        found.append(replace(step, done=done, message_kind=kind, on=branch, conflict=conflict))
         before = done
     return found
 
 
-def _messages(said: str) -> list[_Message]:
+def _messages(output: str) -> list[_Message]:
     """Git's messages in the order of lines; the lines of one refusal are one message. A new branch that tracks another
     one begins at that one.
     """
     found: list[_Message] = []
-    for each in _MESSAGE.finditer(said):
+    for each in _MESSAGE.finditer(output):
         kind = next(kind for kind in _MESSAGES if each[kind] is not None)
-        kind = "on" if kind == "begun" and "set up to track" in said else kind
+        kind = "on" if kind == "begun" and "set up to track" in output else kind
         if not (each[0] == "Aborting" and found and found[-1].kind == "refused"):
             found.append(_Message(kind, each["new"] or each["old"] or each["here"] or ""))
     return found
@@ -167,20 +167,20 @@ def _messages(said: str) -> list[_Message]:
 def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone: bool) -> _Message | None:
     """The message of a program, removed from those of the line. A silent program gets a refusal only if it is alone."""
     own = [] if step.silent else [each for each in messages if step.may_say(each)]
-    said = next((each for each in own if each.kind != "detached"), None) or next(iter(own), None)
+    message = next((each for each in own if each.kind != "detached"), None) or next(iter(own), None)
     refused = next((each for each in messages if each.kind == "refused"), None) if alone or not step.silent else None
-    rivals = [each for each in later if said and each.may_say(said)]
-    if said and rivals:  # `git checkout x || git checkout -b x`
-        begun = said.kind == "begun"
+    rivals = [each for each in later if message and each.may_say(message)]
+    if message and rivals:  # `git checkout x || git checkout -b x`
+        begun = message.kind == "begun"
         better = step.begins != begun and any(each.begins == begun for each in rivals)
-        if better or (refused and messages.index(refused) < messages.index(said)):
-            said = None
-    if (found := said or refused) is not None:
+        if better or (refused and messages.index(refused) < messages.index(message)):
+            message = None
+    if (found := message or refused) is not None:
         messages.remove(found)
     return found
 
 
-def _by_code(steps: Sequence[Step], number: int, said: str, code: int | None) -> bool | None:
+def _by_code(steps: Sequence[Step], number: int, output: str, code: int | None) -> bool | None:
     """Whether a program succeeded, as far as the exit code shows."""
     if not code:
         return True
@@ -188,13 +188,13 @@ def _by_code(steps: Sequence[Step], number: int, said: str, code: int | None) ->
     if number < start:
         return True
     step, last = steps[number], steps[start:]
-    if "CONFLICT (" in said and step.verb in _MAY_CONFLICT:
+    if "CONFLICT (" in output and step.verb in _MAY_CONFLICT:
         return True if sum(each.verb in _MAY_CONFLICT for each in steps) == 1 else None
     programs = [each for each in last if each.simple.words[0] not in MOVES and each.simple.behind not in ("|", "|&")]
     if len(programs) == 1 or "||" in (step.simple.behind, step.simple.ahead):
         return False
     checks = [n for n, each in enumerate(last, start) if check_of(each.simple) is not None]
-    return True if checks and number < checks[0] and summary_of(said) is not None else None
+    return True if checks and number < checks[0] and summary_of(output) is not None else None
 
 
 def sets_aside(simple: SimpleCommand) -> bool:

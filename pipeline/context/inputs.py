@@ -331,13 +331,13 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         "working_directory": root,
         "task_paths": [
             from_folder(one_path(each), root)
-            for each in _said(record.strings("taskPaths", "task_paths"), defaults.get("task_paths"), [])
+            for each in _first_given(record.strings("taskPaths", "task_paths"), defaults.get("task_paths"), [])
         ],
         "package_root": None if is_absolute(root) and package == root else from_folder(package, root),
-        "zones": _said(zones, defaults.get("zones"), ["public", "internal"]),
+        "zones": _first_given(zones, defaults.get("zones"), ["public", "internal"]),
         "instruction_sources": [
             unicodedata.normalize("NFC", each).removeprefix("./")
-            for each in _said(
+            for each in _first_given(
                 record.strings("instructionSources", "instruction_sources"),
                 defaults.get("instruction_sources"),
                 INSTRUCTION_FILES,
@@ -365,7 +365,7 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
     return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
 
 
-def _said(*lists: Sequence[str] | None) -> Sequence[str]:
+def _first_given(*lists: Sequence[str] | None) -> Sequence[str]:
     """The first list that is not None; an empty list counts."""
     return next((each for each in lists if each is not None), [])
 

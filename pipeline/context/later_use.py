@@ -91,27 +91,27 @@ class Traces:
 
     names: Collection[str]
     path: str | None = None
-    told: Sequence[str] = ()
+    text_lines: Sequence[str] = ()
     """The lines of its text."""
 
     @cached_property
     def lines(self) -> set[str]:
         """The lines that are too long to be written by accident."""
-        return {line for each in self.told if len(line := each.strip()) >= QUOTED}
+        return {line for each in self.text_lines if len(line := each.strip()) >= QUOTED}
 
-    def named_in(self, said: str) -> bool:
-        return self._naming(unicodedata.normalize("NFC", said)) is not None
+    def named_in(self, text: str) -> bool:
+        return self._naming(unicodedata.normalize("NFC", text)) is not None
 
     def used_by(self, event: Row) -> bool:
         """Whether an act names the source, found its file, or quotes a line of it."""
         text = event["text"] or "" if event["actor"] == "model" else ""
-        return self.named_in(_said(event)) or any(line in text for line in self.lines)
+        return self.named_in(_texts_of(event)) or any(line in text for line in self.lines)
 
     def may_be_used_by(self, event: Row) -> bool:
         """Whether an act may have used its file without naming it: by a pattern, or as one of all files."""
         if not self.path or event["kind"] not in ("command.finished", "tool.intent"):
             return False
-        return ANY_FILE in (event["may_change"] or ()) or _is_matched(PurePosixPath(self.path).name, _said(event))
+        return ANY_FILE in (event["may_change"] or ()) or _is_matched(PurePosixPath(self.path).name, _texts_of(event))
 
     @cached_property
     def _naming(self) -> Any:
@@ -140,7 +140,7 @@ def later_use(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, s
         return ("model_did_not_use", SAYS["model_did_not_use"]) if known else None
     for place, event in enumerate(answer):
         about = _failed(event) and _is_about(event, answer[:place], traces)
-        if about and not any(traces.named_in(_said(each)) for each in later if _came_off(each, event["seq"])):
+        if about and not any(traces.named_in(_texts_of(each)) for each in later if _came_off(each, event["seq"])):
             return "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {event['event_id']}"
     modified = [
         place for place, event in enumerate(task) if event["kind"] == "file.modified" and not _is_document(event)
@@ -181,22 +181,24 @@ def _is_document(event: Row) -> bool:
 
 def _no_check_wanted(events: Sequence[Row]) -> bool:
     """Whether the user said that no check is to run, or one was denied."""
-    said = (each["text"] or "" for each in events if each["actor"] == "user")
+    messages = (each["text"] or "" for each in events if each["actor"] == "user")
     refused = [each["command"] or "" for each in events if each["kind"] == "permission.denied"]
-    said = (_ASKS_FOR_CHECKS.sub(" ", each) for each in said)
+    messages = (_ASKS_FOR_CHECKS.sub(" ", each) for each in messages)
     calls = [each.partition(" ")[2] or each for each in refused]  # without the name of a tool
-    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused)) or any(map(may_check, calls))
+    return (
+        any(map(_FORBIDS_CHECKS.search, messages)) or any(map(_CHECKING.search, refused)) or any(map(may_check, calls))
+    )
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:
     """Whether a tool failed on a source: its event names the source, or every call that may be its own does."""
-    if traces.named_in("\n".join((_said(failed), failed["text"] or ""))):
+    if traces.named_in("\n".join((_texts_of(failed), failed["text"] or ""))):
         return True
     last = next((place for place in reversed(range(len(before))) if before[place]["kind"] == "tool.intent"), -1)
     calls = [*takewhile(lambda each: each["kind"] == "tool.intent", reversed(before[: last + 1]))]
     tool = _tool(failed)
     own = [call for call in calls if tool and _tool(call) == tool] or calls
-    return bool(own) and all(traces.named_in(_said(call)) for call in own)
+    return bool(own) and all(traces.named_in(_texts_of(call)) for call in own)
 
 
 def _tool(event: Row) -> str:
@@ -225,7 +227,9 @@ def _may_have_read(acts: Sequence[Row]) -> bool:
 def _names_nothing(call: Row, *, searched: bool) -> bool:
     """Whether a call reads without naming a file, or searches without a result in the log."""
     does = capability_of(_tool(call))
-    return (does == "search" and not searched) or (does == "read" and not any(map(is_file_name, _said(call).split())))
+    return (does == "search" and not searched) or (
+        does == "read" and not any(map(is_file_name, _texts_of(call).split()))
+    )
 
 
 def _is_text_of_model(event: Row) -> bool:
@@ -233,16 +237,16 @@ def _is_text_of_model(event: Row) -> bool:
     return event["actor"] == "model" or event["kind"] == "file.modified"
 
 
-def _said(event: Row) -> str:
+def _texts_of(event: Row) -> str:
     """The texts of an act that may name its sources: a call may appear only in its result, a search in its matches."""
     text = event["text"] if _is_text_of_model(event) else None
-    said = (text, event["command"], event["path"], *event["found"], *(event["evidence_ids"] or ()))
-    return "\n".join(filter(None, said))
+    texts = (text, event["command"], event["path"], *event["found"], *(event["evidence_ids"] or ()))
+    return "\n".join(filter(None, texts))
 
 
-def _is_matched(file: str, said: str) -> bool:
+def _is_matched(file: str, text: str) -> bool:
     """Whether a pattern in the words of an act may match a file of this name in any folder."""
-    last = (re.sub(r"\{[^{}]*\}", "*", each[0]).rsplit("/", 1)[-1] for each in _PATTERN.finditer(said))
+    last = (re.sub(r"\{[^{}]*\}", "*", each[0]).rsplit("/", 1)[-1] for each in _PATTERN.finditer(text))
     return any(fnmatchcase(file, each) for each in last)
 
 

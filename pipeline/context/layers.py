@@ -1,6 +1,6 @@
 """Layers: the layer at which a source was lost (S3.43) and the cause of its omission, by the reason in the ledger.
 
-Gives `LAYER_OF`, `OMITTED_FOR`, `SAID_BY` and `SAYS`.
+Gives `LAYER_OF`, `OMITTED_FOR`, `COVERED_BY` and `SAYS`.
 
 Note: the eight layers do not cover all reasons. A source that a gate refuses was recalled, and neither its rank nor the
 budget decided: it has no layer, and its reason explains it. A source whose text another row shows was not lost.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from .later_use import SAYS as BEHIND
 
-__all__ = ["LAYER_OF", "OMITTED_FOR", "SAID_BY", "SAYS"]
+__all__ = ["COVERED_BY", "LAYER_OF", "OMITTED_FOR", "SAYS"]
 
 SAYS: Mapping[str, str] = {
     "retrieval_not_recalled": "nothing that was gathered for this turn has it: neither a snapshot, nor the log, nor the rules",
@@ -40,7 +40,7 @@ LAYER_OF: Mapping[str, str] = {reason: layer for layer, reasons in _LAYERS.items
 """The layer of a reason. Reasons without one show a source, or belong to a gate."""
 OMITTED_FOR: Mapping[str, str] = {reason: word for word, reasons in _OMITTED.items() for reason in reasons}
 """The cause of an omission by its reason."""
-SAID_BY: Mapping[str, tuple[str, ...]] = {
+COVERED_BY: Mapping[str, tuple[str, ...]] = {
     "duplicate": (),
     "stands_above": ("goal", "constraint"),
     "proposed_apart": ("goal", "constraint"),

@@ -50,7 +50,7 @@ _ADDRESSED = re.compile(
 _VERSION = re.compile(r"\A\s*TAP version \d+[^\n]*\n")
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _GO_FAILED = re.compile(r"\s*--- FAIL: (?P<test>\S+)")
-_GO_SAID = re.compile(r"\s+\S+\.go:\d+: ")
+_GO_MESSAGE = re.compile(r"\s+\S+\.go:\d+: ")
 _PANIC = re.compile(
     r"\s*thread '(?P<test>[^']+)'(?: \(\d+\))? panicked at (?:'(?P<why>.*)', )?(?P<place>\S+:\d+:\d+):?\s*\Z"
 )
@@ -93,8 +93,8 @@ def observed(
     if found is None and (failed or places) and places:
         found = _traceback(lines) or _go_test(lines) or _panic(lines)
         found = found or (_key_line([lines[n].strip() for n in places]), _around(lines, places))
-    told = (line for line in lines if line.strip() and not (failed and _denies_failure(line)))
-    summary, excerpt = found or (_first_line(next(([each] for each in told), [] if failed else lines)), None)
+    reporting = (line for line in lines if line.strip() and not (failed and _denies_failure(line)))
+    summary, excerpt = found or (_first_line(next(([each] for each in reporting), [] if failed else lines)), None)
     shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
     kind = "timeout" if timed_out else stream
     return Observation(kind, _cut(summary), excerpt, suspicious, shape)
@@ -207,8 +207,10 @@ def _pytest(text: str) -> tuple[str, str | None]:
         (place[0] for line in lines if line.startswith(first["test"].split("::")[0]) and (place := _PLACE.match(line))),
         "",
     )
-    said = f"{len(failed)} failed: {first['test']}" + (f" at {where}" if where else "") + (f" {why}" if why else "")
-    return said, _around(lines, errors or [n for n, line in enumerate(lines) if line.startswith(("FAILED", "ERROR"))])
+    summary = f"{len(failed)} failed: {first['test']}" + (f" at {where}" if where else "") + (f" {why}" if why else "")
+    return summary, _around(
+        lines, errors or [n for n, line in enumerate(lines) if line.startswith(("FAILED", "ERROR"))]
+    )
 
 
 def _traceback(lines: list[str]) -> tuple[str, str] | None:
@@ -233,13 +235,13 @@ def _traceback(lines: list[str]) -> tuple[str, str] | None:
 def _go_test(lines: list[str]) -> tuple[str, str] | None:
     """The first failing test of `go test`, with its message."""
     failed = [n for n, line in enumerate(lines) if _GO_FAILED.match(line)]
-    told = [n for n, line in enumerate(lines) if _GO_SAID.match(line)]
-    if not failed or not told:
+    messages = [n for n, line in enumerate(lines) if _GO_MESSAGE.match(line)]
+    if not failed or not messages:
         return None
-    said = next((n for n in told if n > failed[0]), told[-1])  # with -v the message comes before the test
-    test = max((n for n in failed if n < said), default=failed[0])
+    message = next((n for n in messages if n > failed[0]), messages[-1])  # with -v the message comes before the test
+    test = max((n for n in failed if n < message), default=failed[0])
     name = _GO_FAILED.match(lines[test])
-    return f"{name['test'] if name else ''} at {lines[said].strip()}", _around(lines, [test, said])
+    return f"{name['test'] if name else ''} at {lines[message].strip()}", _around(lines, [test, message])
 
 
 def _panic(lines: list[str]) -> tuple[str, str] | None:

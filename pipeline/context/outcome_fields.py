@@ -18,7 +18,7 @@ from .verified_parts import LABELS, PLACES, VerifiedPart, named
 
 __all__ = ["Listed", "code_of", "says"]
 
-_TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
+_FLAGS = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields in which a harness reports whether a command or a verification passed, with their meaning if true."""
 _STATES = {
     **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
@@ -37,7 +37,7 @@ _OF_MUTANTS = ("killed", "timedOut", "timed_out")
 """Counts of mutants that were found."""
 _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", *_COUNTS))
 """Fields whose objects report outcomes or counts."""
-_COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
+_COPIED = frozenset((*_FLAGS, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
 """Fields of a verification that apply to each name in its list."""
 _STREAMS = ("stdout", "stderr")
 _RESULT = frozenset((*ENDING_FIELDS, *_STREAMS))
@@ -74,34 +74,34 @@ def says(payload: Record) -> str | None:
     """The outcome in the fields: `failed` if any of them, or an object without a name in one, reports it; `running`;
     `short` if something did not run, or fewer passed than there are; `passed`; or None.
     """
-    said = _own(payload)
+    outcomes = _own(payload)
     for field in _LISTS & payload.fields.keys():
         for one in _objects(payload, field):
-            said |= set() if _is_part(one) else _of_result(one, counts=field in _COUNTS)
-    return next((each for each in ("failed", "running", "short", "passed") if each in said), None)
+            outcomes |= set() if _is_part(one) else _of_result(one, counts=field in _COUNTS)
+    return next((each for each in ("failed", "running", "short", "passed") if each in outcomes), None)
 
 
 def _of_result(one: Record, *, counts: bool) -> set[str]:
     """Everything that an object without a name reports but a pass. In `counts`, `killed` is a number of mutants."""
     aside = () if not counts else _OF_MUTANTS if "survived" in one.fields else ("killed",)
     ended = ending(Record(one.at, {name: each for name, each in one.fields.items() if name not in aside}), None, None)
-    said = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
-    return (_own(one) - {"passed"}) | said | ({"short"} if ended in BROKEN_OFF else set())
+    failed = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
+    return (_own(one) - {"passed"}) | failed | ({"short"} if ended in BROKEN_OFF else set())
 
 
 def _own(payload: Record) -> set[str]:
     """All outcomes in the direct fields of an object."""
-    said: set[str | None] = set()
-    for name, passed in _TOLD.items():
+    outcomes: set[str | None] = set()
+    for name, passed in _FLAGS.items():
         known = truth(payload.value(name))
-        said |= {None if known is None else "passed" if known is passed else "failed"}
-    said |= {"failed" for name in ("failures", "errors") if truth(payload.value(name))}
-    said |= {"failed"} if truth(payload.value("error"), unknown=True) else set()
+        outcomes |= {None if known is None else "passed" if known is passed else "failed"}
+    outcomes |= {"failed" for name in ("failures", "errors") if truth(payload.value(name))}
+    outcomes |= {"failed"} if truth(payload.value("error"), unknown=True) else set()
     for name in SAYING:
-        said |= {_state(payload.value(name))}
+        outcomes |= {_state(payload.value(name))}
     passed, total = payload.value("passed"), payload.value("total")
-    said |= {"short"} if type(passed) is int and type(total) is int and passed < total else set()
-    return {each for each in said if each}
+    outcomes |= {"short"} if type(passed) is int and type(total) is int and passed < total else set()
+    return {each for each in outcomes if each}
 
 
 def _state(word: Any) -> str | None:
@@ -135,10 +135,12 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         one = _object(payload.at, each)
         is_map = field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one)
         if is_map and _has_names(each, checks=field not in SAYING):
-            for name, said in each.items():
-                if not _of_a_command(name, said):
+            for name, outcome in each.items():
+                if not _of_a_command(name, outcome):
                     own = (
-                        said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
+                        outcome
+                        if isinstance(outcome, Mapping)
+                        else {"passed" if isinstance(outcome, bool) else "outcome": outcome}
                     )
                     yield _object(payload.at, {"name": name, **own})
         else:
@@ -147,7 +149,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
 
 def _has_names(value: Mapping[str, Any], *, checks: bool) -> bool:
     """Whether an object has names of checks as keys, and is not the result of a command. `checks`: its field says so."""
-    own = [said for name, said in value.items() if not _of_a_command(name, said)]
+    own = [outcome for name, outcome in value.items() if not _of_a_command(name, outcome)]
     if not value.keys() & _RESULT or any(map(_state, own)):
         return True
     return checks and any(
@@ -155,18 +157,18 @@ def _has_names(value: Mapping[str, Any], *, checks: bool) -> bool:
     )
 
 
-def _of_a_command(name: str, said: Any) -> bool:
+def _of_a_command(name: str, outcome: Any) -> bool:
     """Whether an entry is part of the result of a command, as a stream or a flag: a check may be called `timeout`."""
-    return name in _STREAMS or (name in _RESULT and not isinstance(said, (str, Mapping)))
+    return name in _STREAMS or (name in _RESULT and not isinstance(outcome, (str, Mapping)))
 
 
 def _names(payload: Record, field: str) -> Iterator[Record]:
     """The names in a list of several, as objects with the outcome and places of this one; none if it has a command."""
     value, command = payload.fields[field], payload.text("command")
     if field in LABELS and isinstance(value, list) and _are_texts(value) and 1 < len(value) <= _MOST and not command:
-        said = {name: each for name, each in payload.fields.items() if name in _COPIED}
+        copied = {name: each for name, each in payload.fields.items() if name in _COPIED}
         of = {name: payload.fields[name] for name in PLACES if _are_texts(payload.fields.get(name))}
-        yield from (_object(payload.at, {"name": name, **said, **of}) for name in value)
+        yield from (_object(payload.at, {"name": name, **copied, **of}) for name in value)
 
 
 def _are_texts(value: Any) -> bool:

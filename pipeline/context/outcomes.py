@@ -1,6 +1,6 @@
 """The outcome of a check, and the failures that it ends: by its command, place, ending and the end of its output.
 
-Gives: `checked`, the columns of an event that say so, `told_outcome` of a sentence, and `failure_of`, the summary of a
+Gives: `checked`, the columns of an event that say so, `stated_outcome` of a sentence, and `failure_of`, the summary of a
 failed command.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 or a summary with passed tests,
@@ -24,7 +24,7 @@ from .printed_codes import printed_codes
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
-__all__ = ["NOTHING", "NO_OUTPUT", "checked", "failure_of", "told_outcome"]
+__all__ = ["NOTHING", "NO_OUTPUT", "checked", "failure_of", "stated_outcome"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -91,19 +91,19 @@ def checked(
     if kind != "verification.finished":
         return _checked(kind, payload, command, text, folder, root, code, ended=ended)
     whole, *parts = Listed.of(payload)
-    told = _checked(kind, whole.payload, command, text, folder, root, code, ended=ended)
+    result = _checked(kind, whole.payload, command, text, folder, root, code, ended=ended)
     words = text or payload.text("summary") or ""
     if parts:
         found = [_of_part(each.payload, command, folder, root) for each in parts]
         silent = says(whole.payload) is None and code is None and not words and ended is None
-        return _joined(told, found, [each.lists for each in parts], silent=silent)
+        return _joined(result, found, [each.lists for each in parts], silent=silent)
     sentences = [] if command or named(payload, root) != VerifiedPart() or summary_of(words) else statement(words)
     telling = _telling(sentences)
     if len(sentences) < 2 or not telling:
-        return told
+        return result
     fields = payload if says(payload) == "passed" else Record(payload.at, {})
     found = [_checked(kind, fields, None, each, folder, root, None, ended=None) for each in telling]
-    return _joined(told, found, [False] * len(found), silent=False)
+    return _joined(result, found, [False] * len(found), silent=False)
 
 
 def _telling(sentences: Sequence[str]) -> list[str]:
@@ -114,7 +114,7 @@ def _telling(sentences: Sequence[str]) -> list[str]:
     for each in sentences:
         if found and (_ONLY.match(each) or (_ONE.fullmatch(each) and spoken_of(each))):
             found[-1] = f"{found[-1]} {each}"
-        elif told_outcome(each) is None:
+        elif stated_outcome(each) is None:
             subject = f"{subject} {each}" if spoken_of(each) else subject
         else:
             found.append(each if spoken_of(each) else f"{subject} {each}".strip())
@@ -179,28 +179,28 @@ def _checked(
     if not checks and not verification:
         return dict.fromkeys(("check_scope", "check_outcome", "check_clears", "check_fails"))
     words = text or payload.text("summary") or ""
-    said = says(payload)
-    running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
+    reported = says(payload)
+    running = reported == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(truth(payload.value(*names), unknown=True) for names in RUNS_ON)
     report = _report(words)
-    told = [report or _summed_up(ran, words, checks) for ran in checks]
+    results = [report or _summed_up(ran, words, checks) for ran in checks]
     broken_off = ended in BROKEN_OFF  # it would have continued: its output so far is all that is known
     late = ended is not None and not broken_off
     if verification:
         beside, running = payload.text("summary") or "", running or broken_off
-        outcome = _verified(words, beside, said, code, report=report, timed_out=late, running=running)
+        outcome = _verified(words, beside, reported, code, report=report, timed_out=late, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
     elif broken_off:
-        outcome = _outcome(checks, told, code=None, failed=False, running=True)
+        outcome = _outcome(checks, results, code=None, failed=False, running=True)
     else:
-        outcome = _outcome(checks, told, code=code, failed=late or said == "failed", running=running)
-        outcome = "unknown" if outcome == "passed" and said == "short" else outcome
+        outcome = _outcome(checks, results, code=code, failed=late or reported == "failed", running=running)
+        outcome = "unknown" if outcome == "passed" and reported == "short" else outcome
     if checks and outcome != "failed" and not (running or broken_off):
         outcome = _with_codes(outcome, printed_codes(command or "", words), checks, code)
-    said_so = list(zip(checks, told, strict=True))
-    failing = [ran for ran, each in said_so if each == "failed"]
-    failing = failing or [ran for ran, each in said_so if each != "passed"] or checks
+    with_results = list(zip(checks, results, strict=True))
+    failing = [ran for ran, each in with_results if each == "failed"]
+    failing = failing or [ran for ran, each in with_results if each != "passed"] or checks
     of = "" if checks else " ".join(filter(None, (command, str(part)))) or spoken_of(words)
     names = [ran.check.name for ran in checks] or [f"{_UNNAMED} {of}".strip()]
     return {
@@ -224,17 +224,21 @@ def _failed(checks: Sequence[Ran], names: list[str]) -> list[str]:
 
 
 def _outcome(
-    checks: Sequence[Ran], told: Sequence[str | None], *, code: int | None, failed: bool, running: bool
+    checks: Sequence[Ran], results: Sequence[str | None], *, code: int | None, failed: bool, running: bool
 ) -> str:
     """The joint outcome of the checks of a command, given the outcome of each in the output."""
-    if failed or "failed" in told:
+    if failed or "failed" in results:
         return "failed"
     if running:
         return "unknown"
-    said = list(zip(checks, told, strict=True))
+    with_results = list(zip(checks, results, strict=True))
     if code:
-        return "failed" if any(ran.decides and (ran.alone or each != "passed") for ran, each in said) else "unknown"
-    return "passed" if all(_has_passed(ran, each, code) for ran, each in said) else "unknown"
+        return (
+            "failed"
+            if any(ran.decides and (ran.alone or each != "passed") for ran, each in with_results)
+            else "unknown"
+        )
+    return "passed" if all(_has_passed(ran, each, code) for ran, each in with_results) else "unknown"
 
 
 def _with_codes(outcome: str, shown: str | None, checks: Sequence[Ran], code: int | None) -> str:
@@ -245,21 +249,23 @@ def _with_codes(outcome: str, shown: str | None, checks: Sequence[Ran], code: in
     return outcome if shown is None or proven else "unknown"
 
 
-def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
+def _has_passed(ran: Ran, result: str | None, code: int | None) -> bool:
     """Whether a check is known to have passed, in a command that did not fail."""
-    if not ran.stands or said == "nothing" or ("--if-present" in ran.check.other and said != "passed"):
+    if not ran.stands or result == "nothing" or ("--if-present" in ran.check.other and result != "passed"):
         return False
     if code is None or not ran.decides:
-        return said == "passed" and (ran.shown or (ran.quiet and code == 0)) and ran.check.understood
-    return said == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
+        return result == "passed" and (ran.shown or (ran.quiet and code == 0)) and ran.check.understood
+    return result == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
 
 
 def _verified(
     words: str, beside: str, says: str | None, code: int | None, *, report: str | None, timed_out: bool, running: bool
 ) -> str:
     """The outcome that a verification reports: in its text, a summary `beside` it, fields, and an exit code."""
-    said, both = report or summary_of(words), (words, beside)
-    denied = "failed" in (said, says, summary_of(beside)) or (says == "passed" and any(map(_tells_of_a_failure, both)))
+    summary, both = report or summary_of(words), (words, beside)
+    denied = "failed" in (summary, says, summary_of(beside)) or (
+        says == "passed" and any(map(_tells_of_a_failure, both))
+    )
     if denied or timed_out:
         return "failed"
     if running or says == "short":
@@ -268,10 +274,10 @@ def _verified(
         return "failed"
     if says == "passed":
         return "unknown" if any(_counts_fewer("\n".join(statement(each))) for each in both) else "passed"
-    told = told_outcome(words)
-    if told is None:
-        return "unknown" if code is None or said == "nothing" or _NOT_RUN.search(words) else "passed"
-    return "passed" if told else "failed"
+    passed = stated_outcome(words)
+    if passed is None:
+        return "unknown" if code is None or summary == "nothing" or _NOT_RUN.search(words) else "passed"
+    return "passed" if passed else "failed"
 
 
 def _tells_of_a_failure(words: str) -> bool:
@@ -299,9 +305,9 @@ def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
         return "passed"
     several = sum(each.check.program == ran.check.program for each in checks) > 1
     cut = ran.last is not None and len(words.splitlines()) >= ran.last - _BLANK
-    told = summary_of(words, ran.check.program, cut=cut, several=several)
+    summary = summary_of(words, ran.check.program, cut=cut, several=several)
     of_packages = ran.check.program.startswith("script ") and bool(ran.check.other)
-    return None if told == "passed" and cut and of_packages else told
+    return None if summary == "passed" and cut and of_packages else summary
 
 
 def _report(text: str) -> str | None:
@@ -314,16 +320,16 @@ def failure_of(command: str | None, text: str | None, how: str | None, summary: 
     """The summary of a failed command: a line of its output, if one tells of the failure, else its name and `how` it
     ended.
     """
-    name, said = command or "a command", (text or "").strip()
+    name, output = command or "a command", (text or "").strip()
     name = name if len(name) <= _NAMED else f"{name[:_NAMED]}..."
-    if said in NOTHING:
+    if output in NOTHING:
         return f"{name}: {how or 'failed'} and printed nothing"
     if not summary:
         return f"{name}: {how or 'failed'}"
-    return f"{name}: {summary}" if _OF_A_HARNESS.fullmatch(said) else summary
+    return f"{name}: {summary}" if _OF_A_HARNESS.fullmatch(output) else summary
 
 
-def told_outcome(text: str) -> bool | None:
+def stated_outcome(text: str) -> bool | None:
     """Whether a sentence about a check reports a pass; None if it reports no outcome."""
     found = summary_of(text)
     if found is not None:

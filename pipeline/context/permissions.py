@@ -309,13 +309,13 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
     quoted = _WORD.findall(" ".join(text.split("`")[1::2]))
     if _QUOTED.search(text) or not things.union(verbs).issuperset(quoted):
         return False
-    letters, told, doubtful = "", False, False
+    letters, tells, doubtful = "", False, False
     for clause in _CLAUSE.split(text):
         words = _WORD.findall(clause)
         known.update(words)
         read = "".join(_CLASS.get(word, "N" if word in verbs else "T" if word in things else "?") for word in words)
         pointed = "".join("E" if word in _IT else letter for word, letter in zip(words, read, strict=True))
-        told |= bool(_TELLS.fullmatch(pointed))
+        tells |= bool(_TELLS.fullmatch(pointed))
         if not _GIVES.fullmatch(read):
             return False
         letters += read
@@ -323,14 +323,14 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
     programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in simple_commands(action)]
     own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
     part = len(programs) > 1 and bool(set(letters) & set("NT")) and not all(own)
-    said = known & _CLEAR if doubtful else told or set(letters) & set("YVFCGDH")
-    return bool(said) and not part and not _says_no(text)
+    agreed = known & _CLEAR if doubtful else tells or set(letters) & set("YVFCGDH")
+    return bool(agreed) and not part and not _says_no(text)
 
 
 def _is_doubtful(words: list[str], read: str) -> bool:
     """Whether the first command word of a clause may mean to drop the matter; `read` are the letters of the words."""
-    told = zip(words, _ASIDE.split(read)[0], strict=False)
-    named = [word for word, letter in told if letter in "NT" and word.isalpha()]
+    lettered = zip(words, _ASIDE.split(read)[0], strict=False)
+    named = [word for word, letter in lettered if letter in "NT" and word.isalpha()]
     return bool(named) and next((word for word in named if word not in _WITH_VERBS), named[0]) not in _DOES
 
 

@@ -28,7 +28,7 @@ _ENDS_WITH_INPUT = frozenset(("tail", "cat", "tee"))
 """Programs that read their whole input, so what they read from is not ended early."""
 
 
-def printed_codes(command: str, said: str) -> str | None:
+def printed_codes(command: str, output: str) -> str | None:
     """What the exit codes that a line prints show: `failed`, its only check has one other than 0; `not 0`, something
     has; `unseen`, the output lacks one; None if all are 0, or the line prints none.
     """
@@ -36,7 +36,7 @@ def printed_codes(command: str, said: str) -> str | None:
         return None
     commands = simple_commands(command)
     forms = [form for each in commands if (form := _form(each)) is not None]
-    lines = [" ".join(ESCAPES.sub("", line).split()) for line in said.splitlines()] if forms else []
+    lines = [" ".join(ESCAPES.sub("", line).split()) for line in output.splitlines()] if forms else []
     codes = list[str]()
     for form in dict.fromkeys(forms):
         count = forms.count(form)

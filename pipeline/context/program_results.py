@@ -59,16 +59,16 @@ class ProgramResults:
     """
 
     def __init__(
-        self, steps: Sequence[SimpleCommand], said: str, *, failed: bool, broken_off: bool, edits: Sequence[bool]
+        self, steps: Sequence[SimpleCommand], output: str, *, failed: bool, broken_off: bool, edits: Sequence[bool]
     ) -> None:
-        self._steps, self._said, self._edits = steps, said, edits
+        self._steps, self._output, self._edits = steps, output, edits
         self._failed, self._broken_off = failed, broken_off
         self._messages: dict[str, bool] = {}
 
     @cached_property
     def moved_in_vain(self) -> bool:
         """Whether the output has an error message of `cd`, `pushd` or `popd`."""
-        return _MOVE_ERROR.search(self._said) is not None
+        return _MOVE_ERROR.search(self._output) is not None
 
     def refuses(self, path: str) -> bool:
         """Whether the output has an error message about a file that a shell could not open."""
@@ -83,9 +83,9 @@ class ProgramResults:
         if number >= self._plain:
             return None
         step, program, decides = self._steps[number], _started(self._steps[number]), number >= self._last_list
-        if program == "apply_patch" and _PATCH_DONE.search(self._said):
+        if program == "apply_patch" and _PATCH_DONE.search(self._output):
             return True
-        if program == "apply_patch" and _PATCH_FAILED.search(self._said):
+        if program == "apply_patch" and _PATCH_FAILED.search(self._output):
             return False
         if decides and self._plain == len(self._steps):  # the exit of the line is that of its last list
             if self._failed:
@@ -122,7 +122,7 @@ class ProgramResults:
     @cached_property
     def _plain(self) -> int:
         """The number of programs at the start of the line of which anything is certain."""
-        if _UNREAD.search(self._said):
+        if _UNREAD.search(self._output):
             return 0
         for number, step in enumerate(self._steps):
             if step.nested or step.behind == "||" or step.ahead == "&" or (self._broken_off and self._may_wait(number)):
@@ -171,18 +171,18 @@ class ProgramResults:
         """Whether the output has a message of a program: it begins with its name."""
         if program not in self._messages:
             begins = rf"(?:^|/|: ){re.escape(program)}: "
-            found = f"{program}: " in self._said and re.search(begins, self._said, re.MULTILINE)
+            found = f"{program}: " in self._output and re.search(begins, self._output, re.MULTILINE)
             self._messages[program] = bool(found)
         return bool(program) and self._messages[program]
 
     @cached_property
     def _complained(self) -> bool:
         """Whether the output may have an error message."""
-        return _ERROR.search(self._said) is not None
+        return _ERROR.search(self._output) is not None
 
     @cached_property
     def _unopened(self) -> list[str]:
-        return [line for line in self._said.splitlines() if _UNOPENED.search(line)]
+        return [line for line in self._output.splitlines() if _UNOPENED.search(line)]
 
     @cached_property
     def _last_check(self) -> int:
@@ -198,7 +198,7 @@ class ProgramResults:
 
     @cached_property
     def _sums_up(self) -> bool:
-        return summary_of(self._said) is not None
+        return summary_of(self._output) is not None
 
 
 def _is_silenced(step: SimpleCommand, program: str) -> bool:

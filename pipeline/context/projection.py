@@ -33,14 +33,14 @@ class Projection:
     state: Mapping[str, Any]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to the loaded events."""
-    said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    load_texts: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
     isolated: Callable[[], pa.Table | None] = field(default=lambda: None, compare=False)
     """The lines of its sources, from the table `isolated`."""
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """Texts of loaded rules, constraints, memories, matches and items, by source; a record has only those of its input."""
-        return self.said()
+        return self.load_texts()
 
     @cached_property
     def lines(self) -> Mapping[str, str]:
@@ -180,7 +180,7 @@ class Projections:
     artifacts: Artifacts = field(default_factory=Artifacts)
     before_horizon: BeforeHorizon | None = None
     """The sources of the turns: the ledger has a row for each."""
-    said: Callable[[], Mapping[str, str]] = dict
+    load_texts: Callable[[], Mapping[str, str]] = dict
     """Texts of the inputs, by source."""
 
     def __len__(self) -> int:
@@ -216,19 +216,19 @@ class Projections:
             rows["turn_warnings"],
             one["turn_states"],
             self.artifacts,
-            self.said,
+            self.load_texts,
             partial(_of_input, self.tables, turn["input_id"]),
         )
 
     def under(self, condition: str, message: str) -> Projections:
         """These inputs, each with one more condition."""
-        inputs, told = self.turns["input_id"], self.tables["turn_warnings"]
+        inputs, warnings = self.turns["input_id"], self.tables["turn_warnings"]
         more = {
             "input_id": inputs,
             "condition": pa.repeat(condition, len(self)),
             "message": pa.repeat(message, len(self)),
         }
-        table = pa.concat_tables([told, TURN_WARNINGS.build(more)]).combine_chunks()
+        table = pa.concat_tables([warnings, TURN_WARNINGS.build(more)]).combine_chunks()
         which = np.asarray(pc.index_in(table["condition"], value_set=pa.array(TURN_CONDITIONS.values, pa.string())))
         order = np.lexsort((which, positions(table["input_id"], inputs)))
         return replace(self, tables={**self.tables, "turn_warnings": table.take(pa.array(order)).combine_chunks()})

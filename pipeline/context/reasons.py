@@ -16,7 +16,7 @@ from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
 from .events import LogTables
 from .later_use import Traces, later_use, names_of, names_of_file
-from .layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
+from .layers import COVERED_BY, LAYER_OF, OMITTED_FOR, SAYS
 from .projection import Projection
 from .row_lookup import (
     ACTIONS,
@@ -53,7 +53,7 @@ _WORDED = (
     "search_match",
     "pasted_text",
 )
-_TOLD = ("source_id", "source_kind", "path", "action", "mode", "decided_by", "reason_code", "reason", "tokens", "original_ref")  # fmt: skip
+_SOURCE_COLUMNS = ("source_id", "source_kind", "path", "action", "mode", "decided_by", "reason_code", "reason", "tokens", "original_ref")  # fmt: skip
 """Columns that an answer reports for each source."""
 _TEXTUAL = ("full", "excerpt", "summary")
 _BINDING = ("system_rules", "repository_instructions", "active_constraint", "rule_conflict")
@@ -97,7 +97,7 @@ def why(
         rows = _with_showing(seen, rows, expected)
     mentions = found.worded and is_of_file(names, rows, snapshots or {})
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "",
-                              "source_id": None, "sources": [{name: row[name] for name in _TOLD} for row in rows], "kept_instead": []}  # fmt: skip
+                              "source_id": None, "sources": [{name: row[name] for name in _SOURCE_COLUMNS} for row in rows], "kept_instead": []}  # fmt: skip
     if sent is not None and (id_ := unfenced(seen, rows, log, sent)):
         return _at(answer, "trust_isolation_missing", f"{SAYS['trust_isolation_missing']}: {id_}")
     if not rows:
@@ -124,10 +124,10 @@ def _of_none(
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found
     if (span := _unlisted(seen)) and not log.events:
-        said = (
+        text = (
             f"no row of this record is it, and events {span} share one row, `older`: ask with their log (`--log LOG`)"
         )
-        return answer | {"answer": said}
+        return answer | {"answer": text}
     if unread := _unread(seen, expected, log):
         texts = "the text of 1 source is" if len(unread) == 1 else f"the texts of {len(unread)} sources are"
         some = ", ".join([*unread[:3], *["…"][: len(unread) > 3]])
@@ -137,8 +137,8 @@ def _of_none(
         }
     missing = [row["reference"] for row in seen.decisions if row["reason_code"] == "snapshot_missing"]
     if missing:
-        said = f"nothing else that was gathered for this turn has it, and what {', '.join(missing)} recalled is not known: not found"
-        return answer | {"answer": said}
+        text = f"nothing else that was gathered for this turn has it, and what {', '.join(missing)} recalled is not known: not found"
+        return answer | {"answer": text}
     return found
 
 
@@ -164,8 +164,8 @@ def _of_own(
         if lost["answer"] != SAYS["retrieval_not_recalled"]:
             return lost
         others = f"; other lines of it: {_ids(known)}" if known else ""
-        said = f"nothing that was gathered for this turn has this line of it{others}"
-        return lost | {"answer": f"{said}{_aside(notes, known)}"}
+        text = f"nothing that was gathered for this turn has this line of it{others}"
+        return lost | {"answer": f"{text}{_aside(notes, known)}"}
     if not content or any(row["action"] != "exclude" for row in content):
         made = _of_rows(answer, seen, content or rows, log)
         row = next(row for row in content or rows if row["source_id"] == made["source_id"])
@@ -190,9 +190,9 @@ def _of_own(
     }
 
 
-def _aside(notes: Iterable[Row], told: Sequence[Row]) -> str:
+def _aside(notes: Iterable[Row], answered: Sequence[Row]) -> str:
     """The notes about a file in the input, besides the rows of an answer."""
-    about = [row for row in notes if row["action"] != "exclude" and row not in told]
+    about = [row for row in notes if row["action"] != "exclude" and row not in answered]
     return f"; {_ids(about)} in the input is about the file, without its content" if about else ""
 
 
@@ -222,7 +222,7 @@ def _of_rows(
         rows,
         key=lambda each: (
             each["source_id"] not in shown,
-            each["reason_code"] in SAID_BY,
+            each["reason_code"] in COVERED_BY,
             (ACTIONS.index(action(each)), 0) if words or file else preference(each, log, action(each)),
             LEVELS[each["source_kind"]],
         ),
@@ -274,12 +274,12 @@ def _lost(answer: dict[str, Any], seen: Projection, row: Row, *, hidden: bool) -
     """The layer of the ledger at which a source was lost, if any; `hidden`: its shorter form lacks the words."""
     layer, brief = LAYER_OF.get(row["reason_code"]), row["mode"] in ("excerpt", "summary")
     if row["lost_sentences"] and row["mode"] != "none":
-        said = f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}"
-        return _at(answer, "summary_lost_constraint", said)
+        text = f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}"
+        return _at(answer, "summary_lost_constraint", text)
     if hidden or (brief and layer == "budget_cut"):
-        said = f"it was chosen, and what had room is a shorter form of it ({row['mode']})"
+        text = f"it was chosen, and what had room is a shorter form of it ({row['mode']})"
         more = f", which lacks these words: open {row['original_ref'] or row['reference']}" if hidden else ""
-        return _at(answer | {"omitted_for": "budget"}, "budget_cut", f"{said}{more}")
+        return _at(answer | {"omitted_for": "budget"}, "budget_cut", f"{text}{more}")
     if layer == "budget_cut":
         kept = (each for each in seen.decisions if each["part"] == row["part"] and each["mode"] in _TEXTUAL)
         name = "source_id" if row["part"] == "rules" else "path"  # several rules have one path
@@ -300,12 +300,12 @@ def _quoted_in(seen: Projection, row: Row, log: Log) -> str | None:
     event = f"event:{row['source_id'].split(':')[1]}"
     if not any(each["source_id"] == event and each["mode"] in _TEXTUAL for each in seen.decisions):
         return None
-    path, text = re.escape(row["path"]), log.said.get(row["source_id"])
+    path, text = re.escape(row["path"]), log.all_texts.get(row["source_id"])
     number = (row["reference"] or "").removeprefix(f"{row['path']}:")
     line = rf"{number}(?:[:-]\d+)?[:-]" if number.isdigit() else "(?!)"
-    said = "" if text is None else rf"\s*{re.escape(_plain(text))}$"
-    own = re.compile(rf"(?i)^(?:\S*/)?{path}(?:[:-]{line}|{'[:-]' if said else '(?!)'}){said}")
-    below = re.compile(rf"(?i)^{line}{said}")
+    line_end = "" if text is None else rf"\s*{re.escape(_plain(text))}$"
+    own = re.compile(rf"(?i)^(?:\S*/)?{path}(?:[:-]{line}|{'[:-]' if line_end else '(?!)'}){line_end}")
+    below = re.compile(rf"(?i)^{line}{line_end}")
     above = re.compile(rf"(?i)^(?:\S*/)?{path}$")
     under = False
     for each in _quotations(seen.lines.get(event, "")):

@@ -22,7 +22,7 @@ from ..sources.file_kinds import named_by_convention
 from .artifacts import Artifacts
 from .before_horizon import BeforeHorizon, texts_of_log
 from .events import LogTables
-from .layers import SAID_BY
+from .layers import COVERED_BY
 from .masking import from_folder, one_path
 from .projection import Projection
 
@@ -91,7 +91,7 @@ class Log:
         return cls(events, BeforeHorizon(log).rows(turn, seen.decisions), texts, log.artifacts, places)
 
     @cached_property
-    def said(self) -> Mapping[str, str]:
+    def all_texts(self) -> Mapping[str, str]:
         """The text of every source, as far as the log has it."""
         return {**{f"event:{event['event_id']}": event["text"] or "" for event in self.events}, **self.texts}
 
@@ -153,8 +153,8 @@ def meant(seen: Projection, names: Sequence[str], log: Log) -> Meant:
         if own := whole or [row for row in known if _has_path(row, name, same)]:
             return Meant(own, path=name, span=None if _LINES.search(name) else _span(names[0]))
     for same, name in written:
-        said = _saying(seen, name, log, same)
-        if found := [row for row in decisions if row["source_id"] in said or is_named(row, name, same)]:
+        containing = _saying(seen, name, log, same)
+        if found := [row for row in decisions if row["source_id"] in containing or is_named(row, name, same)]:
             return Meant(found, worded=True)
         part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
         if found := [row for row in decisions if len(name) > 1 and part.search(same(row["source_id"]))]:
@@ -213,7 +213,7 @@ def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
     shown = seen.lines.get(row["source_id"], "")
     if not is_edit and _DIFF not in shown:
         return []
-    diff = log.said.get(row["source_id"]) or re.sub(r"(?m)^\| ", "", shown)
+    diff = log.all_texts.get(row["source_id"]) or re.sub(r"(?m)^\| ", "", shown)
     found, of_file = list[Span](), True
     for each in _HUNK.finditer(diff):
         if each["file"]:
@@ -276,35 +276,35 @@ def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[S
 def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
     """Rows, plus the rows that cover the texts of some of them; duplicates are replaced by these."""
     found = {row["source_id"]: row for row in rows}
-    said = {} if all(row["reason_code"] not in SAID_BY for row in rows) else _first_texts(seen, log)
-    waiting = [row for row in rows if row["reason_code"] in SAID_BY]
+    texts = {} if all(row["reason_code"] not in COVERED_BY for row in rows) else _first_texts(seen, log)
+    waiting = [row for row in rows if row["reason_code"] in COVERED_BY]
     while waiting:
         row = waiting.pop()
-        others = [each for each in _others(seen, row, said) if each["source_id"] not in found]
+        others = [each for each in _others(seen, row, texts) if each["source_id"] not in found]
         found |= {each["source_id"]: each for each in others}
-        waiting += [each for each in others if each["reason_code"] in SAID_BY]
+        waiting += [each for each in others if each["reason_code"] in COVERED_BY]
     kept = {id_: row for id_, row in found.items() if row["reason_code"] != "duplicate"}
     return [*(kept or found).values()]
 
 
-def _others(seen: Projection, row: Row, said: Mapping[str, str]) -> list[Row]:
+def _others(seen: Projection, row: Row, texts: Mapping[str, str]) -> list[Row]:
     """The rows that cover the text of another row."""
     event = row["source_id"].partition(":")[2]
-    ids = {f"{kind}:{event}" for kind in SAID_BY[row["reason_code"]]} - {row["source_id"]}
+    ids = {f"{kind}:{event}" for kind in COVERED_BY[row["reason_code"]]} - {row["source_id"]}
     if own := [each for each in seen.decisions if each["source_id"] in ids]:
         return own
-    text = said.get(row["source_id"])
+    text = texts.get(row["source_id"])
     kin = [
         each
         for each in seen.decisions
-        if each["reason_code"] not in SAID_BY and each["source_kind"] == row["source_kind"]
+        if each["reason_code"] not in COVERED_BY and each["source_kind"] == row["source_kind"]
     ]
     if row["source_kind"] == "search_match":
         return [each for each in kin if each["reference"] == row["reference"]]
     if row["evidence_id"] is not None:
         return [each for each in kin if each["evidence_id"] == row["evidence_id"]]
     return [
-        each for each in kin if text and each["standing"] == row["standing"] and said.get(each["source_id"]) == text
+        each for each in kin if text and each["standing"] == row["standing"] and texts.get(each["source_id"]) == text
     ]
 
 
@@ -330,22 +330,22 @@ def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str
     row of that id.
     """
     has = finding(expected, same)
-    said = {source for source, text in _texts(seen, log) if text and has(text)}
+    containing = {source for source, text in _texts(seen, log) if text and has(text)}
     for event in log.events:
         id_ = f"event:{event['event_id']}"
         carried = () if event["kind"] == "model.request" else map(same, event["evidence_ids"] or ())
-        whole = event["cut"] and id_ not in said and log.artifacts.says(event["ref"], has)
+        whole = event["cut"] and id_ not in containing and log.artifacts.says(event["ref"], has)
         asked = event["kind"].startswith("permission.") and expected == same(event["subject"] or "")
         if whole or asked or has(event["command"] or "") or expected in carried:
-            said.add(id_)
-    return said
+            containing.add(id_)
+    return containing
 
 
 def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
     """The searchable texts of each source."""
-    yield from log.said.items()
+    yield from log.all_texts.items()
     for row in seen.decisions:  # a match as searches print it
-        if row["source_kind"] == "search_match" and (text := log.said.get(row["source_id"])):
+        if row["source_kind"] == "search_match" and (text := log.all_texts.get(row["source_id"])):
             yield row["source_id"], f"{row['reference']}:{text}"
     for event in log.events:
         whole = event["text"] if event["kind"] in ("user.constraint", "user.goal") else None
@@ -388,6 +388,6 @@ def _has_path(row: Row, expected: str, same: Callable[[str], str]) -> bool:
 def is_of_file(names: Sequence[str], rows: Iterable[Row], snapshots: Mapping[str, Sequence[Row]]) -> bool:
     """Whether a name is a file: by form, by convention, or because the log or a snapshot has a file of that name."""
     known = [*rows, *(row for decisions in snapshots.values() for row in decisions)]
-    told = any(_has_path(row, name.casefold(), str.casefold) for row in known for name in names)
+    named = any(_has_path(row, name.casefold(), str.casefold) for row in known for name in names)
     path = _PATH.fullmatch(names[-1]) and not _FOUND.search(names[-1])
-    return told or bool(path) or named_by_convention(names[-1])
+    return named or bool(path) or named_by_convention(names[-1])

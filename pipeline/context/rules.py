@@ -61,7 +61,7 @@ VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
 """Folders of third-party code in the work tree, whose rules are not the project's own."""
-MOST_TOLD = 5
+MOST_REPORTED = 5
 """Most left-out files that a message names; the ledger has a row for each."""
 _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
 """A file that a CLAUDE.md imports for its tool."""
@@ -232,16 +232,18 @@ def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str])
     nothing is missing. Rules of dependencies count as missing only if there are no others.
     """
     missed = {name: why for name, why in left_out.items() if not found or why != _LEFT_OUT["rule_dependency"]}
-    told = [f"{name} {why}" for name, why in missed.items()][:MOST_TOLD]
-    if more := len(missed) - len(told):
-        named = len(unread_files(missed)) - len(told)
+    reported = [f"{name} {why}" for name, why in missed.items()][:MOST_REPORTED]
+    if more := len(missed) - len(reported):
+        named = len(unread_files(missed)) - len(reported)
         which = "which the ledger names" if named == more else f"of which the ledger names {named}"
-        told.append(f"and {more} more, {which}")
-    listed = "; ".join(told)
+        reported.append(f"and {more} more, {which}")
+    listed = "; ".join(reported)
     if found:
-        return ("rules_left_out", f"rule files that are not read: {listed}") if told else None
+        return ("rules_left_out", f"rule files that are not read: {listed}") if reported else None
     names = ", ".join(dict.fromkeys(each.removeprefix("**/") for each in INSTRUCTION_FILES))
-    return "rules_not_found", f"no rule file was found in {root}, looked for {names}" + (f"; {listed}" if told else "")
+    return "rules_not_found", f"no rule file was found in {root}, looked for {names}" + (
+        f"; {listed}" if reported else ""
+    )
 
 
 def _in_tree(path: str | None) -> str | None:

@@ -64,7 +64,7 @@ def _held(text: str) -> list[Any]:
 
 def lines_of(seen: Projection, id_: str, log: Log) -> list[str]:
     """The lines of a source, in an input and in the log."""
-    return [*_words(seen.lines.get(id_, "")), *log.said.get(id_, "").splitlines()]
+    return [*_words(seen.lines.get(id_, "")), *log.all_texts.get(id_, "").splitlines()]
 
 
 def _words(lines: str) -> list[str]:

@@ -62,8 +62,8 @@ def openai(model_input: Row) -> dict[str, Any]:
         InputError: a visible tool has a name that the provider refuses.
     """
     tools = [{"type": "function", "function": schema} for schema in _accepted_schemas(model_input, "OpenAI")]
-    said = [message for message in messages(model_input) if message["content"]]
-    return {"messages": said, "tools": tools} if tools else {"messages": said}
+    filled = [message for message in messages(model_input) if message["content"]]
+    return {"messages": filled, "tools": tools} if tools else {"messages": filled}
 
 
 def anthropic(model_input: Row) -> dict[str, Any]:

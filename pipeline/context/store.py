@@ -225,7 +225,7 @@ class ContextStore:
             tables["context_decisions"].to_pylist(),
             tables["turn_warnings"].to_pylist(),
             {**dict.fromkeys(_ADDED), **tables["turn_states"].to_pylist()[0]},
-            said=lambda: _shown_lines(isolated, tables["context_decisions"]),
+            load_texts=lambda: _shown_lines(isolated, tables["context_decisions"]),
             isolated=lambda: isolated,
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)

@@ -127,7 +127,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
     """
     styles = (*_STYLES[program], "coverage") if program in _STYLES else tuple(_SUMMARIES)
     lines = [ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
-    said = [
+    summaries = [
         (style, summary)
         for line in lines
         if line and len(line) <= LINE and _any_of(styles).fullmatch(line)
@@ -137,9 +137,9 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
         and not (cut and summary == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
     ]
     if not several:  # the last summary of pytest covers all
-        last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
-        said = [each for n, each in enumerate(said) if each[0] != "pytest" or n == last]
-    outcomes = {summary for _, summary in said}
+        last = next((n for n in range(len(summaries) - 1, -1, -1) if summaries[n][0] == "pytest"), 0)
+        summaries = [each for n, each in enumerate(summaries) if each[0] != "pytest" or n == last]
+    outcomes = {summary for _, summary in summaries}
     if "failed" in outcomes:
         return "failed"
     if "passed" in outcomes and not _skipped(lines, program):

@@ -54,10 +54,10 @@ def changed_by_tool(payload: Record, *, failed: bool) -> tuple[str, ...] | None:
     Raises:
         InputError: `changedFiles` is not a list of texts.
     """
-    told = payload.strings("changedFiles", "changed_files")
+    listed = payload.strings("changedFiles", "changed_files")
     tool = payload.text("tool", "toolName")
-    if told is not None or tool is None or failed or payload.text("command") is not None:
-        return None if told is None else tuple(told)
+    if listed is not None or tool is None or failed or payload.text("command") is not None:
+        return None if listed is None else tuple(listed)
     return changed_by(tool, arguments_of(payload.value("arguments", "input"))) or None
 
 

@@ -77,18 +77,18 @@ def capability_of(name: str) -> str:
     parts = name.split("__", 2)
     own = parts[2] if parts[0].lower() == "mcp" and len(parts) > 2 else name
     words = _words(own)
-    said, joined = frozenset(words), "".join(words)
+    word_set, joined = frozenset(words), "".join(words)
     fetches = "fetch" in words and _fetches(words, _words(name.removesuffix(own)))
     reads = _reads(words, own) if own.isascii() and not fetches else None
-    if of_mcp or said & _OUTSIDE:
+    if of_mcp or word_set & _OUTSIDE:
         return "external_read" if reads else "external"
     if reads:
         return reads
-    if joined in _OWN or (said & _ASKS and said <= _OF_A_QUESTION):
+    if joined in _OWN or (word_set & _ASKS and word_set <= _OF_A_QUESTION):
         return "ask_user"
-    if _EFFECT.search(joined) or said & _EFFECTS or (said & _ERASING and not said & _OF_FILES):
+    if _EFFECT.search(joined) or word_set & _EFFECTS or (word_set & _ERASING and not word_set & _OF_FILES):
         return "external"
-    return next((capability for capability, verbs in _CAPABILITY if said & verbs), "other")
+    return next((capability for capability, verbs in _CAPABILITY if word_set & verbs), "other")
 
 
 def narrowed(capability: str, tool: Record) -> str:
@@ -112,8 +112,8 @@ def _hint(hints: Record, name: str) -> bool | None:
 
 def _words(name: str) -> list[str]:
     """The words of a name in lower case, with `pull request` and the like as one word."""
-    said = " ".join(word.lower() for word in _WORDS.findall(name))
-    return ("read file" if _OPENS_A_FILE.fullmatch(said) else _COMPOUND.sub(r"\1\2", said)).split()
+    text = " ".join(word.lower() for word in _WORDS.findall(name))
+    return ("read file" if _OPENS_A_FILE.fullmatch(text) else _COMPOUND.sub(r"\1\2", text)).split()
 
 
 def _fetches(words: Sequence[str], server: Sequence[str]) -> bool:

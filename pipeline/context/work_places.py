@@ -143,7 +143,7 @@ class WorkPlace:
     def _behind(self, step: Step, folder: str) -> WorkPlace:
         """The place after a Git command. A command with an unknown result does not bring back the work."""
         place = self if step.done is False else self._done(step, folder)
-        if step.said == "none":  # all stashes are gone
+        if step.message_kind == "none":  # all stashes are gone
             place = replace(self, stashes=())._holding((*self.holds, *self.stashes))
         back = _FIRST in place.holds and _FIRST not in self.holds
         return self if step.done is None and back else place
@@ -205,11 +205,17 @@ class WorkPlace:
         branch = step.on or (self.previous if word in BACK else word)
         if step.verb == "checkout" and not step.on and not step.begins and self._is_files(word, folder):
             return self
-        if step.on and branch not in codes and (word in BACK or (step.said == "already" and self.branch == _FIRST)):
+        if (
+            step.on
+            and branch not in codes
+            and (word in BACK or (step.message_kind == "already" and self.branch == _FIRST))
+        ):
             return self._called(self.previous if word in BACK else _FIRST, branch)._on(branch)
         start = step.words[1] if step.begins and step.words[1:] else ""
         if not step.begins or branch == self.branch:
-            return self._on(branch, first=not (step.detaches or step.said == "detached" or step.verb == "pr checkout"))
+            return self._on(
+                branch, first=not (step.detaches or step.message_kind == "detached" or step.verb == "pr checkout")
+            )
         if not start or start in (*_HERE, self.branch):
             taken = self.holds if self.holds[0] == _FIRST else (self._other(branch), *self.holds)
             return self._to(branch, {**codes, branch: taken, self.branch: (self._other(self.branch),)})

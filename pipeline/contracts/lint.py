@@ -106,8 +106,8 @@ def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
 def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
     for pattern in patterns:
         if not np.any(_matched(scope, [pattern], sources=sources)):
-            said = " and ".join(pattern_parts(pattern))
-            yield Finding("warning", "matches_nothing", at, f"{said} matches nothing that could be seen.")
+            parts = " and ".join(pattern_parts(pattern))
+            yield Finding("warning", "matches_nothing", at, f"{parts} matches nothing that could be seen.")
 
 
 def _matched(scope: ContractScope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:

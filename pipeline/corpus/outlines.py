@@ -55,8 +55,8 @@ def encoded_texts(evidence: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
 def _outline(path: str | None, section: str | None, names: list[str], text: str) -> str:
     lines = text[: LINES * NAMES].split("\n", LINES)[:LINES]
     signature = _signature(lines, _SEPARATORS.split(section or names[0])[-1])
-    said = _documentation(lines, signature)
-    parts = (path, section, lines[signature].strip() if signature >= 0 else None, said, ", ".join(names))
+    documentation = _documentation(lines, signature)
+    parts = (path, section, lines[signature].strip() if signature >= 0 else None, documentation, ", ".join(names))
     return "\n".join(part[:NAMES] for part in parts if part)
 
 
@@ -70,14 +70,14 @@ def _documentation(lines: list[str], signature: int) -> str | None:
     """The first line of the docstring after the signature, else of a comment or a docstring at the top."""
     start = signature + 1
     found = (_quoted(lines, start, start + NEAR), _commented(lines[:NEAR]), _quoted(lines, 0, NEAR))
-    return next((said for said in found if said), None)
+    return next((text for text in found if text), None)
 
 
 def _quoted(lines: list[str], start: int, end: int) -> str | None:
     for number, line in enumerate(lines[start:end], start=start):
         if match := _QUOTED.match(line):
-            said = match[1] or (lines[number + 1] if number + 1 < len(lines) else "")
-            return said.strip().strip("\"'").strip()
+            text = match[1] or (lines[number + 1] if number + 1 < len(lines) else "")
+            return text.strip().strip("\"'").strip()
     return None
 
 

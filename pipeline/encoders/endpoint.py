@@ -132,9 +132,9 @@ class Endpoint:
             if self.key_variable is None
             else f"the server does not take the key in {self.key_variable}"
         )
-        said = _HINTS.get(status)
-        said = said or (_BROKEN if status >= 500 else None)
-        return self.error(f"HTTP status {status}", said.format(key=key) if said else None)
+        hint = _HINTS.get(status)
+        hint = hint or (_BROKEN if status >= 500 else None)
+        return self.error(f"HTTP status {status}", hint.format(key=key) if hint else None)
 
     def _lost(self, error: Exception) -> ModelError:
         from socket import gaierror

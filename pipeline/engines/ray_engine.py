@@ -135,10 +135,10 @@ def _connected(address: str | None) -> Iterator[Any]:
         own: dict[str, Any] = {} if address else {"include_dashboard": False}
         ray.init(address=address or "local", log_to_driver=False, logging_level="error", **own)
     except Exception as error:  # if a node does not start in time, Ray raises a bare Exception
-        said = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0]
         hint = f"`ray status --address {address}` says whether it answers; without an address, one is started here"
         raise EngineError(
-            f"Expected a Ray cluster, got {type(error).__name__}{said and f' ({said})'} - at {address or 'this machine'}",
+            f"Expected a Ray cluster, got {type(error).__name__}{reason and f' ({reason})'} - at {address or 'this machine'}",
             hint=hint if address else "`ray start --head --block` shows why Ray does not start here",
         ) from error
     try:

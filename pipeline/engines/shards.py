@@ -200,9 +200,9 @@ def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place 
     if isinstance(error, EngineError | StoreError):
         if command in error.hint:
             return error
-        said = error.hint.rstrip(".")
-        joint = "" if not said else " " if said.endswith("?") else "; "
-        return type(error)(error.message, hint=f"{said}{joint}{todo}")
+        advice = error.hint.rstrip(".")
+        joint = "" if not advice else " " if advice.endswith("?") else "; "
+        return type(error)(error.message, hint=f"{advice}{joint}{todo}")
     why, where = error.strerror or type(error).__name__, error.filename or staged.run_id
     return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)
 

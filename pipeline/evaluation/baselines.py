@@ -223,9 +223,9 @@ def _of_sessions(messages: pd.DataFrame) -> _Chunks:
         for first in range(0, len(turns), CHUNK_LINES):
             window = turns.iloc[first : first + CHUNK_LINES]
             text, inside = f"{session}\n", []
-            for doc_id, said in zip(window["doc_id"].astype(str), window["text"], strict=True):
+            for doc_id, message in zip(window["doc_id"].astype(str), window["text"], strict=True):
                 inside.append((doc_id, text.count("\n")))
-                text += str(said).rstrip("\n") + "\n"
+                text += str(message).rstrip("\n") + "\n"
             chunks.append(text)
             documents.append(inside)
     return _Chunks(chunks, documents)

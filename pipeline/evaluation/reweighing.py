@@ -151,7 +151,7 @@ class Reweighing:
             InputError: there is no term of that name.
         """
         figures = self.figures(weights)
-        said = {
+        provenance = {
             "command": "Reweighing.save", "data": [{"run": self.run_id, "requests": self.requests}],
             "figures": [
                 {"measure": m, AS_RUN: round(float(row[AS_RUN]), 4), CHANGED: round(float(row[CHANGED]), 4)}
@@ -161,7 +161,7 @@ class Reweighing:
         }  # fmt: skip
         path = Path(path)
         kept = {term: float(value) for term, value in weights.items()}
-        path.write_text(weight_file_text({self.purpose: kept}, said), encoding="utf-8")
+        path.write_text(weight_file_text({self.purpose: kept}, provenance), encoding="utf-8")
         return path
 
     def sliders(self) -> Any:
@@ -322,9 +322,9 @@ def _histogram(deltas: pd.Series) -> str:
         f"<title>{counted(int(count), 'request')}, delta {edge:.1f} to {edge + 2 / _BINS:.1f}</title></rect>"
         for n, (count, edge) in enumerate(zip(counts, np.round(edges[:-1], 6), strict=True))
     )
-    said = f"{int((changed > 0).sum())} requests gain, {int((changed < 0).sum())} lose ({CHANGED} less as run, from -1 to 1)"
+    caption = f"{int((changed > 0).sum())} requests gain, {int((changed < 0).sum())} lose ({CHANGED} less as run, from -1 to 1)"
     size = f'viewBox="0 0 {_BINS * width} {height + 1}" width="{_BINS * width}" height="{height + 1}"'
     return (
-        f'<svg {size} role="img" aria-label="{said}">{bars}<line x1="0" x2="{_BINS * width}" y1="{height}" y2="{height}" '
-        f'stroke="#888"/></svg><p>{said}</p>'
+        f'<svg {size} role="img" aria-label="{caption}">{bars}<line x1="0" x2="{_BINS * width}" y1="{height}" y2="{height}" '
+        f'stroke="#888"/></svg><p>{caption}</p>'
     )

@@ -272,10 +272,10 @@ def _accepted(at: Path, before: bytes) -> Iterator[str]:
     """Changes to the heads of a corpus that opening it accepts."""
     now = (at / "CURRENT").read_bytes()
     manifest = at / "generations" / f"{now.split()[0].decode()}.json"
-    said = manifest.read_bytes()
+    original = manifest.read_bytes()
     changes: Mapping[str, tuple[Path, bytes]] = {
         "a pointer that was set back": (at / "CURRENT", before),
-        "a manifest that was changed": (manifest, said + b" "),
+        "a manifest that was changed": (manifest, original + b" "),
     }
     for what, (file, content) in changes.items():
         kept = file.read_bytes()

@@ -44,8 +44,8 @@ def server_surfaces(
     import anyio
 
     grants = settings["runs"] / "grants-of-servers.yaml"
-    said = yaml.safe_load(settings.grants_path.read_text(encoding="utf-8")) or {}
-    kept = {name: value for name, value in said.items() if name != "tokens"}
+    content = yaml.safe_load(settings.grants_path.read_text(encoding="utf-8")) or {}
+    kept = {name: value for name, value in content.items() if name != "tokens"}
     grants.write_text(yaml.safe_dump(kept, allow_unicode=True), encoding="utf-8")
     mine = {"grants": grants, "project": str(fields["project"])}
     settings = Settings({**settings.values, **{name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}})
@@ -77,8 +77,8 @@ class _Asked:
             found["HTTP explain"] = await _called(app, "GET", "/v1/recall/explain", {"format": "text"})
             found["HTTP export"] = await _called(app, "GET", f"{base}/export", {})
         for name, row in self.evidence.items():
-            said = await _called(app, "GET", f"{base}/why", {"evidence": row})
-            found[f"HTTP why {name}"] = said.replace(row, "EVIDENCE")
+            reply = await _called(app, "GET", f"{base}/why", {"evidence": row})
+            found[f"HTTP why {name}"] = reply.replace(row, "EVIDENCE")
         answer = await _called(app, "POST", "/v1/retrieve", {}, dict(self.fields))
         found["HTTP retrieve"] = _answer(answer)
         for label in _labels(answer)[:1]:

@@ -318,12 +318,12 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
         matrix = line.vectors.of(texts.dictionary.to_pylist())
     except Exception as error:  # an encoder may raise anything
         silent = line.vectors.silent()
-        said = silent or error  # a silent encoder's own error: an error about a batch differs by batch
-        said.add_note("node: semantic_hits")
+        reported = silent or error  # a silent encoder's own error: an error about a batch differs by batch
+        reported.add_note("node: semantic_hits")
         if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
             raise
         kept, lost = answerable_and_lost(asked, line.vectors.cached)
-        return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(said))
+        return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(reported))
     table = QUERY_VECTORS.build(
         {
             "request_id": asked["request_id"],

@@ -78,8 +78,8 @@ def _profile_or_error(encoder: Any) -> str | ModelError:
 
 def _fault(lane: str, error: ModelError) -> str:
     """The recorded part of a fault: expectation, result and hint, without the folder or address."""
-    said = error.message.rpartition(" - at ")[0] or error.message
-    return f"{lane}: {said}" + (f"; {error.hint}" if error.hint else "")
+    message = error.message.rpartition(" - at ")[0] or error.message
+    return f"{lane}: {message}" + (f"; {error.hint}" if error.hint else "")
 
 
 def _unlike(own: str, known: str) -> str:

@@ -259,9 +259,9 @@ def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
     if settings["trusted_key"] is None or not isinstance(store.path, Path):
         return
     with suppress(VerificationError):  # reported by the check of the log
-        if said := log_head_problem(settings, store):
+        if problem := log_head_problem(settings, store):
             hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
-            yield HealthCheck("log head", "fail", said, hint)
+            yield HealthCheck("log head", "fail", problem, hint)
         else:
             yield HealthCheck("log head", "ok", f"signed with {settings['trusted_key']}")
 

@@ -72,8 +72,8 @@ def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
         case "expected":
             return f"{error['msg']} - at {at}"
         case _:
-            said = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
-            expected = _TYPES.get(error["type"], said)
+            message = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
+            expected = _TYPES.get(error["type"], message)
             got = _shown(error["input"], at)
     return f"Expected {expected}, got {got} - at {at}"
 

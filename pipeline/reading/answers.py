@@ -162,8 +162,8 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     except StoreError as error:
         return report, None, error.message
     except OSError as error:
-        said = error.strerror or type(error).__name__
-        return report, None, f"Expected to write the log of answers, got {said} - at runs"
+        reason = error.strerror or type(error).__name__
+        return report, None, f"Expected to write the log of answers, got {reason} - at runs"
     return report, entry, None
 
 

@@ -62,8 +62,8 @@ def verified(
         # Runs of others are not reported, so the answer is the same whether there are any.
         raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
-    if reports and lines is not None and (said := log_head_problem(settings, store)):
-        found = RunProblem("changed", FILE, said)
+    if reports and lines is not None and (problem := log_head_problem(settings, store)):
+        found = RunProblem("changed", FILE, problem)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch in progress is not a finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}

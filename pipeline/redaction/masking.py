@@ -265,7 +265,7 @@ def _finders_by_place() -> tuple[_Finder, ...]:
     return (
         *_finders_of_keys(),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
-        *(_finder(rule, _SAID[what]) for what, rule in STATED),
+        *(_finder(rule, _CHECKS[what]) for what, rule in STATED),
         *(_finder(rule, _is_stated if rule.kind == "stated-secret" else _is_assigned) for rule in ASSIGNMENTS),
     )
 
@@ -329,7 +329,7 @@ def _is_stated(match: re.Match[str]) -> bool:
     return is_mixed(match["s"]) and not _in_data_uri(match)
 
 
-_SAID: dict[str, Callable[[re.Match[str]], bool]] = {
+_CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
     "basic": lambda match: is_basic(match["s"]),
     "chosen": lambda match: is_chosen(match["s"]),
     "jumbled": lambda match: is_jumbled(match["s"]),

@@ -263,8 +263,8 @@ def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
 def place_of(row: object, column: str, at: str) -> str:
     """The place of a column in a row, by the name used there."""
     if isinstance(row, Mapping):
-        for said, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
-            if said == column:
+        for name, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
+            if name == column:
                 return where
     return f"{at}.{column}"
 

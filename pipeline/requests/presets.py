@@ -42,8 +42,8 @@ class Preset:
 
 def preset_of(fields: Fields) -> Preset:
     """The preset of some fields."""
-    said = json.dumps(plain_fields(fields), sort_keys=True, ensure_ascii=False)
-    return Preset(fields, hashlib.sha256(said.encode()).hexdigest()[:16])
+    text = json.dumps(plain_fields(fields), sort_keys=True, ensure_ascii=False)
+    return Preset(fields, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def load_preset(path: str | Path) -> Preset:

@@ -110,9 +110,9 @@ def resolve_requests(
     def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
         at = row.at
         given = preset.bound(given, at) if preset else given
-        said = common | given
-        if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
-            left = handoff(said["workspace_root"], work_trees)
+        merged = common | given
+        if merged.get("workspace_root") and not merged.get("mode") and not (preset and "mode" in preset.fields.without):
+            left = handoff(merged["workspace_root"], work_trees)
             masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys()))
             given = {name: masked.get(value, value) for name, value in left.items()} | given
         request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
@@ -214,7 +214,7 @@ def _failures(
         except ScopedRetrievalError as again:
             error = again
         messages.append(str(error))
-    said = _masks(set(messages))
+    texts = _masks(set(messages))
     rows = []
     for (request_id, failure), message in zip(failed.items(), messages, strict=True):
         known = {**common, **failure.row.given}
@@ -222,7 +222,7 @@ def _failures(
         rows.append(
             {
                 "request_id": request_id,
-                "error": said[message],
+                "error": texts[message],
                 "project": masked.get(known.get("project") or "", known.get("project")),
                 "purpose": known.get("purpose"),
                 "question": masked.get(question, question) if question else None,

@@ -78,8 +78,10 @@ def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None]
 
 def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
     """A fact of an entry without hashes, with the value of the record."""
-    said = on_record.get((fact["record_id"], fact["field_sha256"]), dict.fromkeys(("field", "canonical", "locator")))
-    return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | said
+    recorded = on_record.get(
+        (fact["record_id"], fact["field_sha256"]), dict.fromkeys(("field", "canonical", "locator"))
+    )
+    return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | recorded
 
 
 def check_answers(store: RunStore, lines: Iterable[LogEntry]) -> list[tuple[str, bool]]:

@@ -65,12 +65,12 @@ def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
     found += _observed(run, evidence_ids)
     gone, stay = (pa.concat_arrays(each) for each in paths)
     found.append(gone.filter(pc.invert(pc.is_in(gone, value_set=stay))))
-    said = run.stored("conditions")
+    conditions = run.stored("conditions")
     mismatches = pc.and_(
-        pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1])
+        pc.equal(conditions["condition"], "fact_mismatch"), pc.is_in(conditions["request_id"], value_set=requests[-1])
     )
-    found.append(flat(said["message"].filter(mismatches)))
-    found.append(_naming_fields(run, said, evidence_ids))
+    found.append(flat(conditions["message"].filter(mismatches)))
+    found.append(_naming_fields(run, conditions, evidence_ids))
     blocks = run.stored("blocks")
     asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
     found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
@@ -111,8 +111,8 @@ def _observed(run: StoredTables, evidence_ids: pa.Array) -> list[pa.Array]:
     asked = asked.filter(pc.is_in(asked["request_id"], value_set=pc.unique(flat(named["request_id"]))))
     purpose = contracts["purpose"].take(pa.array(positions(asked["request_id"], contracts["request_id"])))
     codes, wanted = pair_codes((purpose, asked["intent"]), (rules["purpose"], rules["intent"]))
-    said = asked.filter(pa.array(np.isin(np.asarray(codes), np.asarray(wanted))))
-    return [flat(named["value"]), flat(said["query_text"])]
+    observed = asked.filter(pa.array(np.isin(np.asarray(codes), np.asarray(wanted))))
+    return [flat(named["value"]), flat(observed["query_text"])]
 
 
 def _hit(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:

@@ -84,7 +84,7 @@ def _cached(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
         table = pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all()
         if (table.schema.metadata or {}).get(_STAMP) == _stamp(folder, files[: table.num_rows]):
             return table.replace_schema_metadata(
-                {name: said for name, said in table.schema.metadata.items() if name == _OWN}
+                {name: value for name, value in table.schema.metadata.items() if name == _OWN}
             )
     return None
 

@@ -82,9 +82,9 @@ def write_live(
         struct = rows.to_struct_array()
         arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), struct))
         fields.append(pa.field(name, arrays[-1].type, False))
-    said = {_FORMAT: FORMAT} | ({_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else {})
-    said |= {_TOOK: json.dumps(took)} if took is not None else {}
-    schema = pa.schema(fields, said)
+    metadata = {_FORMAT: FORMAT} | ({_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else {})
+    metadata |= {_TOOK: json.dumps(took)} if took is not None else {}
+    schema = pa.schema(fields, metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))

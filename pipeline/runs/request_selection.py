@@ -89,7 +89,7 @@ def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table
 
 def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
     """Hashes of texts that only these requests use, and the number of their texts shared with others."""
-    said, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
+    own, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in PERSISTED:
         free = declared.names(free_text=True)
         if not free:
@@ -97,10 +97,10 @@ def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
         table = run.stored(declared.name)
         if declared.name in _WORDS:
             mine = pc.is_in(flat(table["request_id"]), value_set=requests)
-            said += [values_of(table.filter(mine)[name]) for name in free]
+            own += [values_of(table.filter(mine)[name]) for name in free]
             table = table.filter(pc.invert(mine))
         others += [values_of(table[name]) for name in free]
-    wanted = pc.unique(pa.concat_arrays(said).drop_null())
+    wanted = pc.unique(pa.concat_arrays(own).drop_null())
     wanted = wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"])))
     shared = pc.is_in(wanted, value_set=pa.concat_arrays(others))
     return set(wanted.filter(pc.invert(shared)).to_pylist()), pc.sum(shared).as_py() or 0

@@ -77,9 +77,9 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
     found: str | None = None
     try:
         if stands(manifest):
-            said = read_json(manifest)
-            found = version_of(said) if isinstance(said, dict) else None
-            check_format(said, f"{run_id}/manifest.json")
+            content = read_json(manifest)
+            found = version_of(content) if isinstance(content, dict) else None
+            check_format(content, f"{run_id}/manifest.json")
             return RunState(run_id, OK, found)
         if files := live_files(folder):
             found = live_format(folder)

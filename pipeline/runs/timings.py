@@ -56,13 +56,13 @@ def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
     names = manifest.get(TIMED, ())
     return {
         name: LineTimings(
-            float(said[0]),
-            int(said[1]),
-            {node: spent / 1e6 for node, spent in zip(names, said[2], strict=True) if spent is not None}
-            if len(said) > 2
+            float(value[0]),
+            int(value[1]),
+            {node: spent / 1e6 for node, spent in zip(names, value[2], strict=True) if spent is not None}
+            if len(value) > 2
             else {},
         )
-        for name, said in manifest.get(SECONDS, {}).items()
+        for name, value in manifest.get(SECONDS, {}).items()
     }
 
 

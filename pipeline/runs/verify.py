@@ -312,8 +312,8 @@ def _check_live(run: Run, lines: list[LogEntry], found: _Found) -> None:
             found.add("changed", path, "its SHA-256 is not the one in LOG")
     for path in files_below(run.folder):
         if path in adopted:
-            said = "a crash came between the file and its line; the next session, or `compact`, adopts it"
-            found.add("left", path, f"LOG does not name it: {said}")
+            cause = "a crash came between the file and its line; the next session, or `compact`, adopts it"
+            found.add("left", path, f"LOG does not name it: {cause}")
         elif path not in logged and path != "lineage.json":
             found.add(*_unnamed(path, "LOG does not name it", () if path in present else ("tables/", "texts/")))
     lineage = run.folder / "lineage.json"

@@ -88,8 +88,8 @@ def _row(row: Any, at: str) -> dict[str, Any]:
     if not source.strip() or len(source) > 200 or not source.isprintable():
         got = counted(len(source), "character") if source.isprintable() else "others"
         raise InputError.described("1 to 200 printable characters", got, f"{at}.source")
-    said = {name: value for name, value in row.items() if name not in ("kind", "source")}
-    return {"origin_class": kind, "source_id": f"{kind}:{source}", **said}
+    given = {name: value for name, value in row.items() if name not in ("kind", "source")}
+    return {"origin_class": kind, "source_id": f"{kind}:{source}", **given}
 
 
 def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> pa.Table:

@@ -194,8 +194,8 @@ async def _refused(request: Request, error: Exception) -> Response:
         refused = RefusedError(error.status_code, words, code, f"Expected {allowed}, got {request.method} - at {path}")
     elif error.status_code == 404:
         near = get_close_matches(path[:_LONGEST], request.app.openapi()["paths"], n=3, cutoff=0)
-        said = f"Expected a route such as {', '.join(near)}, got another - at {path[:_LONGEST]}"
-        refused = RefusedError(404, words, code, said, "/openapi.json lists every route")
+        message = f"Expected a route such as {', '.join(near)}, got another - at {path[:_LONGEST]}"
+        refused = RefusedError(404, words, code, message, "/openapi.json lists every route")
     else:
         refused = RefusedError(
             error.status_code, words, code, f"Expected a valid HTTP request, got another - at {path}"

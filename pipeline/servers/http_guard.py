@@ -121,8 +121,8 @@ class Guard:
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
         """The whole body, bounded in time and size, as one message."""
         most, seconds = self._settings["serve_max_bytes"], self._settings["serve_timeout_seconds"]
-        said = Headers(scope=scope).get("content-length", "")
-        if said.isdecimal() and int(said) > most:
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdecimal() and int(length) > most:
             raise _too_large(most)
         body = bytearray()
         try:

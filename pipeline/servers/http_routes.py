@@ -110,8 +110,8 @@ async def retrieve(request: Request) -> Response:
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
                 raise
-            said = problem.message.replace(" - at requests[0]", f" - at requests[{place}]")
-            return problem.model_copy(update={"message": said}).model_dump(exclude_none=True)
+            message = problem.message.replace(" - at requests[0]", f" - at requests[{place}]")
+            return problem.model_copy(update={"message": message}).model_dump(exclude_none=True)
 
     return _json(request, {"results": await asyncio.gather(*(one(*numbered) for numbered in enumerate(asked)))})
 

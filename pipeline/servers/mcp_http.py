@@ -35,8 +35,8 @@ class OneMessage:
             await self._app(scope, receive, send)
             return
         if scope["method"] != "POST":
-            said = f"Expected POST, got {scope['method']}: each request is independent, and no stream is opened - at {PATH}"
-            await _refused(405, INVALID_REQUEST, said, {"allow": "POST"})(scope, receive, send)
+            message = f"Expected POST, got {scope['method']}: each request is independent, and no stream is opened - at {PATH}"
+            await _refused(405, INVALID_REQUEST, message, {"allow": "POST"})(scope, receive, send)
             return
         body = await Request(scope, receive).body()
         if (error := _wrong(body)) is not None:
@@ -55,8 +55,8 @@ def _wrong(body: bytes) -> tuple[int, str] | None:
         jsonrpc_message_adapter.validate_python(value)
     except ValidationError:
         got = "another object" if isinstance(value, dict) else kind_of(value)
-        said = "one JSON-RPC 2.0 message, an object with jsonrpc, id, method and params"
-        return INVALID_REQUEST, f"Expected {said}, got {got} - at body"
+        expected = "one JSON-RPC 2.0 message, an object with jsonrpc, id, method and params"
+        return INVALID_REQUEST, f"Expected {expected}, got {got} - at body"
     return None
 
 

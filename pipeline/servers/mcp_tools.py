@@ -151,8 +151,8 @@ def _retrieve(principal_session: PrincipalSession, given: Mapping[str, Any]) -> 
 
 def _block_text(found: Mapping[str, Any]) -> str:
     """The block, or the reason why there is none."""
-    said = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
-    return found["block"] or visible("\n".join([f"status: {found['status']}", *said]))
+    conditions = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
+    return found["block"] or visible("\n".join([f"status: {found['status']}", *conditions]))
 
 
 def _recall_xray(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:

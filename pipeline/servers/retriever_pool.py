@@ -272,8 +272,8 @@ class PrincipalSession:
         named = {column_of(name) for name in given}
         scope = given.get("scope")
         named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-        said = {name: self.settings[name] for name in ("project", "purpose")}
-        return {name: value for name, value in said.items() if value is not None and name not in named}
+        defaults = {name: self.settings[name] for name in ("project", "purpose")}
+        return {name: value for name, value in defaults.items() if value is not None and name not in named}
 
 
 def expect_healthy(settings: Settings) -> None:

@@ -28,7 +28,7 @@ __all__ = ["CAPTURES", "QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
-_SAID = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
 _PLACE = re.compile(r"row (\d+), column \d+")
 CAPTURES = ("class", "function", "constant", "test", "tester", "name", "owner", "reference")
 """The captures that patterns may have, see `Grammar`."""
@@ -84,9 +84,9 @@ class Grammar:
 def _declared() -> dict[str, tuple[str, str, tuple[str, ...]]]:
     found = {}
     for file in sorted(QUERIES.iterdir(), key=lambda file: file.name):
-        if "grammar" in (said := dict(_SAID.findall(file.read_text(encoding="utf-8")))):
-            name, (module, _, function) = file.name.removesuffix(".scm"), said["grammar"].rpartition(".")
-            found[name] = module, function, (*said.get("inherits", "").split(), name)
+        if "grammar" in (header := dict(_HEADER.findall(file.read_text(encoding="utf-8")))):
+            name, (module, _, function) = file.name.removesuffix(".scm"), header["grammar"].rpartition(".")
+            found[name] = module, function, (*header.get("inherits", "").split(), name)
     return found
 
 

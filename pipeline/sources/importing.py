@@ -247,8 +247,8 @@ def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
 
 def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
     """The place of a row, masked: from its reader, else path and first line, else its number."""
-    said, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
-    return f"{path}:{line}" if path and line and said.startswith("rows[") else said
+    place, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
+    return f"{path}:{line}" if path and line and place.startswith("rows[") else place
 
 
 _DOCUMENT = ("owner_project", "owner_user", "source_id", "path", "session_id")

@@ -146,12 +146,12 @@ class IncrementalSource:
         self._seen.add(path)
         if status is None:
             return
-        said = {
+        reported = {
             "skipped": dict(report.skipped),
             "notes": {note: report.noted_at.get(note, []) for note in report.notes},
         }
         digest = "" if content is None else self.before.digest(content)
-        self._read[path] = status._replace(digest=digest, said=json.dumps(said if any(said.values()) else {}))
+        self._read[path] = status._replace(digest=digest, said=json.dumps(reported if any(reported.values()) else {}))
 
     def _below_link(self, root: Path, path: str) -> bool:
         folder = path.rpartition("/")[0]
@@ -284,9 +284,9 @@ def _repeat(path: str, state: PathStatus, report: SourceReport) -> None:
     """Repeat the report entries of a path from when it was read."""
     if state.said == "{}":
         return
-    said = json.loads(state.said)
-    for reason, count in said["skipped"].items():
+    recorded = json.loads(state.said)
+    for reason, count in recorded["skipped"].items():
         report.skip(reason, count, at=path)
-    for note, places in said["notes"].items():
+    for note, places in recorded["notes"].items():
         for at in places or [None]:
             report.note(note, at=at)

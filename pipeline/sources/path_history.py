@@ -28,7 +28,7 @@ from .report import SourceReport
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
-LEAST_TOLD = 500
+LEAST_REPORTED = 500
 """Fewest changes between two lines of progress: some seconds."""
 _CACHED_BYTES = 64_000_000
 
@@ -67,7 +67,7 @@ def read_changes(
         by_path.setdefault(change.path, []).append(change)
     reader = _Reader(blobs, options)
     tell, total, done = (
-        StepReporter(say, "read {:,} of {:,} changes", least=LEAST_TOLD),
+        StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED),
         sum(map(len, by_path.values())),
         0,
     )

@@ -74,7 +74,7 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         event = _derived_id(record.line, happened, who, text)
         section = f"{who} {event}" if who else event
         text = f"{speaker or role}: {text}" if who else text
-    said_by = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
+    speakers = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
     row = {
         **common,
         "source_id": f"session-event:{session}",
@@ -84,7 +84,7 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         "content_type": "excerpt",
         "entity": event,
         "title": common["title"] or f"{who or kind} in {session}" + (f", turn {turn}" if turn else ""),
-        "tags": [*(common["tags"] or ()), *said_by] or common["tags"],
+        "tags": [*(common["tags"] or ()), *speakers] or common["tags"],
         "path": f"sessions/{session}",
         "section": section,
         "event_time": happened,

@@ -131,10 +131,10 @@ class Demonstration:
 
     def _twin(self) -> str:
         snapshot = self.denied["snapshots"][0]
-        said = [f"{c['condition']}: {c['message']}" for c in self.denied["conditions"]]
+        conditions = [f"{c['condition']}: {c['message']}" for c in self.denied["conditions"]]
         lines = [
             "Project billing holds rows with the same words. Asked there, ana (who may ask in shop) learns only this:",
-            f"  {snapshot['snapshot_id']}: {snapshot['status']}; {'; '.join(said)}",
+            f"  {snapshot['snapshot_id']}: {snapshot['status']}; {'; '.join(conditions)}",
             "An auditor who checks billing's rows against the contract of 1-fix-test reads:",
             *(
                 f"  {t['evidence_id']} {t['path']}: refused by {t['decided_by']} ({t['reason_code']})"

@@ -233,9 +233,9 @@ def _filters(rows: Rows) -> list[FilterTrace]:
     for stage in ("merge", "rank", "select", "pack", "trim", "cite", "project"):
         lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
         if lost:
-            said = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
+            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
             found.append(
-                FilterTrace(name=_filter_name(stage), considered=left, admitted=left - lost.total(), reason=said)
+                FilterTrace(name=_filter_name(stage), considered=left, admitted=left - lost.total(), reason=reasons)
             )
             left -= lost.total()
     return found

@@ -131,8 +131,8 @@ def _head(request: Row, contract: Row, snapshot: Row, block: Row) -> list[tuple[
 
 def _budget(block: Row, contract: Row) -> dict[str, Any]:
     used, most = block.get("tokens") or 0, contract.get("max_tokens") or 0
-    said = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {counted(block.get('chars') or 0, 'character')}"
-    return {"said": said, "share": min(1.0, used / most) if most else 0.0}
+    text = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {counted(block.get('chars') or 0, 'character')}"
+    return {"said": text, "share": min(1.0, used / most) if most else 0.0}
 
 
 def _linked(block: str | None, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ def _labels(citation: Row, item: Row, detail: Row) -> list[str]:
         f"{item['tokens']} tokens" if item.get("tokens") is not None else None,
     )  # fmt: skip
     marks = (("conflict_note", "a competing claim may exist"), ("history", "shown as history"), ("masked", "masked"))
-    return [str(value) for value in known if value] + [said for name, said in marks if item.get(name)]
+    return [str(value) for value in known if value] + [text for name, text in marks if item.get(name)]
 
 
 def _facts(citation: Row, item: Row, detail: Row, cut: str | None) -> list[tuple[str, str]]:
@@ -216,8 +216,8 @@ def _funnel(rows: Rows) -> list[dict[str, Any]]:
         lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
         left -= lost.total()
         if lost or stage in ("gate", "project"):
-            said = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            found.append({"name": name, "rows": left, "share": left / total, "lost": said})
+            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
+            found.append({"name": name, "rows": left, "share": left / total, "lost": reasons})
     return found
 
 

@@ -185,8 +185,8 @@ def _spoken(conditions: pa.Table, audit: bool) -> list[str]:
 
 def _losses(decisions: pa.Table) -> list[tuple[str, int]]:
     lost = decisions.filter(pc.not_equal(decisions["outcome"], "selected"))
-    said = pc.binary_join_element_wise(lost["stage"], pc.fill_null(lost["reason_code"], "-"), ": ")
-    return _counted(said.to_pylist())
+    reasons = pc.binary_join_element_wise(lost["stage"], pc.fill_null(lost["reason_code"], "-"), ": ")
+    return _counted(reasons.to_pylist())
 
 
 def _short(question: str | None) -> str:

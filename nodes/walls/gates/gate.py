@@ -160,10 +160,10 @@ class Gate:
         """
         if self.explain is None:
             return "", f"Only if {self.doc}."
-        said = called(self.name, "explain", self.explain, contract, bounds)
-        if not (isinstance(said, tuple) and len(said) == 2 and all(isinstance(part, str) for part in said)):
-            raise SchemaError(f"Expected a rule and a sentence, got {kind_of(said)} - at {self.name}.explain")
-        return said
+        result = called(self.name, "explain", self.explain, contract, bounds)
+        if not (isinstance(result, tuple) and len(result) == 2 and all(isinstance(part, str) for part in result)):
+            raise SchemaError(f"Expected a rule and a sentence, got {kind_of(result)} - at {self.name}.explain")
+        return result
 
     def opening(self, case: Case) -> Opening:
         """The changes that would admit the row of a case.
@@ -173,10 +173,10 @@ class Gate:
         """
         if self.remedy is None:
             return Opening("the row", f"a row of which this holds: {self.doc}", False)
-        said = called(self.name, "remedy", self.remedy, case)
-        if not isinstance(said, Opening):
-            raise SchemaError(f"Expected an Opening, got {kind_of(said)} - at {self.name}.remedy")
-        return said
+        result = called(self.name, "remedy", self.remedy, case)
+        if not isinstance(result, Opening):
+            raise SchemaError(f"Expected an Opening, got {kind_of(result)} - at {self.name}.remedy")
+        return result
 
     def planted(self, canary: Canary, ground: Ground) -> tuple[Row, Mapping[str, Any]] | None:
         """The columns of one of its canaries and the fields of every request then; None where such a row is impossible.
@@ -189,9 +189,9 @@ class Gate:
         if row is None:
             return None
         asked = called(self.name, "canaries.asked", canary.asked, ground)
-        for what, said in (("row", row), ("asked", asked)):
-            if not isinstance(said, Mapping):
-                raise SchemaError(f"Expected an object, got {kind_of(said)} - at {self.name}.canaries.{what}")
+        for what, value in (("row", row), ("asked", asked)):
+            if not isinstance(value, Mapping):
+                raise SchemaError(f"Expected an object, got {kind_of(value)} - at {self.name}.canaries.{what}")
         return dict(row), asked
 
 

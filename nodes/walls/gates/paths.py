@@ -97,8 +97,8 @@ def _no_denial(case: Case) -> Opening:
     path = pa.array([case.row["path"]])
     asked = [("request.denied_paths", glob) for glob in case.contract["denied_paths"]]
     asked += [(f"mode {case.contract['mode']}", glob) for glob in case.contract["excluded_paths"]]
-    said = [*asked, *((bound["rule_id"], glob) for bound in case.here() for glob in bound["denied_paths"])]
-    matching = {glob: rule for rule, glob in said if glob_mask(path, [glob], pathless=denies_pathless([glob]))[0]}
+    rules = [*asked, *((bound["rule_id"], glob) for bound in case.here() for glob in bound["denied_paths"])]
+    matching = {glob: rule for rule, glob in rules if glob_mask(path, [glob], pathless=denies_pathless([glob]))[0]}
     case.contract |= {"denied_paths": [], "excluded_paths": []}
     for bound in case.here():
         bound["denied_paths"] = []

@@ -53,8 +53,8 @@ def _another_instant(case: Case) -> Opening:
     if not spans:
         return Opening(f"as_of {_instant(asked)}", "another row: this one was never valid while it existed", False)
     case.contract["as_of"] = spans[-1][0]
-    said = [f"from {_instant(start)}" + (f" until {_instant(end)}" if end else " on") for start, end in spans]
-    return Opening(f"as_of {_instant(asked)}", f"an as_of {' or '.join(said)}")
+    periods = [f"from {_instant(start)}" + (f" until {_instant(end)}" if end else " on") for start, end in spans]
+    return Opening(f"as_of {_instant(asked)}", f"an as_of {' or '.join(periods)}")
 
 
 def _another_window(case: Case) -> Opening:

@@ -42,8 +42,8 @@ def _word(vocabulary: Vocabulary) -> AfterValidator:
         try:
             return vocabulary.canonical(value, vocabulary.name)
         except InputError as error:
-            said = f"{error.message.rpartition(' - at ')[0]}{f' ({error.hint})' if error.hint else ''}"
-            raise PydanticCustomError("expected", "{said}", {"said": said}) from None
+            problem = f"{error.message.rpartition(' - at ')[0]}{f' ({error.hint})' if error.hint else ''}"
+            raise PydanticCustomError("expected", "{problem}", {"problem": problem}) from None
 
     return AfterValidator(read)
 

@@ -36,13 +36,13 @@ _SHOWN = "(shown with line numbers):\n"
 
 
 def changed_by_call(
-    made: Transcript, tool: str, given: Any, *, failed: bool = False, said: str = ""
+    made: Transcript, tool: str, given: Any, *, failed: bool = False, output: str = ""
 ) -> list[str] | None:
     """The files that a call changed, relative to the working directory; None if its name indicates no change, or its
-    result (`said`) states that it was not started.
+    result (`output`) states that it was not started.
     """
     given = arguments_of(given)
-    if failed and _NOT_STARTED.match(said):
+    if failed and _NOT_STARTED.match(output):
         return None
     if tool.lower() in _LOOKS_AFTER:
         return [ANY_FILE] if made.delegated else None
@@ -61,8 +61,8 @@ def noted_changes(made: Transcript, id_: str, blocks: Iterable[tuple[str, str]])
         for note, end in zip(notes, ends, strict=False):
             part = text[note.start() : end]
             shown = part.partition(_SHOWN)[2].partition("</system-reminder>")[0].rstrip()
-            said = shown or "modified by the user or a linter"
-            made.add("file.modified", id_, path=made.path(note["path"]), text=said, version=version_of(f"{id_}{part}"), noted=True)  # fmt: skip
+            note_text = shown or "modified by the user or a linter"
+            made.add("file.modified", id_, path=made.path(note["path"]), text=note_text, version=version_of(f"{id_}{part}"), noted=True)  # fmt: skip
 
 
 def agent_ended(made: Transcript, id_: str) -> None:
@@ -96,8 +96,8 @@ class Aside:
                 self.tools[str(block.get("id"))] = str(block.get("name")), arguments_of(block.get("input")), folder
             elif block.get("type") == "tool_result":
                 tool, given, place = self.tools.get(str(block.get("tool_use_id")), ("", {}, ""))
-                failed, said = block.get("is_error") is True, text_of(block.get("content"))
-                sure, doubtful = _changed(record, ShellResult.of(record, tool, given, said, failed=failed), place)
+                failed, output = block.get("is_error") is True, text_of(block.get("content"))
+                sure, doubtful = _changed(record, ShellResult.of(record, tool, given, output, failed=failed), place)
                 for path in sure:
                     if path != ANY_FILE:
                         self.made.add("file.modified", id_, path=self.made.path(path), text="modified by a subagent", version=version_of(f"{id_}{path}"), noted=True)  # fmt: skip
@@ -114,8 +114,8 @@ def _changed(record: Mapping[str, Any], ran: ShellResult, folder: str) -> Change
         command, code = payload.text("command"), payload.value("exitCode")
         how = ending(payload, command, code)
         failed, broken_off = bool(code) or how is not None or says(payload) == "failed", how is not None or ran.runs_on
-        said = "\n".join(payload.fields[name] for name in ("stdout", "stderr") if name in payload.fields)
-        return changed_files(command, folder, failed=failed, broken_off=broken_off or code in OF_SIGNALS, said=said)
+        output = "\n".join(payload.fields[name] for name in ("stdout", "stderr") if name in payload.fields)
+        return changed_files(command, folder, failed=failed, broken_off=broken_off or code in OF_SIGNALS, output=output)
     if ran.failed or ran.tool in SHELLS:
         return Changes()
     if ran.tool in EDITS:

@@ -86,9 +86,9 @@ def _streams(text: str) -> dict[str, str]:
     found, at = dict[str, str](), 0
     while opened := _OPENS.search(text, at):
         closed = _CLOSES[opened["name"]].search(text, opened.end())
-        said = text[opened.end() : closed.start() if closed else None]
-        if said.strip():
-            found[opened["name"].replace("output", "stdout")] = said
+        content = text[opened.end() : closed.start() if closed else None]
+        if content.strip():
+            found[opened["name"].replace("output", "stdout")] = content
         at = closed.end() if closed else len(text)
     return found
 

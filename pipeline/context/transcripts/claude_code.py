@@ -33,7 +33,7 @@ _TAGS = re.compile(
     r"command-\w+|local-command-\w+|system-reminder|task-notification|bash-\w+|[\w-]+-hook|user-memory-input|ide_\w+|fork-boilerplate"
 )
 """Names of tags that the harness and editors write with the role `user`."""
-_NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
+_NOT_WRITTEN_BY_USER = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
 """Fields that mark a record of the role `user` as not written by the user."""
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _SHELL = re.compile(r"\s*<bash-(?P<stream>stdout|stderr)>")
@@ -82,11 +82,11 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
             calls.typed.answered()
             made.add("history.summarized", id_, text=summary)
-        elif _not_said(record):
+        elif _not_written_by_user(record):
             made.left_out["messages of the harness"] += 1
-            said = speech_in(text_of(message.get("content")) if isinstance(message, Mapping) else "", _TAGS)
-            noted_changes(made, id_, said.blocks if _by_harness(record) else ())
-            if said.own.strip():
+            speech = speech_in(text_of(message.get("content")) if isinstance(message, Mapping) else "", _TAGS)
+            noted_changes(made, id_, speech.blocks if _by_harness(record) else ())
+            if speech.own.strip():
                 calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
             begun = len(made.events)
@@ -152,18 +152,18 @@ def _by_user(record: Record) -> bool:
     message = record.get("message")
     if record.get("type") != "user" or not isinstance(message, Mapping):
         return False
-    if record.get("isCompactSummary") or _not_said(record) or _writer(record) is False:
+    if record.get("isCompactSummary") or _not_written_by_user(record) or _writer(record) is False:
         return False
     content = message.get("content")
     kinds = (
         {str(each.get("type")) for each in content if isinstance(each, Mapping)} if isinstance(content, list) else set()
     )
-    said = speech_in(text_of(content), _TAGS, human=_writer(record) is True)
-    return bool(said.own.strip()) or bool(kinds - {"text", "tool_result"})
+    speech = speech_in(text_of(content), _TAGS, human=_writer(record) is True)
+    return bool(speech.own.strip()) or bool(kinds - {"text", "tool_result"})
 
 
-def _not_said(record: Record) -> bool:
-    return any(record.get(name) is True for name in _NOT_SAID)
+def _not_written_by_user(record: Record) -> bool:
+    return any(record.get(name) is True for name in _NOT_WRITTEN_BY_USER)
 
 
 def _writer(record: Record) -> bool | None:
@@ -202,20 +202,22 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
 def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Record) -> None:
     """Text that the user wrote, or a command that the user ran in the shell of the agent."""
     by_user = _writer(record)
-    said = speech_in(text, _TAGS, human=by_user is True)
-    noted_changes(made, id_, said.blocks if _by_harness(record) else ())
+    speech = speech_in(text, _TAGS, human=by_user is True)
+    noted_changes(made, id_, speech.blocks if _by_harness(record) else ())
     if by_user is False:
-        made.add_speech(id_, replace(said, own="", others=said.own or said.others))
+        made.add_speech(id_, replace(speech, own="", others=speech.own or speech.others))
         return
-    calls.typed.follows(id_, text, said)
+    calls.typed.follows(id_, text, speech)
     if ran := _RAN.match(text):
         calls.shell = ran["command"].strip()
     elif calls.shell is not None and _SHELL.match(text):
         command, calls.shell = calls.shell, None
-        printed = {name: said for name, said in _streams(text).items() if said.strip()} or {"stdout": NO_OUTPUT}
+        printed = {name: content for name, content in _streams(text).items() if content.strip()} or {
+            "stdout": NO_OUTPUT
+        }
         made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
     else:
-        made.add_speech(id_, said)
+        made.add_speech(id_, speech)
 
 
 def _streams(text: str) -> dict[str, str]:
@@ -289,7 +291,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
         made.add("command.finished", id_, **ran.fields(), **made.ran_in(given.get("cwd")))
     elif failed:
-        changed = changed_by_call(made, tool, given, failed=True, said=text)
+        changed = changed_by_call(made, tool, given, failed=True, output=text)
         made.add("tool.error", id_, tool=tool, text=text, path=path, changedFiles=changed)
     elif tool == "Read" and path:
         file = beside.get("file")

@@ -94,7 +94,7 @@ _UNKNOWN = _Call("tool", "", "", runs=False)
 def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a rollout; `name` is its id if no record has one."""
     made, calls, answered, ends = Transcript(name), {}, True, list[int]()
-    begun, said = False, list[int]()
+    begun, round_starts = False, list[int]()
     again = repeated(records)
     for number, record in enumerate(records):
         if number in again:
@@ -128,9 +128,9 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             count = len(made.events)
             _item(made, id_, payload, calls, ends)
             if any(event["kind"].startswith("user.") for event in made.events[count:]):
-                said.append(count)
+                round_starts.append(count)
         elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
-            _roll_back(made, said, payload.get("num_turns"))
+            _roll_back(made, round_starts, payload.get("num_turns"))
         elif kind == "event_msg" and (end := _end_of(payload)) is not None:
             ends.append(end)
         else:
@@ -138,14 +138,14 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     return made
 
 
-def _roll_back(made: Transcript, said: list[int], count: Any) -> None:
-    """Remove the last rounds of the user, whose beginnings are in `said`."""
-    if not isinstance(count, int) or count < 1 or not said:
+def _roll_back(made: Transcript, round_starts: list[int], count: Any) -> None:
+    """Remove the last round_starts of the user, which begin at `round_starts`."""
+    if not isinstance(count, int) or count < 1 or not round_starts:
         made.left_out["rollbacks that name no turns"] += 1
         return
-    first = said[-min(count, len(said))]
+    first = round_starts[-min(count, len(round_starts))]
     made.left_out["events of turns that were rolled back"] += len(made.events) - first
-    del made.events[first:], said[-count:]
+    del made.events[first:], round_starts[-count:]
     made.spoken = any(event["kind"] == "user.goal" for event in made.events)
 
 
@@ -238,14 +238,14 @@ def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Se
             end = next((each.end for each in blocks_of(text) if each.name in _RULE_TAGS), len(text))
             made.add("rules.repository", id_, text=text[:end])
             text = text[end:]
-        said = speech_in(text, _TAGS, human=human)
-        if not human and any(name == "subagent_notification" for name, _ in said.blocks):
+        speech = speech_in(text, _TAGS, human=human)
+        if not human and any(name == "subagent_notification" for name, _ in speech.blocks):
             agent_ended(made, id_)
         if isinstance(kind, str) and not human and kind != "unknown":
             made.left_out["messages of the harness"] += 1
         else:
-            own.append(said.own)
-            made.add_speech(id_, replace(said, own=""))
+            own.append(speech.own)
+            made.add_speech(id_, replace(speech, own=""))
     made.user(id_, "\n".join(filter(str.strip, own)))
 
 
@@ -376,8 +376,8 @@ def _lines(read: re.Match[str]) -> dict[str, int] | None:
 def _read_output(output: Any) -> tuple[str, int | None]:
     """The text of an output, and the exit code if it has one: from JSON, a report, or plain text."""
     if isinstance(output, Mapping):
-        told = output.get("success")
-        code = output.get("exit_code", int(not told) if isinstance(told, bool) else None)
+        success = output.get("success")
+        code = output.get("exit_code", int(not success) if isinstance(success, bool) else None)
         words = output.get("content", output.get("output", output.get("text")))
         return text_of(words), exit_code_of(code)
     text = _SCRIPT.sub("", text_of(output), count=1) if isinstance(output, list) else text_of(output)

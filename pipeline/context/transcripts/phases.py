@@ -53,8 +53,8 @@ def with_phases(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _event(event: Mapping[str, Any], phase: str) -> dict[str, Any]:
-    said = {"phase": phase, "derived": True}
-    return {**event, "id": f"{event['id']}:phase", "kind": "phase.changed", "payload": said, "key": False}
+    payload = {"phase": phase, "derived": True}
+    return {**event, "id": f"{event['id']}:phase", "kind": "phase.changed", "payload": payload, "key": False}
 
 
 def _is_edit(event: Mapping[str, Any]) -> bool:

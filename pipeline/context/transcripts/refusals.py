@@ -34,13 +34,13 @@ def feedback(record: Record, tool: str, text: str) -> tuple[str, str]:
     """The user's comment on a refusal: from a field of the record, else from the error if only the harness can have
     written it. Second, such a comment if another program can have written it.
     """
-    given, said = record.get("userFeedback"), _FEEDBACK.search(text)
+    given, reason = record.get("userFeedback"), _FEEDBACK.search(text)
     by_user = (
         str(record.get("toolDenialKind")).startswith("user") or record.get("toolUseResult") == "User rejected tool use"
     )
     if isinstance(given, str) and given.strip():
         return given, ""
-    words = said["text"] if said else ""
+    words = reason["text"] if reason else ""
     return (words, "") if by_user or not tool.startswith(_OTHER_PROGRAMS) else ("", words)
 
 

@@ -54,7 +54,7 @@ class _Line(NamedTuple):
 def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
     """The matches in the output of a search in a folder."""
     lines = [line.removesuffix("\r") for line in ESCAPES.sub("", text).split("\n")]
-    lines = [line for line in lines if not (_SAYS.fullmatch(line) or _is_said(line, search))]
+    lines = [line for line in lines if not (_SAYS.fullmatch(line) or _is_printed_beside(line, search))]
     found: Iterable[tuple[str, dict[str, Any]]] = ()
     if search.form == "files":
         names = (line.strip() for line in lines if _WHOLE.fullmatch(line.strip()) and "//" not in line)
@@ -64,13 +64,13 @@ def matches_in(text: str, made: Transcript, search: Search, folder: str = "") ->
     elif search.form == "lines":
         read = [each for each in _lines(lines, search) if each.path and each.matches]
         found = ((str(each.path), _line_and_text(each, search)) for each in read)
-    matches = [{"path": made.path(str(PurePosixPath(folder) / path)), **told} for path, told in found]
+    matches = [{"path": made.path(str(PurePosixPath(folder) / path)), **fields} for path, fields in found]
     return matches[:MOST_MATCHES]
 
 
-def _is_said(line: str, search: Search) -> bool:
+def _is_printed_beside(line: str, search: Search) -> bool:
     """Whether a line was printed by the command line besides the matches."""
-    return bool(search.said) and (line in search.said or _LAST_NUMBER.sub("$?", line) in search.said)
+    return bool(search.printed) and (line in search.printed or _LAST_NUMBER.sub("$?", line) in search.printed)
 
 
 def _line_and_text(found: _Line, search: Search) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Search:
     """Whether the lines may lack the file name, as of a single searched file."""
     file: str | None = None
     """The searched file, if it is known."""
-    said: frozenset[str] = frozenset()
+    printed: frozenset[str] = frozenset()
     """Other lines that the command line prints (`echo done`); `$?` at the end of one matches a number."""
 
     @classmethod
@@ -95,7 +95,7 @@ class Search:
     @classmethod
     def of_command(cls, command: str) -> Search:
         """For a command line. If it does more than search and pipe the matches, the form is unknown."""
-        found, said = list[Search](), set[str]()
+        found, printed = list[Search](), set[str]()
         commands = simple_commands(command)
         if any(each.words[0] in ("cd", "pushd") for each in commands):
             return cls("")
@@ -104,13 +104,13 @@ class Search:
             piped = _is_pipe(simple.behind)
             if piped and found:
                 found[-1] = _behind(words, found[-1])
-            elif words and words[0] in _SAYS and (lines := _said(simple, words)) is not None:
-                said.update(filter(None, lines))
+            elif words and words[0] in _SAYS and (lines := _printed_lines(simple, words)) is not None:
+                printed.update(filter(None, lines))
             elif words and words[0] not in _SILENT:
                 found.append(_printed(simple, words))
             if piped and number and words and (own := _printed(simple, words)).form and words[0] in _STARTS:
                 found[-1] = own
-        one = replace(found[0] if found else cls(""), said=frozenset(said))
+        one = replace(found[0] if found else cls(""), printed=frozenset(printed))
         if len(found) < 2:
             return one
         alike = {replace(each, context=False, bare=False, file=None) for each in found}
@@ -122,16 +122,16 @@ def _is_pipe(sign: str) -> bool:
     return sign.startswith("|") and sign != "||"
 
 
-def _said(simple: SimpleCommand, words: Sequence[str]) -> list[str] | None:
+def _printed_lines(simple: SimpleCommand, words: Sequence[str]) -> list[str] | None:
     """The lines that `echo` or `printf` prints, None if the command line does not show them."""
     text = " ".join(words[1:])
     if words[0] == "printf":
         if len(words) != 2 or "%" in text or not text.endswith("\\n"):
             return None
         text = text.removesuffix("\\n").replace("\\n", "\n")
-    told = simple.exact or not _EXPANDED.search(text.removesuffix("$?"))
+    literal = simple.exact or not _EXPANDED.search(text.removesuffix("$?"))
     options = words[0] == "echo" and len(words) > 1 and re.fullmatch("-[neE]+", words[1])
-    return text.split("\n") if told and not (options or "\\" in text or _is_pipe(simple.ahead)) else None
+    return text.split("\n") if literal and not (options or "\\" in text or _is_pipe(simple.ahead)) else None
 
 
 def _behind(words: Sequence[str], found: Search) -> Search:

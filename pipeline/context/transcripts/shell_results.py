@@ -85,9 +85,9 @@ class ShellResult:
 
     def fields(self) -> dict[str, Any]:
         """The command, its ending and its output as fields of an event."""
-        text, told, beside, failed = self.text, self.beside.get("exitCode"), self.beside, self.failed
+        text, code_field, beside, failed = self.text, self.beside.get("exitCode"), self.beside, self.failed
         interrupted = beside.get("interrupted") is True or (failed and self.stopped)
-        code = 0 if told is None and not failed and not interrupted else exit_code_of(told)
+        code = 0 if code_field is None and not failed and not interrupted else exit_code_of(code_field)
         if self.is_open or (self.tool != "Bash" and not code):
             code = None  # PowerShell may exit with 0 although a program of the line failed
         if self.exited:

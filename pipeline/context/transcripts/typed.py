@@ -37,12 +37,12 @@ class Typed:
     name: str = ""
     arguments: str = ""
 
-    def follows(self, id_: str, text: str, said: Speech) -> None:
+    def follows(self, id_: str, text: str, speech: Speech) -> None:
         """A text of the role `user` follows: the output of the command, other words of the user, or another command."""
         begun = _COMMAND.search(text) if _TYPED.match(text) else None
-        if any(name.startswith("local-command-std") for name, _ in said.blocks):
+        if any(name.startswith("local-command-std") for name, _ in speech.blocks):
             self.handled()
-        elif begun or said.own.strip() or text.lstrip().startswith("<bash-input>"):
+        elif begun or speech.own.strip() or text.lstrip().startswith("<bash-input>"):
             self.answered()
         if begun and "<local-command-std" not in text:
             arguments = _ARGUMENTS.search(text)

@@ -130,14 +130,14 @@ class Transcript:
         if text.strip():
             self.add("user.constraint", id_, text=text, origin=OTHERS)
 
-    def add_speech(self, id_: str, said: Speech) -> None:
+    def add_speech(self, id_: str, speech: Speech) -> None:
         """Add a text of the role `user`, split by speaker; blocks of the harness are counted."""
-        if said.blocks:
-            self.left_out["messages of the harness"] += len(said.blocks)
-        if said.summary:
-            self.add("history.summarized", id_, text=said.summary)
-        self.user(id_, said.own)
-        self.other(id_, said.others)
+        if speech.blocks:
+            self.left_out["messages of the harness"] += len(speech.blocks)
+        if speech.summary:
+            self.add("history.summarized", id_, text=speech.summary)
+        self.user(id_, speech.own)
+        self.other(id_, speech.others)
 
     def changed_since(self, begun: int) -> bool | None:
         """Whether a file may have been modified after an event: output of a command that began there may be
@@ -184,8 +184,10 @@ def _id_of(record: Mapping[str, Any]) -> str | None:
 def asked(given: Any) -> str:
     """The questions of a call that asks the user."""
     listed = given.get("questions") if isinstance(given, Mapping) else None
-    said = [each.get("question") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-    return "\n".join(each for each in said if isinstance(each, str))
+    questions = (
+        [each.get("question") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    )
+    return "\n".join(each for each in questions if isinstance(each, str))
 
 
 def exit_code_of(value: Any) -> int | None:

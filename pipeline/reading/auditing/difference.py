@@ -132,8 +132,8 @@ def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
     for side, name in ((before, "before"), (after, "after")):
         decided = side.tables["decisions"][[*keys, "stage", "reason_code"]]
         found = items[keys].merge(decided, on=keys, how="left")
-        said = found["stage"] + ": " + found["reason_code"].fillna("")
-        outcomes[name] = said.fillna("not_recalled").to_numpy()
+        reasons = found["stage"] + ": " + found["reason_code"].fillna("")
+        outcomes[name] = reasons.fillna("not_recalled").to_numpy()
     terms = _moved_most(items[keys], before, after)
     moved = np.where(terms == "", _order_of(items), terms)
     change = items["change"].to_numpy()
@@ -163,10 +163,10 @@ def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
     delta = np.nan_to_num(now - was)
     most = np.abs(delta).argmax(axis=1)
     largest = delta[np.arange(len(delta)), most]
-    said = np.array(
+    terms_moved = np.array(
         [f"{terms[term]} {value:+.4f}" for term, value in zip(most.tolist(), largest.tolist(), strict=True)]
     )
-    return np.where(largest == 0, "", said).astype(object)
+    return np.where(largest == 0, "", terms_moved).astype(object)
 
 
 def summarized(items: pd.DataFrame, before: Side, after: Side) -> pd.DataFrame:

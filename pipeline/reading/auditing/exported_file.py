@@ -292,8 +292,8 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     try:
         rows = pq.read_table(io.BytesIO(part)).to_pylist()
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
-        said = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
-        raise VerificationError(said) from error
+        message = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
+        raise VerificationError(message) from error
     if _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0] not in rows:
         yield "Expected the part to have the row of the snapshot, got others - at predicate.snapshots_part"
 

@@ -58,10 +58,10 @@ def _recorded(run: Any, names: Sequence[str]) -> list[ScoreTerm]:
     again = ranked(run.table("score_terms"), run.table("rerank_weights"), Plugins(score_terms=tuple(terms)))
     stored = run.table("ranked")
     own, known = pair_codes(*((rows["request_id"], rows["evidence_id"]) for rows in (again, stored)))
-    said = stored["selected_reason"].take(pa.array(positions(own, known)))
+    reasons = stored["selected_reason"].take(pa.array(positions(own, known)))
     found = []
     for term in terms:
-        of_term = said.filter(pc.equal(again["selected_reason"], f"strong in {term.name}"))
+        of_term = reasons.filter(pc.equal(again["selected_reason"], f"strong in {term.name}"))
         found.append(replace(term, reason=of_term[0].as_py()) if len(of_term) else term)
     return found
 

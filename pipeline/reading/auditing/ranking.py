@@ -94,7 +94,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
         InputError: a change is not a weight.
         StoreError: the generation that the run pinned is gone.
     """
-    said, changes = changes, changed_columns(changes, "changes")
+    written, changes = changes, changed_columns(changes, "changes")
     if other := sorted(column for column in changes if not column.startswith("weight")):
         raise InputError.expected("weights alone", other[0], "changes", hint="other columns change more than the order")
     run = open_run(settings, name)
@@ -108,7 +108,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
             hint="`what-if` without --ranking asks for what is yours",
         )
     known = AllowedNames(score_terms=recorded_terms(run))
-    known.expect(changes, lambda column: place_of(said, column, "changes"), "changes")
+    known.expect(changes, lambda column: place_of(written, column, "changes"), "changes")
     recorded = Recorded.of(run, snapshot).changed(changes)
     line = line_of(settings, run, models=False, plugins=frozen_plugins(run, judging=False))
     scored = run.table("score_terms", texts=True, snapshot_id=snapshot)

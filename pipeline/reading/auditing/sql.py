@@ -128,9 +128,9 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
             found = connection.sql(query)
             return pa.table({"done": [True]}) if found is None else _named_once(found.to_arrow_table())
         except duckdb.Error as error:
-            said = str(error).split("\n\n")[0].replace("\n", " ")
+            message = str(error).split("\n\n")[0].replace("\n", " ")
             raise InputError(
-                f"Expected a query over tables of runs, got {said} - at QUERY",
+                f"Expected a query over tables of runs, got {message} - at QUERY",
                 hint=_hint(any_run=bool(tables) or not named),
             ) from error
 

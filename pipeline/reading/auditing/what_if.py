@@ -160,12 +160,12 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             no request was answered.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
-    said, changes = changes, changed_columns(changes, at)
+    written, changes = changes, changed_columns(changes, at)
     run = open_run(settings, name)
     expect_stored(run)
     roles, tokenizers = run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"])
     known = AllowedNames({}, roles, tokenizers, recorded_terms(run))
-    changes = known.expect(changes, lambda column: place_of(said, column, at), at)
+    changes = known.expect(changes, lambda column: place_of(written, column, at), at)
     snapshot = name if is_snapshot(name) else None
     if snapshot:
         audit = audience_of(settings, run, snapshot) == "audit"
