@@ -44,7 +44,7 @@ def fault() -> Iterator[_Fault]:
     hook.left = None
 
 
-def stands(corpus: Corpus) -> tuple[object, list[dict]]:
+def state_of(corpus: Corpus) -> tuple[object, list[dict]]:
     """Rows and commits."""
     commits = [row for name in corpus.projects() for row in corpus.commits(name).to_pylist()]
     return content(corpus.frame()), commits
@@ -86,9 +86,9 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
     monkeypatch.setattr(publishing, "FAN_IN", 3)  # there are as many small packs: they are gathered
     shutil.copytree(tmp_path / "start", tmp_path / "done")
     act(Corpus.open(tmp_path / "done"))
-    allowed = [stands(Corpus.open(tmp_path / name)) for name in ("start", "done")]
+    allowed = [state_of(Corpus.open(tmp_path / name)) for name in ("start", "done")]
     known = [] if action == "gc" else manifest.generations(tmp_path / "start")
-    kept = {name: stands(Corpus.open(tmp_path / "start", name)) for name in known}
+    kept = {name: state_of(Corpus.open(tmp_path / "start", name)) for name in known}
     for step in range(200):
         path = tmp_path / f"crash-{step}"
         shutil.copytree(tmp_path / "start", path)
@@ -102,12 +102,12 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         finally:
             fault.left = None
         survivor = Corpus.open(path)
-        assert stands(survivor) in allowed
+        assert state_of(survivor) in allowed
         assert survivor.verify() == []
         assert set(kept) <= set(manifest.generations(path))
         act(survivor)  # leftovers of a crash do not block it
-        assert stands(Corpus.open(path)) == allowed[1]
-        assert {name: stands(Corpus.open(path, name)) for name in kept} == kept
+        assert state_of(Corpus.open(path)) == allowed[1]
+        assert {name: state_of(Corpus.open(path, name)) for name in kept} == kept
         survivor.gc(keep=1)
         assert not list(path.rglob(".tmp-*"))
         shutil.rmtree(path)
@@ -140,7 +140,7 @@ def test_a_generation_outlives_a_writer_that_died_while_it_returned_to_it(
 ) -> None:
     corpus = Corpus.create(tmp_path)
     corpus.publish(import_rows({"text": "one"}), now=day(1))
-    earlier, before = corpus.generation, stands(corpus)
+    earlier, before = corpus.generation, state_of(corpus)
     corpus.append(import_rows({"text": "one", "title": "Another"}), now=day(2))
     known = manifest.generations(tmp_path)
     crashed_before_current(corpus, monkeypatch, lambda c: c.append(import_rows({"text": "one"}), now=day(3)))
@@ -150,7 +150,7 @@ def test_a_generation_outlives_a_writer_that_died_while_it_returned_to_it(
     assert [name for name in manifest.generations(tmp_path) if name != survivor.generation] == [
         name for name in known if name != survivor.generation
     ]
-    assert stands(Corpus.open(tmp_path, earlier)) == before
+    assert state_of(Corpus.open(tmp_path, earlier)) == before
     assert Corpus.open(tmp_path, earlier).verify() == []
     survivor.append(import_rows({"text": "one"}, {"text": "three"}), now=day(5))
     assert manifest.generations(tmp_path)[-1] == survivor.generation

@@ -128,7 +128,7 @@ def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: 
         assert status is not None
         assert status.settled is stands
         known.before = SourceState("", paths={"a.md": status._replace(digest="of another text")})
-        assert known.stands(world.tree, b"a.md", status, lambda path: 100, SourceReport()) is stands
+        assert known.is_unchanged(world.tree, b"a.md", status, lambda path: 100, SourceReport()) is stands
 
 
 def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -> None:
@@ -139,7 +139,7 @@ def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -
     known = IncrementalImport("shop", None, (), 0).source("workspace:tree", Path("tree"))
     known.before = replace(reading, paths={"a.md": reading.paths["a.md"]._replace(settled=True, changed=1)})
     status = known.status(os.fsencode(world.tree) + b"/a.md", 2**62)
-    assert known.stands(world.tree, b"a.md", status, lambda path: 2**20, SourceReport())
+    assert known.is_unchanged(world.tree, b"a.md", status, lambda path: 2**20, SourceReport())
     assert not known.standing["a.md"].settled
 
 

@@ -90,9 +90,7 @@ def escapes(
         try:
             items = strict_items(block["text"])
             assert [item.label for item in items] == [c["label"] for c in cited[request]], "labels are the citations"
-            assert all(i.stands_at(c["locator"]) for i, c in zip(items, cited[request], strict=True)), (
-                "and so are places"
-            )
+            assert all(i.is_at(c["locator"]) for i, c in zip(items, cited[request], strict=True)), "and so are places"
             for item in items:
                 if shape == "context-block":
                     shown = escape(visible[request, item.label]).splitlines()

@@ -90,7 +90,7 @@ def _citations(claims: Claims, items: Collection[str]) -> Iterator[AnswerFinding
 def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
     """Quotes that are in no visible text, or not in any of those cited with them."""
     for quote in claims.quotes:
-        holders = [label for label, item in items.items() if _stands(quote, item)]
+        holders = [label for label, item in items.items() if _contains(quote, item)]
         cited = [label for label in quote.labels if label in items]
         label = cited[0] if cited else None
         if not holders:
@@ -99,7 +99,7 @@ def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
             yield "misattributed_quote", True, quote.text, label, holders[0], quote.start, quote.end
 
 
-def _stands(quote: Span, item: Shown) -> bool:
+def _contains(quote: Span, item: Shown) -> bool:
     """Whether an item shows a quote: code line by line with one indentation, words in order around ellipses."""
     if quote.code:
         return _has_lines([line.rstrip() for line in quote.text.splitlines()], item.lines)

@@ -104,9 +104,9 @@ def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
     Raises:
         StoreError: the first `index` did not finish.
     """
-    from ..storage.durable import stands
+    from ..storage.durable import exists
 
-    if stands(settings.grants_path) or corpus.projects():
+    if exists(settings.grants_path) or corpus.projects():
         return
     from ...nodes.errors import StoreError
     from ..corpus.embedding_checkpoints import kept_texts

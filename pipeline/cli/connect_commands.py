@@ -54,19 +54,19 @@ def connect(
         environ["SCOPED_RETRIEVAL_PROFILE"] = settings["profile"]
     declared = clients.CLIENTS[client]
     path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
-    standing = _standing(path)
+    existing = _existing_text(path)
     if hook:
         import shlex
 
         env = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
-        text = clients.prompt_hook(f"{env} {shlex.join([command, *args])}", standing, path)
+        text = clients.prompt_hook(f"{env} {shlex.join([command, *args])}", existing, path)
     else:
         server = clients.Server(command, args, environ)
-        text = clients.changed(client, server, standing, path)
-    if write and text != standing:
+        text = clients.changed(client, server, existing, path)
+    if write and text != existing:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         make_folders(linked.parent)
-        write_atomic(linked, text.encode(), private=standing is None and declared.home)
+        write_atomic(linked, text.encode(), private=existing is None and declared.home)
     missing = _missing(settings)
     if as_json:
         emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
@@ -78,7 +78,7 @@ def connect(
     return EXIT["ok"]
 
 
-def _standing(path: Path) -> str | None:
+def _existing_text(path: Path) -> str | None:
     """The text of a client's file; None if there is none.
 
     Raises:

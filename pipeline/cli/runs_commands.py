@@ -161,14 +161,14 @@ def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     from ...nodes.errors import ScopedRetrievalError
     from ..config.opening import head_file, trust_of
     from ..corpus.pinned import pinned_at
-    from ..storage.durable import stands
+    from ..storage.durable import exists
 
     command = f"`run --resume {run_id}`"
     try:
         plan = store.plan_of(run_id)
         if plan is None or pinned_at(plan, settings["corpus"], trust_of(settings)):
             return f"{command} completes the run"
-        if stands(head_file(settings)):
+        if exists(head_file(settings)):
             return f"its generation is gone: {command} ends it with what was answered"
     except (ScopedRetrievalError, OSError, KeyError, TypeError):  # `run --resume` reports what is wrong
         pass

@@ -47,7 +47,7 @@ from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from ..parsing.yaml_files import YamlItem, parse
 from ..progress import counted
-from ..storage.durable import TICK_NS, make_folders, read_whole, stands, write_atomic
+from ..storage.durable import TICK_NS, exists, make_folders, read_whole, write_atomic
 from ..storage.locks import held
 from ..storage.places import Place, fixed_place, place_of
 
@@ -206,7 +206,7 @@ def write_starter_grants(
     path = place_of(path).resolve()
     make_folders(path.parent)
     with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
-        data = read_whole(path) if stands(path) else b""
+        data = read_whole(path) if exists(path) else b""
         standing = _read(data, path) if data else None
         if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
             return False

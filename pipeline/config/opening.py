@@ -8,7 +8,7 @@ from pathlib import Path
 from ...nodes.errors import StoreError
 from ..corpus import Corpus, Trust
 from ..runs import RunStore
-from ..storage.durable import stands
+from ..storage.durable import exists
 from ..storage.places import Place
 from .settings import Settings
 
@@ -39,11 +39,11 @@ def made_or_opened(settings: Settings) -> Corpus:
     Raises:
         StoreError: it can be neither opened nor created.
     """
-    if not stands(head_file(settings)):
+    if not exists(head_file(settings)):
         try:
             return Corpus.create(settings["corpus"], trust_of(settings))
         except StoreError:
-            if not stands(head_file(settings)):
+            if not exists(head_file(settings)):
                 raise  # otherwise another first import has created it in the meantime
     return corpus_of(settings)
 

@@ -80,7 +80,7 @@ class Ran:
     """Most last lines of its output that are shown; None = all, 0 = unknown."""
     quiet: bool
     """Whether it prints nothing when it passes, and its output is shown, or at least the first or last lines of it."""
-    stands: bool
+    conclusive: bool
     """Whether the line is understood, the check checks something, and nothing after it changes files, so its result
     holds at the end.
     """
@@ -129,7 +129,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 and _let_through(simple, later, check),
                 last=min((lines for place, lines in tails if place > number), default=None),
                 quiet=check.program in _QUIET and len(found) <= _MOST and _passes_on(simple, later),
-                stands=known and not check.skips and all(map(is_log, printed_into(simple))) and leaves[number + 1],
+                conclusive=known and not check.skips and all(map(is_log, printed_into(simple))) and leaves[number + 1],
             )
         )
     return ran

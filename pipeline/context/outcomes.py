@@ -189,7 +189,7 @@ def _checked(
     if verification:
         beside, running = payload.text("summary") or "", running or broken_off
         outcome = _verified(words, beside, reported, code, report=report, timed_out=late, running=running)
-        known = all(ran.stands and ran.check.understood for ran in checks)
+        known = all(ran.conclusive and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
     elif broken_off:
         outcome = _outcome(checks, results, code=None, failed=False, running=True)
@@ -251,7 +251,7 @@ def _with_codes(outcome: str, shown: str | None, checks: Sequence[Ran], code: in
 
 def _has_passed(ran: Ran, result: str | None, code: int | None) -> bool:
     """Whether a check is known to have passed, in a command that did not fail."""
-    if not ran.stands or result == "nothing" or ("--if-present" in ran.check.other and result != "passed"):
+    if not ran.conclusive or result == "nothing" or ("--if-present" in ran.check.other and result != "passed"):
         return False
     if code is None or not ran.decides:
         return result == "passed" and (ran.shown or (ran.quiet and code == 0)) and ran.check.understood

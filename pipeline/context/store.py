@@ -36,7 +36,7 @@ from ..config.settings import Settings
 from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
 from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
-from ..storage.durable import make_folders, stands
+from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from .projection import Projection, Projections
@@ -112,7 +112,7 @@ class ContextStore:
         known = pc.unique(pa.concat_arrays([each.cast(pa.large_string()) for each in texts]))
         about = {name: table_digest(table) for name, table in stored.items()} | {"principal": self.principal}
         record = f"ctx-{named_digest(about)[:24]}"
-        if stands(self.path / record / "manifest.json"):
+        if exists(self.path / record / "manifest.json"):
             return record
         make_folders(self.path)
         keep_out(self.path)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.tables import IMPORT_ROWS
-from ..storage.durable import entries, file_sha256, stands
+from ..storage.durable import entries, exists, file_sha256
 from ..storage.places import Place
 from .commits import commit_hash
 from .generation import Generation
@@ -39,7 +39,7 @@ def changed_manifests(base: Generation, heads: Collection[Head]) -> list[str]:
     return [
         f"Expected SHA-256 {named[at.stem]}, got another - at generations/{at.name}"
         for at in entries(base.path / "generations")
-        if at.suffix == ".json" and at.stem in named and not stands(aside(at))
+        if at.suffix == ".json" and at.stem in named and not exists(aside(at))
         if file_sha256(at) != named[at.stem]
     ]
 

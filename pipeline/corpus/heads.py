@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from ...nodes.errors import StoreError
-from ..storage.durable import read_whole, stands, sync_path
+from ..storage.durable import exists, read_whole, sync_path
 from ..storage.file_access import open_new
 from ..storage.places import ObjectPlace, Place
 
@@ -188,7 +188,7 @@ def chain(path: Place) -> list[Head]:
     if isinstance(file, ObjectPlace):
         data = b"".join(file.read_all(sorted(entry.name for entry in file.iterdir())))
     else:
-        data = read_whole(file) if stands(file) else b""
+        data = read_whole(file) if exists(file) else b""
     found, before = list[Head](), None
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], start=1):
         try:
@@ -244,7 +244,7 @@ def _last(path: Place, number: int) -> Head | None:
                     return _parsed(read_whole(entry).decode().rstrip("\n"))
             return None
         file = path / HEADS
-        if not stands(file):
+        if not exists(file):
             return None
         with file.open("rb") as lines:
             lines.seek(max(0, lines.seek(0, 2) - _WINDOW))

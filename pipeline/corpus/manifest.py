@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...nodes.errors import StoreError
-from ..storage.durable import entries, make_folders, read_whole, stands, write_atomic
+from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.locks import confirm
 from ..storage.places import ObjectPlace, Place
 from .heads import Pointer, append_head, chain, checked_pointer, next_head, pointer_bytes, read_pointer
@@ -316,7 +316,7 @@ def remove_ghosts(path: Place, trust: Trust, *, all_: bool = False) -> None:
             continue
         if at.stem == now:
             _accept(path, trust, at, document["sequence"])
-        elif stands(kept := aside(at)):
+        elif exists(kept := aside(at)):
             write_atomic(at, read_whole(kept))
             kept.unlink()
         elif (earlier := document.pop("earlier", None)) is None:

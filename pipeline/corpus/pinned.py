@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...nodes.errors import StoreError
-from ..storage.durable import stands
+from ..storage.durable import exists
 from ..storage.places import Place, place_of
 from .manifest import Manifest, manifest_of
 from .trust import UNSIGNED, Trust
@@ -26,11 +26,11 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -
         StoreError: it cannot be determined, as the corpus that the run began with is missing.
     """
     generation, pin = plan["settings"]["generation"], plan["pin"]
-    if stands(manifest_of(corpus, generation)):
+    if exists(manifest_of(corpus, generation)):
         return corpus
     if pin is None:
         return None
-    if stands(manifest_of(began := place_of(pin["path"]), generation)):
+    if exists(manifest_of(began := place_of(pin["path"]), generation)):
         return began
     moved = pin["corpus_id"] and _lost_by(corpus, pin, trust)  # without an id, only the folder identifies it
     if moved or _lost_by(began, pin, UNSIGNED):
@@ -53,4 +53,4 @@ def _lost_by(corpus: Place, pin: Mapping[str, Any], trust: Trust) -> bool:
 
 
 def _corpus_at(place: Place, trust: Trust) -> bool:
-    return stands(trust.place(place) / "CURRENT")
+    return exists(trust.place(place) / "CURRENT")

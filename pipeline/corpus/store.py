@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..encoders.unit_vectors import Encoder
-from ..storage.durable import make_folders, read_whole, stands
+from ..storage.durable import exists, make_folders, read_whole
 from ..storage.file_access import keep_out
 from ..storage.places import Place, fixed_place
 from .blocks import DAMAGED
@@ -131,7 +131,7 @@ class Corpus:
         Raises:
             ErasedError: evidence was erased since the generation was opened, and the generation is gone.
         """
-        if not stands(manifest_of(self.path, self.generation)) and len(receipts(self.path)) > self._erased:
+        if not exists(manifest_of(self.path, self.generation)) and len(receipts(self.path)) > self._erased:
             raise ErasedError(
                 f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
                 hint="open it again",

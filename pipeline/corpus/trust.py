@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError, StoreError
-from ..storage.durable import make_folders, read_whole, stands, write_atomic
+from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
 from .heads import Head
 
@@ -152,7 +152,7 @@ UNSIGNED = Trust()
 
 
 def _seen(file: Path) -> dict[str, tuple[int, str]]:
-    if not stands(file):
+    if not exists(file):
         return {}
     try:
         known = json.loads(read_whole(file))

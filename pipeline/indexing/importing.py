@@ -42,7 +42,7 @@ from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.reader_digest import reader_digest
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
-from ..storage.durable import stands
+from ..storage.durable import exists
 from .report import IndexReport
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
@@ -119,7 +119,7 @@ def index_into(
         raise InputError.described("each name once", f"{twice[0]} twice", "--mcp")
     if request.source is None:
         _expect_names(request.paths)
-    if grant and stands(settings.grants_path):
+    if grant and exists(settings.grants_path):
         load_grants(settings.grants_path)  # a malformed grants file raises now, not after publication
     expect_writable(settings["corpus"])
     say(f"reading sources of project {project}")
@@ -279,7 +279,7 @@ class _Import:
         if report.unread and not rows.num_rows:
             return None
         self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
-        known = corpus_of(settings).encoder_profile if stands(head_file(settings)) else None
+        known = corpus_of(settings).encoder_profile if exists(head_file(settings)) else None
         encoder = load_encoder(settings.encoder_choice, known)
         if encoder is not None:
             _ = encoder.profile  # raises before there is a corpus if the encoder does not answer
@@ -319,7 +319,7 @@ def _source_states(settings: Settings, request: IndexRequest, plugins: str) -> I
     """The states of the sources from their last import; None if the request names no paths."""
     if not request.paths:
         return None
-    corpus = corpus_of(settings) if stands(head_file(settings)) else None
+    corpus = corpus_of(settings) if exists(head_file(settings)) else None
     wanted = request.semantic and "semantic" in settings["lanes"]
     encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
     rules = (reader_digest(vectors=wanted) + plugins, settings.principal, encoder)

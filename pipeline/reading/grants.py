@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.tables import GRANTS
 from ..config.settings import Settings
-from ..storage.durable import stands
+from ..storage.durable import exists
 
 __all__ = [
     "Audience",
@@ -57,7 +57,7 @@ def grants_or_none(settings: Settings) -> pa.Table | None:
     from ..config.grants import load_grants
 
     path = settings.grants_path
-    if not stands(path):
+    if not exists(path):
         return None
     status = path.stat() if isinstance(path, Path) else None
     if status is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, VerificationError
-from ..storage.durable import entries, stands
+from ..storage.durable import entries, exists
 from ..storage.locks import hold
 from ..storage.places import Place
 from .files import locked, sha256_of
@@ -39,7 +39,7 @@ def heal(store: RunStore) -> list[str]:
         try:
             with suppress(OSError, ScopedRetrievalError), locked(store.lock_of(run_id), "a run", timeout=0.1):
                 folder = store.path / run_id
-                if stands(folder / "live") and not stands(folder / "manifest.json"):
+                if exists(folder / "live") and not exists(folder / "manifest.json"):
                     adopt(store, folder, [line for line in store.log.lines() if line.run_id == run_id])
                 mark.unlink(missing_ok=True)
                 looked.append(run_id)
@@ -70,7 +70,7 @@ def adopt(store: RunStore, folder: Place, lines: list[LogEntry]) -> None:
 
 def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
     """Check that the graph and every file that LOG names exist and are unchanged."""
-    if not stands(folder / "lineage.json"):
+    if not exists(folder / "lineage.json"):
         raise VerificationError("Expected the graph of the run, got none - at lineage.json")
     if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):
         raise VerificationError("Expected the file that LOG names, got a changed one - at lineage.json")

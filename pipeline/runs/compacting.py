@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ..storage.durable import remove_tree, stands
+from ..storage.durable import exists, remove_tree
 from ..storage.places import Place
 from .adopting import adopt
 from .files import locked, remove_unnamed, sha256_of
@@ -45,7 +45,7 @@ def compact(store: RunStore, run_id: str) -> Run:
             return Run(folder)
         if run_kind(folder) != INTERACTIVE:
             return Run(folder)  # a batch run whose line is missing: `resume` writes it
-        if not stands(folder / "manifest.json"):
+        if not exists(folder / "manifest.json"):
             adopt(store, folder, lines)
             _write(folder)
         _remove(folder / "live")

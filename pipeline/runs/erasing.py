@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ..progress import counted
-from ..storage.durable import TEMPORARY, remove_tree, stands
+from ..storage.durable import TEMPORARY, exists, remove_tree
 from ..storage.locks import confirm
 from .compacting import compact
 from .erasing_texts import texts_showing
@@ -168,7 +168,7 @@ def _gone(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unhel
 
 def _asks(store: RunStore, run_id: str, asked: RequestSelection) -> bool:
     """Whether an unfinished batch contains a selected request; for evidence shown, its shards are read."""
-    if asked.shown or stands(store.path / run_id / "manifest.json"):
+    if asked.shown or exists(store.path / run_id / "manifest.json"):
         return False
     staged = store.resume(run_id)
     return len(chosen_among(asked, staged.requests, staged.failures, staged.plan["settings"].get("principal"))) > 0
@@ -183,7 +183,7 @@ def _discard(store: RunStore, run_id: str, done: RunsErased, *, dry_run: bool) -
 
 
 def _compacted_since(run: Run) -> bool:
-    return run.live and stands(run.folder / "manifest.json")
+    return run.live and exists(run.folder / "manifest.json")
 
 
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
@@ -194,7 +194,7 @@ def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsEra
     for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
         folder = store.path / run_id
         with _counted(done, run_id):
-            if stands(folder / "manifest.json") and (run_id in unlogged or live_files(folder)):
+            if exists(folder / "manifest.json") and (run_id in unlogged or live_files(folder)):
                 compact(store, run_id)
 
 
@@ -211,7 +211,7 @@ def _counted(done: RunsErased, run_id: str) -> Iterator[None]:
 
 def _drop(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, dry_run: bool) -> None:
     """Drop the shards of an unfinished run that show something of these rows."""
-    if stands(store.path / run_id / "manifest.json"):
+    if exists(store.path / run_id / "manifest.json"):
         done.being_written.append(run_id)  # it was finished since the others were read
     elif dropped := drop_shards(store, run_id, ids, dry_run=dry_run):
         done.dropped[run_id] = (len(dropped), sum(dropped.values()))
@@ -224,7 +224,7 @@ def _remove_remains(
     folder = store.path / run_id
     if not any(name.startswith(("live/", "texts/")) for name in files_below(folder)):
         return
-    if stands(folder / "manifest.json"):
+    if exists(folder / "manifest.json"):
         done.being_written.append(run_id)  # it was finished since the others were read
     elif run_id in logged():
         done.unreadable.append(run_id)

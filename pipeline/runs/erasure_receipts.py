@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...nodes.errors import VerificationError
-from ..storage.durable import make_folders, stands
+from ..storage.durable import exists, make_folders
 from .files import json_bytes, read_json, sha256_of, write_bytes
 from .log_lines import LogEntry
 from .run import Run
@@ -76,7 +76,7 @@ def _check_receipt(receipt: dict[str, Any], run: Run, line: LogEntry, *, parts: 
 def _read_receipt(store: RunStore, line: LogEntry) -> dict[str, Any]:
     name = f"{RECEIPTS}/{line.body['receipt']}.json"
     path = store.path / name
-    if not stands(path):
+    if not exists(path):
         raise VerificationError(f"Expected the receipt that LOG names, got none - at {name}")
     if sha256_of(path) != line.body["receipt"]:
         raise VerificationError(f"Expected the receipt that LOG names, got a changed one - at {name}")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from ..storage.durable import make_folders, remove_tree, stands, write_atomic
+from ..storage.durable import exists, make_folders, remove_tree, write_atomic
 from ..storage.places import Place
 from .formats import FORMAT
 from .live_files import live_files, read_live
@@ -70,7 +70,7 @@ def listed(run: Run) -> pa.Table:
 
 def forget_listings(folder: Place) -> None:
     """Remove the cached rows of all runs of a folder."""
-    if isinstance(folder, Path) and stands(folder / FOLDER):
+    if isinstance(folder, Path) and exists(folder / FOLDER):
         remove_tree(folder / FOLDER)
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..storage.durable import make_folders, remove_tree, stands, write_atomic
+from ..storage.durable import exists, make_folders, remove_tree, write_atomic
 from ..storage.locks import confirm, hold
 from ..storage.places import Place
 from .files import locked, write_json
@@ -115,7 +115,7 @@ class LiveRun:
         check_conservation(stored, f"snapshot {self.number + 1}")
         texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
         with locked(self.store.lock_of(self.run_id), "a snapshot", timeout=COMPACTED_WITHIN):
-            if self._taken or stands(self.folder / "manifest.json"):
+            if self._taken or exists(self.folder / "manifest.json"):
                 raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
             if self._in_doubt:
                 self._settle()

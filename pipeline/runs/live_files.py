@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..storage.durable import names_in, read_whole, stands
+from ..storage.durable import exists, names_in, read_whole
 from ..storage.places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
@@ -130,7 +130,7 @@ def live_format(folder: Place) -> str | None:
         StoreError: the file is missing, damaged, or of a later version.
     """
     path = folder / "live" / live_file(1)
-    if not stands(path):
+    if not exists(path):
         files = live_files(folder)
         if not files or files[0].endswith(OLDER_SUFFIX):
             return None

@@ -20,7 +20,7 @@ from sys import intern
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ..storage.durable import read_whole, stands, sync_path
+from ..storage.durable import exists, read_whole, sync_path
 from ..storage.file_access import open_new
 from ..storage.places import ObjectPlace, Place
 from .files import locked
@@ -175,7 +175,7 @@ class Log(RunLog):
             digest, data = _line(kind, run_id, body, previous, sequence)
             if self._signer is not None:
                 sign_next(self.path.parent, self._signer, previous, sequence, digest)
-            size = self.path.stat().st_size if stands(self.path) else None
+            size = self.path.stat().st_size if exists(self.path) else None
             try:
                 with open_new(self.path, append=True) as file:
                     file.write(data)
@@ -229,7 +229,7 @@ class Log(RunLog):
             return b""
 
     def _tail(self) -> tuple[str, int]:
-        if not stands(self.path):
+        if not exists(self.path):
             return START, 0
         with self.path.open("rb+") as file:
             size = file.seek(0, os.SEEK_END)
@@ -281,7 +281,7 @@ class ObjectLog(RunLog):
                 entry.create(data)
             except (FileExistsError, ScopedRetrievalError) as error:
                 # The store may have accepted this line, and only the response was lost.
-                if not _stands(entry, data):
+                if not _was_created(entry, data):
                     if isinstance(error, FileExistsError):  # another writer was first
                         self._newest = ("", b"")
                         continue
@@ -299,7 +299,7 @@ class ObjectLog(RunLog):
         return sorted(entry.name for entry in self._lines.iterdir())
 
 
-def _stands(entry: ObjectPlace, data: bytes) -> bool:
+def _was_created(entry: ObjectPlace, data: bytes) -> bool:
     """Whether an object whose creation was not confirmed has these bytes.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat, pair_positions
 from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
 from ...nodes.errors import StoreError
-from ..storage.durable import entries, remove_leftovers, remove_tree, stands
+from ..storage.durable import entries, exists, remove_leftovers, remove_tree
 from ..storage.places import Place
 from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
 
@@ -28,9 +28,9 @@ TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.l
 
 def records_in(contexts: Place) -> Iterator[Place]:
     """The folders of complete records."""
-    if stands(contexts):
+    if exists(contexts):
         yield from (
-            each for each in entries(contexts) if each.name.startswith("ctx-") and stands(each / "manifest.json")
+            each for each in entries(contexts) if each.name.startswith("ctx-") and exists(each / "manifest.json")
         )
 
 
@@ -46,7 +46,7 @@ def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
     count, failed = 0, None
     wanted = pa.array(sorted(evidence_ids), pa.string())
     for folder in entries(contexts):
-        if folder.name.startswith("ctx-") and not stands(folder / "manifest.json"):
+        if folder.name.startswith("ctx-") and not exists(folder / "manifest.json"):
             remove_tree(folder)
     for folder in records_in(contexts):
         remove_leftovers(folder)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
-from ..storage.durable import stands
+from ..storage.durable import exists
 from ..storage.locks import Hold, hold
 from .files import sha256_of
 from .live_files import live_file, live_files, read_live, read_settings
@@ -92,7 +92,7 @@ def _same(
 ) -> bool:
     """Whether a run is open, matches these lines exactly, and has the same basis as this session."""
     folder = store.path / run_id
-    if stands(folder / "manifest.json") or live_files(folder) != [line.body["file"] for line in lines]:
+    if exists(folder / "manifest.json") or live_files(folder) != [line.body["file"] for line in lines]:
         return False
     if any(sha256_of(folder / "live" / line.body["file"]) != line.body["sha256"] for line in lines):
         return False  # new snapshots must not share a damaged run

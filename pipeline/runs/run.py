@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.tables import TABLES
-from ..storage.durable import stands
+from ..storage.durable import exists
 from ..storage.places import Place
 from .files import expect_graph, read_json, read_parquet, read_parquet_as_is, sha256_of
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
@@ -43,7 +43,7 @@ def starter_of(folder: Place) -> str | None:
         StoreError: the file that records it is damaged.
     """
     for file in (folder / "manifest.json", folder / STAGE / "run.json"):
-        if stands(file):
+        if exists(file):
             plan = read_json(file)
             settings = plan.get("settings") if isinstance(plan, dict) else None
             return settings.get("principal") if isinstance(settings, dict) else None
@@ -65,7 +65,7 @@ class Run:
     def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.run_id = folder.name
-        self.live = not stands(folder / "manifest.json")
+        self.live = not exists(folder / "manifest.json")
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """Tables read from the interactive files and shards of requested snapshots, by file name."""
         self._shards: dict[str, str] = {}

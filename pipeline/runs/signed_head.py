@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..storage.durable import read_whole, stands, write_atomic
+from ..storage.durable import exists, read_whole, write_atomic
 from ..storage.places import Place
 from .log_lines import START, LogEntry
 
@@ -115,7 +115,7 @@ def head_problem(folder: Place, signer: Signer, lines: Sequence[LogEntry]) -> st
 
 
 def _read(folder: Path) -> _Signed | None:
-    if not stands(folder / FILE):
+    if not exists(folder / FILE):
         return None
     with suppress(ValueError, TypeError, OSError):
         sequence, *rest = read_whole(folder / FILE).decode().split()

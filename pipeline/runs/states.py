@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..storage.durable import stands
+from ..storage.durable import exists
 from ..storage.locks import hold
 from ..storage.places import ObjectPlace, Place
 from .files import locked, read_json
@@ -76,7 +76,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
     manifest = folder / "manifest.json"
     found: str | None = None
     try:
-        if stands(manifest):
+        if exists(manifest):
             content = read_json(manifest)
             found = version_of(content) if isinstance(content, dict) else None
             check_format(content, f"{run_id}/manifest.json")
@@ -90,7 +90,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
         return RunState(run_id, UNKNOWN_VERSION, found, error.message)
     except ScopedRetrievalError as error:
         return RunState(run_id, UNREADABLE if _may_stand(manifest) else DAMAGED, found, error.message)
-    if stands(folder / STAGE / "run.json"):
+    if exists(folder / STAGE / "run.json"):
         return RunState(run_id, UNFINISHED, FORMAT, "a batch that was not finished")
     if logged(run_id) or any(folder.glob("tables/*/*.parquet")):
         return RunState(run_id, UNREADABLE, None, "its manifest is gone")
@@ -102,7 +102,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
 def _may_stand(file: Place) -> bool:
     """Whether a file exists, or is in a folder that cannot be read."""
     try:
-        return stands(file)
+        return exists(file)
     except StoreError:
         return True
 
@@ -110,7 +110,7 @@ def _may_stand(file: Place) -> bool:
 def _written_now(store: RunStore, run_id: str) -> bool:
     """Whether a session holds the run; False without write access and on object stores, where this is unknown."""
     session = store.session_of(run_id)
-    if isinstance(session, ObjectPlace) or not stands(session):
+    if isinstance(session, ObjectPlace) or not exists(session):
         return False
     with suppress(OSError):
         if (free := hold(session)) is None:
@@ -133,11 +133,11 @@ def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
 
 
 def _left(folder: Place, logged: bool) -> bool:
-    if not stands(folder / "manifest.json"):
-        return stands(folder / "tables") or stands(folder / "texts")
-    return not logged or stands(folder / "live")
+    if not exists(folder / "manifest.json"):
+        return exists(folder / "tables") or exists(folder / "texts")
+    return not logged or exists(folder / "live")
 
 
 def compacted_since(run: Run) -> bool:
     """Whether an interactive run was compacted after it was opened: its files are gone, its parts exist."""
-    return run.live and stands(run.folder / "manifest.json")
+    return run.live and exists(run.folder / "manifest.json")

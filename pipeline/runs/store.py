@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
-from ..storage.durable import make_folders, publish_folder, remove_tree, stands, sync_all
+from ..storage.durable import exists, make_folders, publish_folder, remove_tree, sync_all
 from ..storage.file_access import keep_out, make_folder
 from ..storage.locks import confirm
 from ..storage.places import ObjectPlace, Place, fixed_place
@@ -111,7 +111,7 @@ class RunStore:
             StoreError: there is no such run, or it is finished.
         """
         folder = self.folder(run_id)
-        if stands(folder / "manifest.json"):
+        if exists(folder / "manifest.json"):
             run = StagedRun(self, run_id, finished=True)
             if run_id in self.logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
@@ -119,7 +119,7 @@ class RunStore:
                 hint = f"`compact {run_id}` completes it"
                 raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
             return run
-        if not stands(folder / STAGE / "run.json"):
+        if not exists(folder / STAGE / "run.json"):
             raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
         return StagedRun(self, run_id)
 
@@ -135,7 +135,7 @@ class RunStore:
             StoreError: the plan cannot be read.
         """
         folder = self.folder(run_id)
-        return None if stands(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
+        return None if exists(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
 
     def uncompacted(self) -> list[str]:
         """Ids of interactive runs that `compact` has not finished, oldest first."""
@@ -178,7 +178,7 @@ class RunStore:
 
     @staticmethod
     def _readable(folder: Place) -> bool:
-        return stands(folder / "manifest.json") or is_live(folder)
+        return exists(folder / "manifest.json") or is_live(folder)
 
     def lock_of(self, run_id: str) -> Place:
         """The lock file that a writer of this run holds."""
@@ -225,11 +225,11 @@ class RunStore:
 
 def run_kind(folder: Place) -> str | None:
     """The kind of the run in a folder, even of one that a crash left; None if unknown."""
-    if stands(folder / "manifest.json"):
+    if exists(folder / "manifest.json"):
         with suppress(StoreError, AttributeError):
             return read_json(folder / "manifest.json").get("kind")
         return None
-    if stands(folder / STAGE / "run.json"):
+    if exists(folder / STAGE / "run.json"):
         return BATCH
     return INTERACTIVE if is_live(folder) else None
 
@@ -237,7 +237,7 @@ def run_kind(folder: Place) -> str | None:
 def _is_batch(folder: Place) -> bool:
     """Whether a folder contains a batch run, staged or with its manifest; False if it cannot be read."""
     with suppress(StoreError):
-        kept = stands(folder / "manifest.json") or stands(folder / STAGE / "run.json")
+        kept = exists(folder / "manifest.json") or exists(folder / STAGE / "run.json")
         return kept and run_kind(folder) == BATCH
     return False
 
@@ -275,11 +275,11 @@ class StagedRun:
             StoreError: another process finished or removed it since it was opened here.
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
-            written = stands(self.folder / "manifest.json")
+            written = exists(self.folder / "manifest.json")
             if self._finished:
                 ended = not written or self.run_id in self.store.logged()
             else:
-                ended = written or not stands(self.folder / STAGE / "run.json")
+                ended = written or not exists(self.folder / STAGE / "run.json")
             if ended:
                 raise StoreError(
                     f"Expected an unfinished run, got one that another process has finished - at {self.run_id}"

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
-from ..storage.durable import remove_tree, stands, sync_all
+from ..storage.durable import exists, remove_tree, sync_all
 from ..storage.places import Place
 from .compacting import compact
 from .files import files_below, json_bytes, locked, sha256_of, write_bytes
@@ -38,7 +38,7 @@ def upgrade(store: RunStore, run_id: str) -> Run:
         StoreError: it is unfinished, or of a version that this one does not read.
     """
     run = store.open(run_id)
-    if stands(run.folder / UPGRADED / "manifest.json"):
+    if exists(run.folder / UPGRADED / "manifest.json"):
         finish_upgrade(store, run.run_id)
         run = store.open(run_id)
     if not run.older:
@@ -99,7 +99,7 @@ def finish_upgrade(store: RunStore, run_id: str) -> None:
             return
         wanted, staged = lines[-1].body["manifest_sha256"], folder / UPGRADED / "manifest.json"
         if sha256_of(folder / "manifest.json") != wanted:
-            if not stands(staged) or sha256_of(staged) != wanted:
+            if not exists(staged) or sha256_of(staged) != wanted:
                 raise StoreError(f"Expected the manifest of the upgrade, got none - at {run_id}/{UPGRADED}")
             write_bytes(folder / "manifest.json", staged.read_bytes(), sync=True)
         staged.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from ...nodes.audit.snapshot_digest import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..progress import counted
-from ..storage.durable import TEMPORARY, stands
+from ..storage.durable import TEMPORARY, exists
 from ..storage.places import Place
 from .answer_log import check_answers
 from .erasure_receipts import Erased, erased_from
@@ -190,7 +190,7 @@ def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: RunProblem) 
     return (
         problem.part == "manifest.json"
         and bool(upgrades)
-        and stands(staged)
+        and exists(staged)
         and sha256_of(staged) == upgrades[-1].body["manifest_sha256"]
         and sha256_of(folder / "manifest.json") == upgrades[-1].body["before_sha256"]
     )
@@ -204,12 +204,12 @@ def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Fou
         return None
     folder = store.folder(run_id)
     try:
-        there = stands(folder / "manifest.json")
+        there = exists(folder / "manifest.json")
     except StoreError:  # the folder cannot be read
         found.add("changed", "manifest.json", "the manifest cannot be read")
         return None
     known = logged or there or any(folder.glob("tables/*/*.parquet"))
-    if not known or (not logged and stands(folder / "stage")):
+    if not known or (not logged and exists(folder / "stage")):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     if lines and all(line.kind == "live" for line in lines):  # not compacted: it never had a manifest
         for file in sorted({line.body["file"] for line in lines}):
@@ -248,7 +248,7 @@ def _check_files(run: Run, lines: list[LogEntry], rewritten: Mapping[str, str], 
     for path, sha256 in expected.items():
         found.parts += 1
         file = run.folder / path
-        if not stands(file):
+        if not exists(file):
             found.add("missing", path, "the manifest names it")
         elif (got := _sha256(file, path, found)) not in (sha256, None):
             unfinished = "texts that a receipt lists as erased still exist: run the erasure again"
@@ -317,7 +317,7 @@ def _check_live(run: Run, lines: list[LogEntry], found: _Found) -> None:
         elif path not in logged and path != "lineage.json":
             found.add(*_unnamed(path, "LOG does not name it", () if path in present else ("tables/", "texts/")))
     lineage = run.folder / "lineage.json"
-    if not stands(lineage):
+    if not exists(lineage):
         found.add("missing", "lineage.json", "every run has one")
     elif logged and {sha256_of(lineage)} != {line.body["lineage_sha256"] for line in lines if line.kind == "live"}:
         found.add("changed", "lineage.json", "its SHA-256 is not the one in LOG")

@@ -43,12 +43,12 @@ class Header:
     at: str
     fields: dict[str, Any]
     lines: int = 0
-    stands: dict[str, int] = field(default_factory=dict)
+    line_numbers: dict[str, int] = field(default_factory=dict)
     """The line of each field, from 1."""
 
     def place(self, key: str) -> str:
         """The location of a field for messages: file, line and field."""
-        return f"{self.at}:{self.stands[key]}.{key}" if key in self.stands else f"{self.at}.{key}"
+        return f"{self.at}:{self.line_numbers[key]}.{key}" if key in self.line_numbers else f"{self.at}.{key}"
 
     def text(self, *keys: str) -> str | None:
         """The first of the fields that is present, as text."""
@@ -94,11 +94,11 @@ def read_header(text: str, at: str) -> Header:
     fields: dict[str, Any] = {}
     body = text
     lines = above = 0
-    stands: dict[str, int] = {}
+    line_numbers: dict[str, int] = {}
     if text.startswith("---\n"):
         end = re.search(r"^(?:---|\.\.\.)[ \t]*$", text[4:], re.MULTILINE)
         if end:
-            fields, stands = _front_matter(text[4 : 4 + end.start()], at)
+            fields, line_numbers = _front_matter(text[4 : 4 + end.start()], at)
             body = text[4 + end.end() :]
             above = text.count("\n") - body.count("\n")
             lines = text.count("\n") - body.lstrip().count("\n")
@@ -107,11 +107,11 @@ def read_header(text: str, at: str) -> Header:
             break
         match = _FIELD.match(line) or _ROW.match(line)
         if match and (key := _key(match["key"])) in _KEYS and key not in fields:
-            fields[key], stands[key] = match["value"].strip().strip("*`").strip(), number
+            fields[key], line_numbers[key] = match["value"].strip().strip("*`").strip(), number
     if "status" not in fields and (status := _STATUS.search(body)):
         fields["status"] = status["value"].strip().strip("*_`").strip()
-        stands["status"] = above + 1 + body.count("\n", 0, status.start("value"))
-    return Header(at, fields, lines, stands)
+        line_numbers["status"] = above + 1 + body.count("\n", 0, status.start("value"))
+    return Header(at, fields, lines, line_numbers)
 
 
 def has_fields(matter: str) -> bool:
@@ -177,8 +177,8 @@ def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
         raise InputError.described("YAML front matter", got, f"{at}:{line}") from error
     if not isinstance(value, dict | None):
         raise InputError.of_kind("front matter with fields", value, f"{at}:2")
-    stands = {_key(str(key.value)): key.start_mark.line + 2 for key, _ in node.value} if node and value else {}
-    return {_key(str(key)): entry for key, entry in (value or {}).items()}, stands
+    line_numbers = {_key(str(key.value)): key.start_mark.line + 2 for key, _ in node.value} if node and value else {}
+    return {_key(str(key)): entry for key, entry in (value or {}).items()}, line_numbers
 
 
 def _key(word: str) -> str:

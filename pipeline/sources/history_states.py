@@ -62,7 +62,7 @@ class Live:
     version: str
     recorded: int
 
-    def stands_at(self, chunk: DocumentChunk) -> bool:
+    def is_at(self, chunk: DocumentChunk) -> bool:
         """Whether another chunk of the same text is in the same place."""
         return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
 

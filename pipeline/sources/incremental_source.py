@@ -72,7 +72,7 @@ class IncrementalSource:
         """The files below `root` whose status does not prove them unchanged; report entries of the others are repeated,
         in file order.
 
-        A fast path of `status` and `stands`, for the many unchanged files.
+        A fast path of `status` and `is_unchanged`, for the many unchanged files.
         """
         before, links, standing, lstat = self.before.paths, self._links, self.standing, os.lstat
         below, latest = os.fsencode(root) + b"/", min(self._started - TICK_NS, 1_000 * recorded)
@@ -111,7 +111,7 @@ class IncrementalSource:
             found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
         )
 
-    def stands(
+    def is_unchanged(
         self, root: Path, raw: bytes, status: PathStatus | None, limit: Callable[[str], int], report: SourceReport
     ) -> bool:
         """Whether a file is unchanged since it was read; if so, its report entries are repeated.

@@ -131,7 +131,7 @@ class _History:
         for chunk in document.chunks:
             key = (chunk.section, chunk.text, chunk.occurrence)
             live = before.pop(key, None)
-            if live is not None and live.stands_at(chunk):
+            if live is not None and live.is_at(chunk):
                 self._placements[key] = live
                 continue
             if live is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...nodes.errors import InputError
 from ..corpus.source_states import PathStatus, SourceState
-from ..storage.durable import stands
+from ..storage.durable import exists
 from .git_commands import Commit, Git
 
 __all__ = ["holds_most", "known_commits", "same_beginning", "same_folder"]
@@ -21,7 +21,7 @@ def same_folder(before: str, root: Path) -> bool:
     Raises:
         StoreError: it cannot be determined now.
     """
-    return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
+    return not exists(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
 def holds_most(root: Path, limit: Callable[[str], int], before: SourceState) -> bool:

@@ -98,7 +98,7 @@ def read_work_tree(
     files = sorted(paths)
     for raw in known.in_question(folder, files, recorded, report) if known is not None else files:
         status = known.status(below + raw, recorded) if known is not None else None
-        if known is not None and known.stands(folder, raw, status, options.limit_at, report):
+        if known is not None and known.is_unchanged(folder, raw, status, options.limit_at, report):
             continue
         own = SourceReport()
         content = _add(rows, folder, raw, own, options, recorded)
@@ -312,7 +312,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
         header = read_header(data.decode("utf-8"), path)
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            tags = header.strings("tags") if header.stands.get("tags", header.lines) < header.lines else None
+            tags = header.strings("tags") if header.line_numbers.get("tags", header.lines) < header.lines else None
             return {**_closed(header, matter), **({"tags": tags} if tags else {})}
         dated = header.instant("date")
         columns = {
@@ -341,7 +341,7 @@ def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
     fields = header.fields if header is not None else {}
     words: list[Any] = []
     if header is not None and "zone" in fields:
-        counts = header.stands["zone"] <= header.lines or {"entity", "level"} & fields.keys()
+        counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
         words = [fields["zone"]] if counts else []
     elif (header is None or not header.lines) and (found := _CLOSED.search(matter)):
         words = [found[1].decode()]

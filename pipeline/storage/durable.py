@@ -5,7 +5,7 @@ runs, grants, captures. Temporary names start with `TEMPORARY`; leftovers under 
 
 Note: a rename is not durable before the containing folder is synced, whose own name is in its parent. Anything that
 refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
-removes or replaces something because of a read uses `read_whole`, `read_table`, `entries` and `stands`, which
+removes or replaces something because of a read uses `read_whole`, `read_table`, `entries` and `exists`, which
 distinguish absent or damaged files from those that are temporarily unreadable. On an object store, a single put is
 atomic and durable: files are staged locally, and there is nothing to sync. For permissions, see `file_access`.
 """
@@ -53,7 +53,7 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        if private and stands(path):
+        if private and exists(path):
             shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:
@@ -183,8 +183,8 @@ def names_in(folder: Place) -> list[str]:
         return []
 
 
-def stands(path: Place) -> bool:
-    """Whether a path exists. From Python 3.14 on, `exists` returns False for paths that it cannot access.
+def exists(path: Place) -> bool:
+    """Whether a path exists. From Python 3.14 on, `Path.exists` returns False for paths that it cannot access.
 
     Raises:
         StoreError: it cannot be determined at present.
@@ -257,7 +257,7 @@ def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
             (path / last).upload(folder / last)
         return
     sync_path(folder)
-    if not stands(path):
+    if not exists(path):
         folder.rename(path)
     sync_path(path.parent)
 
@@ -328,7 +328,7 @@ def remove_published(folder: Place) -> None:
         remove_tree(folder)
         return
     aside = folder.with_name(f"{TEMPORARY}{folder.name}")
-    if stands(aside):
+    if exists(aside):
         remove_tree(aside)
     remove_tree(folder.rename(aside))
 

@@ -97,7 +97,7 @@ def lineage_page(
         overview=Markup(overview_svg(steps, links=True)),
         steps=[
             {
-                "name": step.name, "title": step.title, "said": summary_of(step), "rows": [_row(node) for node in step.nodes],
+                "name": step.name, "title": step.title, "summary": summary_of(step), "rows": [_row(node) for node in step.nodes],
                 "picture": Markup(found) if (found := _picture(step, nodes, homes)) else "",
                 "tables": [
                     {"name": node.name, "doc": node.doc, "columns": node.columns} for node in step.nodes if node.columns

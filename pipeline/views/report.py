@@ -132,7 +132,7 @@ def _head(request: Row, contract: Row, snapshot: Row, block: Row) -> list[tuple[
 def _budget(block: Row, contract: Row) -> dict[str, Any]:
     used, most = block.get("tokens") or 0, contract.get("max_tokens") or 0
     text = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {counted(block.get('chars') or 0, 'character')}"
-    return {"said": text, "share": min(1.0, used / most) if most else 0.0}
+    return {"text": text, "share": min(1.0, used / most) if most else 0.0}
 
 
 def _linked(block: str | None, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def _items(rows: Rows, scores: Mapping[str, Row], terms: Sequence[str]) -> list[
             {
                 "position": citation["position"], "label": citation["label"],
                 "locator": line_of(citation["locator"]),
-                "said": ", ".join(_labels(citation, item, detail)),
+                "labels": ", ".join(_labels(citation, item, detail)),
                 "final": f"{ranked['final']:.4f}" if ranked else "", "total": ranked.get("final", 0.0), "parts": parts,
                 "reason": ranked.get("selected_reason"), "text": item.get("visible_text"),
                 "facts": _facts(citation, item, detail, cut),
@@ -258,7 +258,7 @@ def _steps(
     return [
         {
             "id": step.name, "name": step.title,
-            "said": ", ".join(
+            "summary": ", ".join(
                 [*([counted(step.rows, "row")] if step.rows else []),
                  *([duration(step.seconds)] if step.seconds is not None else [])]
             ),

@@ -32,7 +32,7 @@ class Item:
     locator: str
     text: str
 
-    def stands_at(self, locator: str) -> bool:
+    def is_at(self, locator: str) -> bool:
         return (
             locator.endswith(self.locator.removeprefix("..."))
             if self.locator.startswith("...")
