@@ -17,7 +17,7 @@ Group = Literal["lexical", "semantic", "metadata", "rerank"]
 
 @dataclass(frozen=True)
 class ScoreTerm:
-    """One class of score.
+    """One term of the score.
 
     Its contribution to `final` is weight times value, a multiple of 2**-30.
     """

@@ -75,13 +75,13 @@ from .tables import (
     TurnScores,
 )
 from .vocabulary import PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
-from .vocabulary import SCORE_TERMS as CLASSES
+from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 
 _POOL_PER_ITEM = 3
 """Candidates that a cross-encoder reads per item of the block, where no mode sets `k_in`."""
 _NO_SHARE = (0.0, "lexical")
 _SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
-"""The part of one of a role's four weights (S4.16) that each class has."""
+"""The part of one of a role's four weights (S4.16) that each term has."""
 
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
 """The columns read from each candidate's contract."""
@@ -105,7 +105,7 @@ def plain_terms(
     role_rules: RoleRules,
     plugins: Plugins = NO_PLUGINS,
 ) -> ScoreTerms:
-    """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
+    """The raw score terms of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
 
     `turn_context` starts at -1. `lexical` is a share of the maximum score of the request's terms inside the boundary,
     independent of the other candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but for a
@@ -262,7 +262,7 @@ def cross_encoder_pool(
 
 
 def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
-    """All raw score classes of every bounded candidate, in recall order; the cross-encoder's is 0 if none read it."""
+    """All raw score terms of every bounded candidate, in recall order; the cross-encoder's is 0 if none read it."""
     if not cross_encoder_scores.num_rows:
         return plain_terms
     own, scored = pair_codes(
@@ -279,7 +279,7 @@ def rerank_weights(
     role_policies: RolePolicies,
     plugins: Plugins = NO_PLUGINS,
 ) -> RerankWeights:
-    """The weight of each score class, by request id: the request's own, else its role's, else its purpose's.
+    """The weight of each score term, by request id: the request's own, else its role's, else its purpose's.
 
     A role has no weight for a cross-encoder, a file, a turn or a plugin term: the purpose's weights apply under it. A
     plugin term has its own weight where neither request nor purpose sets one.
@@ -287,7 +287,7 @@ def rerank_weights(
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
     known, weights = (role >= 0).any(), {}
-    for name in CLASSES:
+    for name in SCORE_TERM_NAMES:
         weights[name] = np.zeros(len(role))
         if name not in ROLE_TERMS:
             weights[name] = _at(purpose_policies[f"weight_{name}"], policy)
@@ -314,7 +314,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
     contributions = {
         name: quantise(floats(rerank_weights[name])[weight] * floats(score_terms[name]))
-        for name in (*CLASSES, *terms_of_plugins(score_terms.column_names))
+        for name in (*SCORE_TERM_NAMES, *terms_of_plugins(score_terms.column_names))
         if name != "diversity"
     }
     base = sum(contributions.values(), np.zeros(score_terms.num_rows))

@@ -256,16 +256,16 @@ FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
 """Conditions about withheld rows: callers never see them."""
 ROLE_TERMS = named("role")
-"""The score classes of a role; without a role their weight is 0."""
+"""The score terms of a role; without a role their weight is 0."""
 TURN_TERMS = named("turn")
-"""The score classes of turns of a conversation; 0 for any other row."""
+"""The score terms of turns of a conversation; 0 for any other row."""
 FILE_TERMS = named("file")
-"""The score classes of a file of source code: the same for each of its rows, 0 for any other row."""
+"""The score terms of a file of source code: the same for each of its rows, 0 for any other row."""
 FEEDBACK_TERMS = named("feedback")
-"""The score classes of relevance feedback: similarity to a request's best rows."""
+"""The score terms of relevance feedback: similarity to a request's best rows."""
 SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
-"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback, as they are added."""
+"""The score terms of S0.94, then those of turns, roles, the cross-encoder, files and feedback, as they are added."""
 PURPOSE_TERMS = tuple(term.name for term in TERMS if term.under_roles and not term.share)
-"""Score classes that only a purpose weighs, even under a role."""
+"""Score terms that only a purpose weighs, even under a role."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
-"""Score classes weighed by purposes and requests; the others are weighed only by roles."""
+"""Score terms weighed by purposes and requests; the others are weighed only by roles."""

@@ -47,7 +47,7 @@ def squares(group: Sequence[int]) -> list[int | Exception]:
     return [question * question for question in group]
 
 
-def test_who_stands_in_line_while_another_is_answered_is_answered_in_one_group():
+def test_who_waits_while_another_is_answered_is_answered_in_one_group():
     assert held(squares) == ([1, 4, 9, 16, 25], [[0], QUESTIONS])
 
 

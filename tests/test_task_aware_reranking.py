@@ -1,4 +1,4 @@
-"""Similarity is not usefulness: eight classes of score decide together, exactly and in one order."""
+"""Similarity is not usefulness: eight score terms decide together, exactly and in one order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.tables import CROSS_ENCODER_SCORES, KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
-from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 from selection_line import AS_OF, WEIGHTS, line
 
 GENERIC = {
@@ -219,14 +219,18 @@ ROWS = st.lists(
     ),
     max_size=9,
 )
-WEIGHT = st.fixed_dictionaries({name: st.floats(0, 2, allow_nan=False) for name in CLASSES})
+WEIGHT = st.fixed_dictionaries({name: st.floats(0, 2, allow_nan=False) for name in SCORE_TERM_NAMES})
 
 
 @given(ROWS, WEIGHT)
 @settings(max_examples=100, deadline=None)
 def test_contributions_add_up_to_final_in_any_order(rows: list[dict[str, Any]], weights: dict[str, float]) -> None:
     for row in line(rows, weights=weights).run("ranked")["ranked"].to_pylist():
-        assert sum(row[name] for name in CLASSES) == row["final"] == sum(row[name] for name in reversed(CLASSES))
+        assert (
+            sum(row[name] for name in SCORE_TERM_NAMES)
+            == row["final"]
+            == sum(row[name] for name in reversed(SCORE_TERM_NAMES))
+        )
 
 
 @given(ROWS, WEIGHT)
@@ -279,9 +283,9 @@ def test_what_is_closer_inside_the_scope_ranks_first_where_closeness_weighs() ->
     assert order(rows, weights=WEIGHTS | {"scope": 1.0}, **asked) == ["of this branch", "of another branch"]
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSES if name != "diversity"])
+@pytest.mark.parametrize("name", [name for name in SCORE_TERM_NAMES if name != "diversity"])
 def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
-    flat = dict.fromkeys(CLASSES, 0.5)
+    flat = dict.fromkeys(SCORE_TERM_NAMES, 0.5)
     row = {"request_id": "r1", "evidence_kind": "code", "source_signal": "code", "anchor_signal": None}
     ids = ["a", "b"]
     terms = SCORE_TERMS.from_rows(
@@ -289,7 +293,9 @@ def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
     )
     orders = []
     for weight in (0.0, 1.0):
-        weights = RERANK_WEIGHTS.from_rows([{"request_id": "r1"} | dict.fromkeys(CLASSES, 0.0) | {name: weight}])
+        weights = RERANK_WEIGHTS.from_rows(
+            [{"request_id": "r1"} | dict.fromkeys(SCORE_TERM_NAMES, 0.0) | {name: weight}]
+        )
         orders.append(ranked(terms, weights)["evidence_id"].to_pylist())
     assert orders == [["a", "b"], ["b", "a"]]
 

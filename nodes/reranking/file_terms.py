@@ -1,4 +1,4 @@
-"""The three score classes of a file: its text as a whole, its best passages together, and its definitions.
+"""The three score terms of a file: its text as a whole, its best passages together, and its definitions.
 
 Reads candidates, their lexical and semantic terms, and the best files of each request. Gives `FileTerms`.
 

@@ -1,4 +1,4 @@
-"""The score classes computed from a row's own columns: authority, recency and closeness inside the scope.
+"""The score terms computed from a row's own columns: authority, recency and closeness inside the scope.
 
 Reads stored columns of candidates, their contracts and anchors. Gives one value per candidate, a multiple of 2**-30.
 

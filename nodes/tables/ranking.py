@@ -92,7 +92,7 @@ SCORE_TERMS = table(
     order=("request_id", "pool_rank"),
     persist=True,
     extra=float64("a term of a plugin, 0 to 1"),
-    doc="The raw score classes of every bounded candidate, 0 to 1 (turn_context and the role's two: -1 to 1); `ranked` weighs them.",
+    doc="The raw score terms of every bounded candidate, 0 to 1 (turn_context and the role's two: -1 to 1); `ranked` weighs them.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),

@@ -40,20 +40,20 @@ class Grouped(Generic[Question, Answer]):
     def __init__(self, answers: Callable[[Sequence[Question]], Iterable[Answer | Exception]], most: int) -> None:
         self._answers = answers
         self._most = most
-        self._line: list[_Call[Question, Answer]] = []
+        self._waiting: list[_Call[Question, Answer]] = []
         self._changed = threading.Condition()
         self._leader: object | None = None
 
     def __call__(self, asked: Question) -> Answer:
         """The answer to one question; raises its error."""
         call: _Call[Question, Answer] = _Call(asked)
-        self._line.append(call)
+        self._waiting.append(call)
         try:
             while self._leads(call, lambda: call.done):
-                self._settle([one for one in list(self._line) if not one.done][: self._most])
+                self._settle([one for one in list(self._waiting) if not one.done][: self._most])
                 self._pass_on(call)
         finally:  # answered or interrupted: an interrupted call must not be answered; the others keep their places
-            self._line.remove(call)
+            self._waiting.remove(call)
             self._pass_on(call)
         if isinstance(call.answer, Exception):
             raise call.answer
@@ -71,7 +71,7 @@ class Grouped(Generic[Question, Answer]):
 
     def waiting(self) -> int:
         """The number of waiting callers, including those being answered."""
-        return len(self._line)
+        return len(self._waiting)
 
     def _leads(self, one: object, done: Callable[[], bool]) -> bool:
         """Wait until no other caller leads; whether this one leads now, which it does not once it has been answered."""

@@ -19,7 +19,7 @@ from .check_programs import check_of
 from .shell import MOVES, SimpleCommand, behind_options, simple_commands, started
 from .summaries import summary_of
 
-__all__ = ["BACK", "BRINGS", "Step", "sets_aside", "steps_of"]
+__all__ = ["BACK", "BRINGS", "GitStep", "sets_aside", "steps_of"]
 
 BACK = ("-", "@{-1}")
 """Names of the previous branch."""
@@ -55,7 +55,7 @@ class _Message:
 
 
 @dataclass(frozen=True)
-class Step:
+class GitStep:
     """A program of a command line; `verb` is `` if it is not Git."""
 
     simple: SimpleCommand
@@ -122,10 +122,10 @@ class Step:
         return aside or bool({"-q", "--quiet"} & {*self.rest}) or self.verb not in _SAYS
 
 
-def steps_of(command: str, output: str, code: int | None) -> list[Step]:
+def steps_of(command: str, output: str, code: int | None) -> list[GitStep]:
     """The programs of a command line in order, with their results as far as output and exit code show them."""
-    steps = [Step(simple, *_git_call(simple)) for simple in simple_commands(command)]
-    messages, found = _messages(output), list[Step]()
+    steps = [GitStep(simple, *_git_call(simple)) for simple in simple_commands(command)]
+    messages, found = _messages(output), list[GitStep]()
     alone = sum(bool(step.verb) for step in steps) == 1
     before: bool | None = None
     for number, step in enumerate(steps):
@@ -164,7 +164,7 @@ def _messages(output: str) -> list[_Message]:
     return found
 
 
-def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone: bool) -> _Message | None:
+def _taken(step: GitStep, messages: list[_Message], later: Sequence[GitStep], *, alone: bool) -> _Message | None:
     """The message of a program, removed from those of the line. A silent program gets a refusal only if it is alone."""
     own = [] if step.silent else [each for each in messages if step.may_say(each)]
     message = next((each for each in own if each.kind != "detached"), None) or next(iter(own), None)
@@ -180,7 +180,7 @@ def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone
     return found
 
 
-def _by_code(steps: Sequence[Step], number: int, output: str, code: int | None) -> bool | None:
+def _by_code(steps: Sequence[GitStep], number: int, output: str, code: int | None) -> bool | None:
     """Whether a program succeeded, as far as the exit code shows."""
     if not code:
         return True

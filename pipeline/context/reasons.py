@@ -20,7 +20,7 @@ from .layers import COVERED_BY, LAYER_OF, OMITTED_FOR, SAYS
 from .projection import Projection
 from .row_lookup import (
     ACTIONS,
-    Log,
+    EventLog,
     Meant,
     finding,
     has_name_alone,
@@ -89,7 +89,7 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
-    log = Log.of(seen, events or LogTables.empty())
+    log = EventLog.of(seen, events or LogTables.empty())
     names = spellings(seen, expected)
     found = meant(seen, names, log)
     rows = with_others(seen, found.rows, log)
@@ -114,7 +114,11 @@ def why(
 
 
 def _of_none(
-    answer: dict[str, Any], seen: Projection, names: Sequence[str], log: Log, snapshots: Mapping[str, Sequence[Row]]
+    answer: dict[str, Any],
+    seen: Projection,
+    names: Sequence[str],
+    log: EventLog,
+    snapshots: Mapping[str, Sequence[Row]],
 ) -> dict[str, Any]:
     """The answer of an input, its snapshots and its log for a source without a row in the ledger."""
     expected = answer["expected"]
@@ -147,7 +151,7 @@ def _of_own(
     seen: Projection,
     found: Meant,
     rows: Sequence[Row],
-    log: Log,
+    log: EventLog,
     snapshots: Mapping[str, Sequence[Row]],
 ) -> dict[str, Any]:
     """What happened to sources that are what was asked for and do not merely mention it. For a path, sources with its
@@ -204,7 +208,7 @@ def _of_rows(
     answer: dict[str, Any],
     seen: Projection,
     rows: Sequence[Row],
-    log: Log,
+    log: EventLog,
     *,
     words: str | None = None,
     file: str | None = None,
@@ -291,7 +295,7 @@ def _lost(answer: dict[str, Any], seen: Projection, row: Row, *, hidden: bool) -
     return None if layer is None else _at(answer, layer, f"left out: {row['reason']}")
 
 
-def _quoted_in(seen: Projection, row: Row, log: Log) -> str | None:
+def _quoted_in(seen: Projection, row: Row, log: EventLog) -> str | None:
     """The event of a search whose shown text has the line of a match, in any printed form: `path:line:text`,
     `path:text`, or `line:text` below the path.
     """
@@ -332,7 +336,7 @@ def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
     return [*rows, *(row for row in others if has(_plain(seen.lines.get(row["source_id"], ""))))]
 
 
-def _notes(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
+def _notes(seen: Projection, rows: Iterable[Row], log: EventLog) -> list[Row]:
     """The rows that are about a file without its content: edits, calls, failures, matches of its name only."""
     return [
         row
@@ -369,7 +373,7 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _unread(seen: Projection, expected: str, log: Log) -> list[str]:
+def _unread(seen: Projection, expected: str, log: EventLog) -> list[str]:
     """The omitted sources that may have the words although no available text does: a record does not store their texts,
     and those of events are in the log, or, for the middle of a long one, in its artifact.
     """

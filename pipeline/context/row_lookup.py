@@ -2,7 +2,7 @@
 
 Gives `spellings` of a name, `meant` (the matching rows), `with_others` (plus the rows that cover their texts),
 `with_lines` (those with a line), `with_hunks` (edits whose diff has line numbers), `is_named` (one row), `is_of_file`,
-`has_name_alone`, `preference` (the order of rows of one file), `finding` (words in a text), and `Log`, the additions of
+`has_name_alone`, `preference` (the order of rows of one file), `finding` (words in a text), and `EventLog`, the additions of
 the log to the ledger of an input.
 
 Note: a source has only its own text. For a message that is the message; its constraint has the binding part, and text
@@ -28,7 +28,7 @@ from .projection import Projection
 
 __all__ = [
     "ACTIONS",
-    "Log",
+    "EventLog",
     "Meant",
     "finding",
     "has_name_alone",
@@ -63,7 +63,7 @@ Span = tuple[int, int | None]
 
 
 @dataclass(frozen=True)
-class Log:
+class EventLog:
     """The additions of the log to the ledger of an input."""
 
     events: Sequence[Row]
@@ -78,7 +78,7 @@ class Log:
     """The line number of each match in its file, by source."""
 
     @classmethod
-    def of(cls, seen: Projection, log: LogTables) -> Log:
+    def of(cls, seen: Projection, log: LogTables) -> EventLog:
         found, places = dict[int, list[str]](), dict[str, int]()
         ids = dict(zip(log.events["seq"].to_pylist(), log.events["event_id"].to_pylist(), strict=True))
         for match in log.matches.select(["seq", "place", "path", "line"]).to_pylist():
@@ -136,7 +136,7 @@ class Meant:
     """The first and the last requested line of that path."""
 
 
-def meant(seen: Projection, names: Sequence[str], log: Log) -> Meant:
+def meant(seen: Projection, names: Sequence[str], log: EventLog) -> Meant:
     """The rows of the ledger that match a name, in its first spelling that matches any: by id, else by path, else by
     the end of a path in all files that end so, else by words in every source that contains them. The model's own calls
     only mention their paths. An exact match takes precedence over one that differs in case.
@@ -170,7 +170,7 @@ def _span(expected: str) -> tuple[int, int] | None:
     return int(first), int(last or first)
 
 
-def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log: Log) -> list[Row]:
+def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log: EventLog) -> list[Row]:
     """The rows of one file that have a line of a span; if none is known to, those with unknown lines. Files whose paths
     end alike have separate lines.
     """
@@ -195,7 +195,7 @@ def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log
     return having or unknown
 
 
-def with_hunks(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
+def with_hunks(seen: Projection, rows: Iterable[Row], log: EventLog) -> list[Row]:
     """The rows of edits whose diff has line numbers of the file."""
     edits = {f"event:{event['event_id']}" for event in log.events if event["kind"] == "file.modified"}
     return [row for row in rows if _hunks(seen, row, log, row["source_id"] in edits)]
@@ -208,7 +208,7 @@ def _is_part_of_a_diff(seen: Projection, row: Row, event: Row | None) -> bool:
     return event["kind"] == "file.modified" and bool(event["cut"])
 
 
-def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
+def _hunks(seen: Projection, row: Row, log: EventLog, is_edit: bool) -> list[Span]:
     """The lines of the new version of a file in the diff of an edit."""
     shown = seen.lines.get(row["source_id"], "")
     if not is_edit and _DIFF not in shown:
@@ -224,17 +224,17 @@ def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
     return found
 
 
-def _line_of_match(row: Row, log: Log) -> int | None:
+def _line_of_match(row: Row, log: EventLog) -> int | None:
     line = (row["reference"] or "").removeprefix(f"{row['path']}:")
     return log.places.get(row["source_id"], int(line) if line.isdigit() else None)
 
 
-def has_name_alone(row: Row, log: Log) -> bool:
+def has_name_alone(row: Row, log: EventLog) -> bool:
     """Whether a match is a file name without any of its lines, as Glob and `rg -l` list."""
     return row["source_kind"] == "search_match" and not row["characters"] and _line_of_match(row, log) is None
 
 
-def preference(row: Row, log: Log, action: str) -> tuple[int, int]:
+def preference(row: Row, log: EventLog, action: str) -> tuple[int, int]:
     """Sort key of a row among those of one file: first rows in the input, then rows with text of the file (before the
     horizon and in the tail newest first), then other events; matches of the name only come after rows with text.
     """
@@ -253,7 +253,7 @@ def preference(row: Row, log: Log, action: str) -> tuple[int, int]:
     return 2 if has_text else 4, newest
 
 
-def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[Span]:
+def _lines_of(seen: Projection, row: Row, event: Row | None, log: EventLog) -> list[Span]:
     """The lines of a source in its file; empty if unknown."""
     if row["source_kind"] == "search_match":
         line = _line_of_match(row, log)
@@ -273,7 +273,7 @@ def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[S
     return [(int(cited[1]), int(cited[2] or cited[1]))] if cited[1] else [(1, None)]
 
 
-def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
+def with_others(seen: Projection, rows: Sequence[Row], log: EventLog) -> list[Row]:
     """Rows, plus the rows that cover the texts of some of them; duplicates are replaced by these."""
     found = {row["source_id"]: row for row in rows}
     texts = {} if all(row["reason_code"] not in COVERED_BY for row in rows) else _first_texts(seen, log)
@@ -308,7 +308,7 @@ def _others(seen: Projection, row: Row, texts: Mapping[str, str]) -> list[Row]:
     ]
 
 
-def _first_texts(seen: Projection, log: Log) -> dict[str, str]:
+def _first_texts(seen: Projection, log: EventLog) -> dict[str, str]:
     """The text of each source: of several forms, the original one."""
     found: dict[str, str] = {}
     for source, text in _texts(seen, log):
@@ -325,7 +325,7 @@ def finding(words: str, same: Callable[[str], str]) -> Callable[[str], bool]:
     return lambda text: word.search(same(text)) is not None
 
 
-def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str]) -> set[str]:
+def _saying(seen: Projection, expected: str, log: EventLog, same: Callable[[str], str]) -> set[str]:
     """The ids of the sources that contain these words, normalized by `same`, and of the events that ran them or carry a
     row of that id.
     """
@@ -341,7 +341,7 @@ def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str
     return containing
 
 
-def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
+def _texts(seen: Projection, log: EventLog) -> Iterator[tuple[str, str | None]]:
     """The searchable texts of each source."""
     yield from log.all_texts.items()
     for row in seen.decisions:  # a match as searches print it

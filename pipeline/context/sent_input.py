@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from .projection import Projection
-from .row_lookup import Log
+from .row_lookup import EventLog
 
 __all__ = ["lines_of", "unfenced"]
 
@@ -23,7 +23,7 @@ _BEHIND = re.compile(r" Prefer verifying it first\.\Z| \((?:its beginning; )?ful
 """Suffixes of the lines of a hint or of an event."""
 
 
-def unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str | None:
+def unfenced(seen: Projection, rows: Iterable[Row], log: EventLog, sent: str) -> str | None:
     """The first source that may not instruct (untrusted, a hint, or retrieved with any standing) of which the sent
     input has a line without a margin; None if there is none. Lines that the recorded input also has do not count.
     """
@@ -62,7 +62,7 @@ def _held(text: str) -> list[Any]:
     return []
 
 
-def lines_of(seen: Projection, id_: str, log: Log) -> list[str]:
+def lines_of(seen: Projection, id_: str, log: EventLog) -> list[str]:
     """The lines of a source, in an input and in the log."""
     return [*_words(seen.lines.get(id_, "")), *log.all_texts.get(id_, "").splitlines()]
 

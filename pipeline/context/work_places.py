@@ -22,7 +22,7 @@ from typing import Any
 from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
 from .checks import IN_HOME, is_absolute, of_drive, place_of
-from .git_lines import BACK, BRINGS, Step, steps_of
+from .git_lines import BACK, BRINGS, GitStep, steps_of
 from .shell import MOVES, SimpleCommand
 
 __all__ = ["WorkPlace"]
@@ -132,7 +132,7 @@ class WorkPlace:
         """The place of a repository, `` for that of the work."""
         return dict(self.beside).get(repository, WorkPlace()) if repository else self
 
-    def _moved_in(self, step: Step, folder: str, repository: str) -> WorkPlace:
+    def _moved_in(self, step: GitStep, folder: str, repository: str) -> WorkPlace:
         """The place after a Git command in a repository, `` for that of the work."""
         if not repository:
             return self._behind(step, folder)
@@ -140,7 +140,7 @@ class WorkPlace:
         moved = others.pop(repository, WorkPlace())._behind(step, folder)
         return replace(self, beside=(*others.items(), (repository, moved))[-_REMEMBERED:])
 
-    def _behind(self, step: Step, folder: str) -> WorkPlace:
+    def _behind(self, step: GitStep, folder: str) -> WorkPlace:
         """The place after a Git command. A command with an unknown result does not bring back the work."""
         place = self if step.done is False else self._done(step, folder)
         if step.message_kind == "none":  # all stashes are gone
@@ -148,7 +148,7 @@ class WorkPlace:
         back = _FIRST in place.holds and _FIRST not in self.holds
         return self if step.done is None and back else place
 
-    def _done(self, step: Step, folder: str) -> WorkPlace:
+    def _done(self, step: GitStep, folder: str) -> WorkPlace:
         verb, words = step.verb, step.words
         if verb.startswith("stash "):
             return self._stashed(step)
@@ -170,7 +170,7 @@ class WorkPlace:
             return self._without(self.stashes)
         return self._moved(step, folder) if step.branch and step.branch not in _HERE else self
 
-    def _stashed(self, step: Step) -> WorkPlace:
+    def _stashed(self, step: GitStep) -> WorkPlace:
         verb, words = step.verb.removeprefix("stash "), step.words
         if verb == "push":
             clean = f"{self.branch} (work stashed)".strip()
@@ -189,7 +189,7 @@ class WorkPlace:
             return place._to(words[0], {**dict(self.codes), words[0]: work or (self._other(words[0]),)})
         return place._holding((*self.holds, *work) if verb == "drop" else (*work, *self.holds))
 
-    def _brought(self, step: Step) -> WorkPlace:
+    def _brought(self, step: GitStep) -> WorkPlace:
         """The place after the works of another branch were brought in."""
         if "--abort" in step.rest:
             return self._without([works[0] for branch, works in self.codes if branch != self.branch])
@@ -200,7 +200,7 @@ class WorkPlace:
         codes = dict(place.codes)
         return place._holding((*place.holds, *(work for name in names for work in codes.get(name, ()))))
 
-    def _moved(self, step: Step, folder: str) -> WorkPlace:
+    def _moved(self, step: GitStep, folder: str) -> WorkPlace:
         codes, word = dict(self.codes), step.branch
         branch = step.on or (self.previous if word in BACK else word)
         if step.verb == "checkout" and not step.on and not step.begins and self._is_files(word, folder):

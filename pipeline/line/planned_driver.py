@@ -75,7 +75,7 @@ def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
     return {node: round(spent / 1e9, 6) for node, spent in sorted(total.items())}
 
 
-class Call(NamedTuple):
+class NodeCall(NamedTuple):
     """A call of a node, with the tables named in `needs`; no later node needs those in `spent`."""
 
     name: str
@@ -118,16 +118,16 @@ class PlannedDriver(hamilton_driver.Driver):
         return {name: known[name] for name in wanted}
 
     @lru_cache(maxsize=64)  # noqa: B019 - one driver lives as long as its process
-    def plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[Call, ...]:
+    def plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[NodeCall, ...]:
         """The calls that compute `wanted` from `known`, each after those whose tables it needs."""
         nodes = list(self._ordered(wanted, known))
         needed_later = set(wanted) | known
-        calls: list[Call] = []
+        calls: list[NodeCall] = []
         for node in reversed(nodes):
             needs = tuple(name for name in node.input_types if name in known or not self.graph.nodes[name].user_defined)
             spent = tuple(name for name in needs if name not in needed_later)
             needed_later.update(spent)
-            calls.append(Call(node.name, node.callable, needs, declared_table(node.type), spent))
+            calls.append(NodeCall(node.name, node.callable, needs, declared_table(node.type), spent))
         return tuple(reversed(calls))
 
     def made(self) -> list[Variable]:

@@ -183,5 +183,5 @@ def days(value: Any, at: str) -> float:
 
 
 def weight(value: Any, at: str) -> float:
-    """The weight of a score class, 0 to 100, as in a purpose."""
+    """The weight of a score term, 0 to 100, as in a purpose."""
     return values.number(value, at, 0, 100)

@@ -23,7 +23,7 @@ from rich.table import Table
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line.planned_driver import Call, PlannedDriver
+from scoped_retrieval.pipeline.line.planned_driver import NodeCall, PlannedDriver
 
 PROJECTS = 100
 WARM_UP = 20
@@ -70,7 +70,7 @@ def costs(ask: Callable[[], Any]) -> Counter[str]:
     taken: Counter[str] = Counter()
     plan = PlannedDriver.plan
 
-    def timed(call: Call) -> Call:
+    def timed(call: NodeCall) -> NodeCall:
         def function(**tables: Any) -> Any:
             started = time.process_time()
             try:
@@ -80,7 +80,7 @@ def costs(ask: Callable[[], Any]) -> Counter[str]:
 
         return call._replace(function=function)
 
-    def timed_plan(driver: PlannedDriver, *names: Any) -> tuple[Call, ...]:
+    def timed_plan(driver: PlannedDriver, *names: Any) -> tuple[NodeCall, ...]:
         return tuple(map(timed, plan(driver, *names)))
 
     PlannedDriver.plan = timed_plan
