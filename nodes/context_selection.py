@@ -50,7 +50,7 @@ from .turns.scopes import (
     value_at,
 )
 from .turns.versions_read import changes_read
-from .turns.words import GATES, RULES_NOT_READ
+from .turns.words import RULES_NOT_READ, SELECTION_GATES
 from .turns.worth import Worth
 
 Int = NDArray[np.int64]
@@ -93,7 +93,7 @@ def selection(
             "input_id": context_sources["input_id"],
             "source_id": context_sources["source_id"],
             "position": context_sources["position"],
-            "decided_by": constants((*GATES.values, None)).take(pa.array(work.gate)),
+            "decided_by": constants((*SELECTION_GATES.values, None)).take(pa.array(work.gate)),
             "reason_code": pa.array(work.reason, pa.string()),
             "referenced": work.referenced,
             "tier": work.tier.astype(np.int32),

@@ -8,10 +8,10 @@ import json
 import pytest
 from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.turns.words import (
-    ACTIONS,
     CONTENT_CLASSES,
     DECISION_TRUST,
     FORMS,
+    LEDGER_ACTIONS,
     LEDGER_TRUST,
     REASONS,
     SOURCE_KINDS,
@@ -46,7 +46,7 @@ def test_every_source_ends_in_exactly_one_row_with_a_reason():
     ids = [row["source_id"] for row in rows]
     assert len(ids) == len(set(ids))
     assert all(row["reason_code"] in REASONS and row["reason"] == REASONS[row["reason_code"]] for row in rows)
-    assert {row["action"] for row in rows} == set(ACTIONS.values) - {"reference"}
+    assert {row["action"] for row in rows} == set(LEDGER_ACTIONS.values) - {"reference"}
     assert all(row["mode"] in FORMS and row["source_kind"] in SOURCE_KINDS for row in rows)
     assert all((row["action"] == "exclude") == (row["mode"] == "none") for row in rows)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from context_session import RULES, Session, instructing, item, memory, modes, projected, reasons, snapshot
 from scoped_retrieval.nodes.turns.scopes import paths_named
-from scoped_retrieval.nodes.turns.words import GATES
+from scoped_retrieval.nodes.turns.words import SELECTION_GATES
 from scoped_retrieval.pipeline.context.log import SessionLog
 
 
@@ -20,7 +20,7 @@ def with_memory(**fields: Any) -> dict[str, Any]:
 
 
 def test_the_gates_are_five_in_this_order():
-    assert GATES.values == ("relevance", "currency", "trust", "permission", "worth")
+    assert SELECTION_GATES.values == ("relevance", "currency", "trust", "permission", "worth")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ..columns.keys import among, constants, flat, integers, objects, positions,
 from .as_of import FOREVER, Sessions, holding
 from .joining import joined
 from .scopes import ALWAYS, TOPICS, Paths, permitted, topics_in
-from .words import GATES
+from .words import SELECTION_GATES
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -34,7 +34,7 @@ SHOWN_FOR = {
 
 
 class Judgment:
-    """The sources under judgment. `gate` is the index of the gate that refused, `len(GATES)` where none did."""
+    """The sources under judgment. `gate` is the index of the gate that refused, `len(SELECTION_GATES)` where none did."""
 
     def __init__(self, sources: pa.Table, turns: pa.Table, states: pa.Table, facts: pa.Table, phases: pa.Table) -> None:
         self.sources, self.turns, self.states, self.facts = sources, turns, states, facts
@@ -44,7 +44,7 @@ class Judgment:
         self.kind, self.path = flat(sources["source_kind"]), flat(sources["path"])
         self.policy = positions(states["phase"], phases["phase"])
         self.phases = phases
-        self.gate = np.full(rows, len(GATES.values), dtype=np.int64)
+        self.gate = np.full(rows, len(SELECTION_GATES.values), dtype=np.int64)
         kinds = tuple(SHOWN_FOR)
         self.reason = objects(
             constants(tuple(SHOWN_FOR.values())).take(pc.index_in(self.kind, value_set=constants(kinds)))
@@ -69,7 +69,7 @@ class Judgment:
 
     def refuse(self, gate: str, mask: Bool, reason: str) -> None:
         """Refuse sources that neither an earlier gate nor an earlier rule of this one refused."""
-        place = GATES.values.index(gate)
+        place = SELECTION_GATES.values.index(gate)
         if gate == "permission":
             self.hidden |= mask
         mine = mask & (self.gate > place)
@@ -153,7 +153,7 @@ class Judgment:
         self.judge_sight(index, sees, flat(table["visibility"]).take(at))
 
     def passed(self) -> Bool:
-        return self.gate == len(GATES.values)
+        return self.gate == len(SELECTION_GATES.values)
 
     def ranked(self, ordered: Int) -> None:
         """Set the ranks within each turn, sources that no gate refused first; `ordered` is sorted by turn and merit."""

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from ..vocabulary import STANDINGS, Vocabulary
 
 __all__ = [
-    "ACTIONS",
     "ACTORS",
     "CAPABILITIES",
     "CONTENT_CLASSES",
@@ -23,7 +22,7 @@ __all__ = [
     "EVENT_KINDS",
     "FAILURE_LAYERS",
     "FORMS",
-    "GATES",
+    "LEDGER_ACTIONS",
     "LEDGER_TRUST",
     "LEVELS",
     "LOWEST",
@@ -34,6 +33,7 @@ __all__ = [
     "REASONS",
     "REQUIRED_PARTS",
     "RULES_NOT_READ",
+    "SELECTION_GATES",
     "SOURCE_KINDS",
     "TRIM_ORDERS",
     "TURN_CONDITIONS",
@@ -166,9 +166,9 @@ CAPABILITIES = Vocabulary(
     "capability", ("read", "search", "run_read_only", "run", "write", "external", "external_read", "ask_user", "other")
 )
 """What a tool can do; phases show tools by it (S3.57). `external` acts beyond the work tree, `other` is unknown."""
-GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
+SELECTION_GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they decide (S3.20)."""
-ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
+LEDGER_ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
 FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
 LEVELS: Mapping[str, int] = {
     "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "rule_conflict": 3, "state_summary": 4,

@@ -19,7 +19,7 @@ from .later_use import Traces, later_use, names_of, names_of_file
 from .layers import COVERED_BY, LAYER_OF, OMITTED_FOR, SAYS
 from .projection import Projection
 from .row_lookup import (
-    ACTIONS,
+    ACTION_ORDER,
     EventLog,
     Meant,
     finding,
@@ -227,7 +227,7 @@ def _of_rows(
         key=lambda each: (
             each["source_id"] not in shown,
             each["reason_code"] in COVERED_BY,
-            (ACTIONS.index(action(each)), 0) if words or file else preference(each, log, action(each)),
+            (ACTION_ORDER.index(action(each)), 0) if words or file else preference(each, log, action(each)),
             LEVELS[each["source_kind"]],
         ),
     )

@@ -27,7 +27,7 @@ from .masking import from_folder, one_path
 from .projection import Projection
 
 __all__ = [
-    "ACTIONS",
+    "ACTION_ORDER",
     "EventLog",
     "Meant",
     "finding",
@@ -53,7 +53,7 @@ _HUNK = re.compile(
     r"(?m)^--- .*\n\+\+\+ (?:b/)?(?P<file>\S.*)|^@@ -\d+(?:,\d+)? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@"
 )
 """In a unified diff, the file of the next hunks, or the range of a hunk in the new file."""
-ACTIONS = ("include", "summarize", "reference", "exclude")
+ACTION_ORDER = ("include", "summarize", "reference", "exclude")
 """From the action that shows most of a source to the one that shows nothing."""
 _DIFF = 'source="file_diff"'
 """The class in the fence of an edit."""
@@ -246,7 +246,7 @@ def preference(row: Row, log: EventLog, action: str) -> tuple[int, int]:
     if has_name_alone(row, log):
         return 5 if out else 3, newest
     if not out:
-        return 0, ACTIONS.index(action)
+        return 0, ACTION_ORDER.index(action)
     if row["reason_code"] != "before_horizon" and not in_tail:
         return 1, 0
     has_text = not in_tail or (event is not None and event["kind"] in ("file.read", "file.modified"))
