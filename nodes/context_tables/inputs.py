@@ -180,7 +180,7 @@ MEMORY_RECORDS = table(
     from_seq=int64("the event that recalled it; 0 = before the session"),
     text=text("what it says"),
     scope=string("project, or folder of the repository, that it holds for", nullable=True),
-    source=string("who said so: user, tool, document or model", nullable=True),
+    source=string("who stated it: user, tool, document or model", nullable=True),
     confidence=float64("0 to 1", nullable=True),
     last_verified_at=timestamp("when it was last checked", nullable=True),
     expires_at=timestamp("when it ends", nullable=True),
