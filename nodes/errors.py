@@ -121,14 +121,14 @@ def called(
     """Calls the function `what` of a registered object; errors of the types `through` pass unchanged.
 
     Raises:
-        SchemaError: a function of a plugin (its name has a dot) raised; the message names function, type and line, and
-        quotes nothing. Errors of the package's own objects pass unchanged.
+        SchemaError: the function raised; the message names function, type and line, and quotes nothing. Errors of this
+        package pass unchanged, unless the object is a plugin's (its name has a dot).
     """
-    if "." not in name:
-        return function(*given)
+    plugin = "." in name
+    passed = through if plugin else (*through, ScopedRetrievalError)
     try:
         return function(*given)
-    except through:
+    except passed:
         raise
     except Exception as error:  # third-party code may raise anything
         trace = error.__traceback__.tb_next if error.__traceback__ else None
@@ -139,7 +139,8 @@ def called(
             trace = trace.tb_next
         where = f" ({PurePath(code.co_filename).name}, line {trace.tb_lineno})" if trace and code else ""
         hint = DECLARE if isinstance(error, KeyError) and what in _READING else ""
-        message = f"Expected a plugin that runs, got {type(error).__name__} - at {name}.{what}{where}"
+        expected = "a plugin that runs" if plugin else "no error"
+        message = f"Expected {expected}, got {type(error).__name__} - at {name}.{what}{where}"
         raise SchemaError(message, hint=hint) from error
 
 

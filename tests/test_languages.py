@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources import grammars
+from scoped_retrieval.pipeline.sources import grammars, reader_digest
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS, grammar
@@ -331,6 +331,14 @@ def test_no_text_is_too_odd_for_a_grammar(splitter: str, text: str) -> None:
     assert all(0 <= chunk.start < chunk.end <= lines.count for chunk in outline.chunks)
 
 
+def test_a_grammar_that_is_not_installed_is_an_error_only_where_a_file_needs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    present = reader_digest.reader_digest.__wrapped__()
+    monkeypatch.setattr(reader_digest, "_LIBRARIES", (*reader_digest._LIBRARIES, "tree-sitter-nowhere"))
+    assert reader_digest.reader_digest.__wrapped__() != present
+
+
 def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
     for splitter in SPLITTERS:
         assert grammar(splitter).query.pattern_count
@@ -343,6 +351,7 @@ def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
     [
         ("; grammar: tree_sitter_ruby.language\n(klass) @class", r"got invalid node type at line 2: klass - at data/grammars/x\.scm"),
         ("; grammar: tree_sitter_ruby.language\n(class) @clas", r"got 'clas' - at data/grammars/x\.scm"),
+        ("; grammar: tree_sitter_ruby.langage\n", r"Expected a function langage of tree_sitter_ruby, got none - at data/grammars/x\.scm"),
         ("; grammar: tree_sitter_absent.language\n", r"Expected the package tree-sitter-absent, got none - at grammar of x"),
     ],
 )  # fmt: skip

@@ -1,15 +1,23 @@
-"""Lanes, score terms and readers are listed once, and everything that names them reads the one list."""
+"""Gates, lanes, score terms and readers are listed once, and everything that names them reads the one list."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pytest
 from scoped_retrieval.nodes import candidate_recall, vocabulary
+from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.lanes import LANE_NAMES, LANES
 from scoped_retrieval.nodes.score_terms import SCORED, TERMS
-from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import CONTRACTS, EVIDENCE, PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.walls import gate_predicates
+from scoped_retrieval.nodes.walls.gates import GATES
+from scoped_retrieval.nodes.walls.segment_columns import SegmentColumns
 from scoped_retrieval.pipeline.cli.app import application
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
@@ -17,6 +25,28 @@ from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, lanes_on
 from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.sources.records import READERS
+
+
+def test_every_gate_has_a_name_of_its_own_and_reads_columns_that_there_are():
+    assert len({gate.name for gate in GATES}) == len(GATES)
+    for gate in GATES:
+        assert set(gate.columns) <= set(EVIDENCE.columns), gate.name
+        assert set(gate.contract_columns) <= set(CONTRACTS.columns), gate.name
+
+
+@pytest.mark.parametrize(
+    ("stops", "message"),
+    [
+        (lambda segment, _: segment.column("titel"), r"Expected no error, got KeyError - at mine\.stops \(.+, line \d+\)"),
+        (lambda segment, _: segment.colum, r"Expected no error, got AttributeError - at mine\.stops \(.+, line \d+\)"),
+        (lambda segment, _: np.zeros(segment.rows, np.int64), r"true or false for each of 2 rows, got int64\(2,\) - at mine\.stops"),
+        (lambda segment, _: np.zeros(1, np.bool_), r"true or false for each of 2 rows, got bool\(1,\) - at mine\.stops"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_a_gate_names_the_gate_its_function_and_the_line(stops, message: str, monkeypatch):
+    monkeypatch.setattr(gate_predicates, "GATES", (replace(GATES[-1], name="mine", stops=stops),))
+    with pytest.raises(SchemaError, match=message):
+        gate_predicates.stops_by_contract(SegmentColumns(pa.table({"title": ["a", "b"]})), {})
 
 
 def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():

@@ -6,14 +6,17 @@ objects; columns are read as codes once per segment and shared by every scope gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..columns.kept import OfTable
+from ..columns.numbers import array_of
+from ..errors import SchemaError, called
 from .gates import GATES
+from .gates.gate import Gate
 from .segment_columns import Codes, Mask, SegmentColumns
 
 LAST_ACCESS = max(gate.number for gate in GATES if gate.gate_class == "access")
@@ -68,12 +71,33 @@ def _further(one: Codes, other: Codes) -> Codes:
 
 def stops_by_contract(segment: SegmentColumns, contract: Mapping[str, Any]) -> dict[int, Mask]:
     """The rows that each gate stops where the contract alone decides, by gate; a gate that stops none may be left out."""
-    found = {gate.number: gate.stops(segment, contract) for gate in GATES if gate.stops is not None}
-    return {number: mask for number, mask in found.items() if mask is not None}
+    return _masks([(gate, "stops", gate.stops) for gate in GATES if gate.stops is not None], segment, contract)
 
 
 def _stops_by_bound(segment: SegmentColumns, bound: Mapping[str, Any], shared: Mapping[int, Mask]) -> dict[int, Mask]:
     """The rows that each gate stops under one grant, in addition to the contract's own stops."""
-    found = {gate.number: gate.bound_stops(segment, bound) for gate in GATES if gate.bound_stops is not None}
-    stopped = ((number, mask) for number, mask in found.items() if mask is not None)
-    return {number: mask | shared[number] if number in shared else mask for number, mask in stopped}
+    stopped = _masks([(gate, "bound_stops", gate.bound_stops) for gate in GATES if gate.bound_stops], segment, bound)
+    return {number: mask | shared[number] if number in shared else mask for number, mask in stopped.items()}
+
+
+def _masks(
+    judging: Iterable[tuple[Gate, str, Callable[..., Mask | None]]], segment: SegmentColumns, asked: Mapping[str, Any]
+) -> dict[int, Mask]:
+    """The rows that some gates stop, by gate; those that stop none are left out."""
+    found = {}
+    for gate, name, function in judging:
+        if (mask := called(gate.name, name, function, segment, asked)) is not None:
+            found[gate.number] = mask_of(mask, segment.rows, f"{gate.name}.{name}")
+    return found
+
+
+def mask_of(mask: Any, rows: int, at: str) -> Mask:
+    """The return value of a gate's predicate.
+
+    Raises:
+        SchemaError: it is not one boolean per row.
+    """
+    found = array_of(mask, at)
+    if found.dtype != np.bool_ or found.shape != (rows,):
+        raise SchemaError(f"Expected true or false for each of {rows} rows, got {found.dtype}{found.shape} - at {at}")
+    return found

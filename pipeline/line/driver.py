@@ -9,6 +9,8 @@ ends the shard.
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -210,6 +212,8 @@ def _around(
     lane = node.removesuffix("_hits").removesuffix("_recall")
     if (lane == CROSS_ENCODER or (lane in LANES and node != lane)) and lane not in broken:
         return _run(requests, captures, line, {**broken, lane: _reason(error)})
+    if sys.flags.dev_mode:
+        traceback.print_exception(error)
     return [failed_line(requests, error, captures, line)]
 
 

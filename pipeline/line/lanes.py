@@ -229,8 +229,10 @@ _UNFORESEEN = "Expected no error, got "
 
 def advice(message: str) -> str | None:
     """The remedy on this machine for a lane that is off, or a request that failed, for this reason; None if none."""
+    if message.startswith(f"{_UNFORESEEN}KeyError - at "):  # in a gate of this package
+        return DECLARE
     if message.startswith(_UNFORESEEN):
-        return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+        return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
     if message.startswith("Expected a plugin that runs, got KeyError"):
         return DECLARE
     if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):

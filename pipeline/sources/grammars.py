@@ -114,6 +114,9 @@ def grammar(splitter: str) -> Grammar:
         package = module.replace("_", "-")
         hint = f"pip install {package}"
         raise InputError.described(f"the package {package}", "none", f"grammar of {splitter}", hint=hint) from error
+    except AttributeError as error:
+        at = f"data/grammars/{splitter}.scm"
+        raise InputError.described(f"a function {function} of {module}", "none", at) from error
     query = _query(language, names)
     captures = {query.capture_name(number) for number in range(query.capture_count)}
     if unknown := sorted(captures - set(CAPTURES)):

@@ -10,7 +10,7 @@ import hashlib
 import platform
 from functools import lru_cache
 from importlib import resources
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from ..line.code_digest import sources_below
 from ..redaction.masking import REDACTOR
@@ -39,6 +39,14 @@ def reader_digest(*, vectors: bool = False) -> str:
     read |= {file.name: file for file in QUERIES.iterdir()}
     read["pipeline.indexing.importing"] = resources.files(f"{package}.pipeline.indexing") / "importing.py"
     digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
-    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _LIBRARIES)]
+    versions = [f"Python {platform.python_version()}", *(f"{name} {_version(name)}" for name in _LIBRARIES)]
     named = [REDACTOR, *versions, *digests]
     return hashlib.sha256("\n".join(named).encode()).hexdigest()
+
+
+def _version(name: str) -> str:
+    """The version of a distribution; a grammar that is missing is an error only where a file needs it."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
