@@ -180,6 +180,8 @@ def _numbers(term: ScoreTerm, stored: pa.Table, asked: pa.Table) -> NDArray[np.f
     assert term.value is not None
     given = called(term.name, "value", term.value, stored, asked)
     values = array_of(given, f"{term.name}.value", np.float64)
-    if values.shape != (asked.num_rows,) or not np.isfinite(values).all():
-        raise SchemaError(f"Expected a finite number for each of {asked.num_rows} rows, got others - at {term.name}")
+    if values.shape != (asked.num_rows,):
+        raise SchemaError(f"Expected {asked.num_rows} values, one per row, got {values.shape} - at {term.name}.value")
+    if not np.isfinite(values).all():
+        raise SchemaError(f"Expected finite numbers, got one that is not - at {term.name}.value")
     return np.clip(values, 0.0, 1.0)

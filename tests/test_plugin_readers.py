@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError
@@ -137,6 +138,13 @@ def test_what_a_reader_of_records_does_wrong_is_told_by_its_name(tmp_path, given
     (tmp_path / "tickets.txt").touch()
     with pytest.raises((InputError, FileNotFoundError), match=message):
         list(tables_of(reader, tmp_path / "tickets.txt", project="shop", now=NOON, report=None))
+
+
+def test_a_reader_may_yield_tables_without_rows_or_columns(tmp_path):
+    reader = SourceReader(
+        "acme.none", "nothing", read=lambda path, **_: iter([pa.table({}), pa.table({"text": ["x"]})])
+    )
+    assert [table.num_rows for table in tables_of(reader, tmp_path)] == [1]
 
 
 def test_a_reader_without_a_dot_in_its_name_is_refused(tmp_path, monkeypatch):

@@ -493,6 +493,35 @@ def test_what_is_no_number_is_told_by_its_name_and_not_quoted(story, plugins, at
     assert not any("secret" in one for one in messages)
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda *_: [0.5], "values, one per row, got (1,) - at a.b.value"),
+        (
+            lambda _, asked: np.full(asked.num_rows, np.nan),
+            "Expected finite numbers, got one that is not - at a.b.value",
+        ),
+        (lambda _, asked: np.array(["x"] * asked.num_rows), "numbers, got an array of <U1 - at a.b.value"),
+    ],
+)
+def test_values_of_a_term_of_another_form_are_told_by_their_form(story, value, message):
+    plugins = Plugins(score_terms=(ScoreTerm("a.b", "", columns=("text",), value=value),), digest="x")
+    assert any(message in one["message"] for one in answered(story, plugins=plugins).conditions)
+
+
+@pytest.mark.parametrize(
+    ("scored", "message"),
+    [
+        (Scored([0], [-1], [1.0]), "Expected numbers of rows from 0 to "),
+        (Scored([0], [0, 1], [1.0]), "got shapes (1,), (2,) and (1,) - at a.b.recall"),
+        (Scored([0], [0], [0.0]), "Expected finite scores above 0, got one that is not - at a.b.recall"),
+    ],
+)
+def test_hits_of_a_lane_of_another_form_are_told_by_their_form(story, scored, message):
+    plugins = Plugins(lanes=(Lane("a.b", "", recall=lambda _: scored),), digest="x")
+    assert any(message in one["message"] for one in answered(story, plugins=plugins).conditions)
+
+
 def test_a_lane_that_returns_something_else_is_named(story):
     lane = replace(installed(("acme",)).line.lanes[0], recall=lambda scope: None)
     conditions = answered(story, plugins=Plugins(lanes=(lane,), digest="x")).conditions

@@ -40,4 +40,5 @@ def array_of(given: Any, at: str, dtype: DTypeLike | None = None) -> NDArray[Any
     try:
         return np.asarray(given, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SchemaError(f"Expected an array of numbers, got {kind_of(given)} - at {at}") from error
+        got = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else kind_of(given)
+        raise SchemaError(f"Expected an array of numbers, got {got} - at {at}") from error

@@ -73,14 +73,15 @@ def _checked(lane: Lane, rows: pa.Table, queries: pa.Table, count: int) -> tuple
     query, row = (array_of(each, at, np.int64) for each in (found.query, found.row))
     score = quantise(array_of(found.score, at, np.float64))
     if not query.shape == row.shape == score.shape or query.ndim != 1:
-        raise SchemaError(f"Expected a query, a row and a score of each hit, got unequal counts - at {lane.name}")
+        counts = f"{query.shape}, {row.shape} and {score.shape}"
+        raise SchemaError(f"Expected a query, a row and a score of each hit, got shapes {counts} - at {at}")
     for what, given, most in (("queries", query, queries.num_rows), ("rows", row, count)):
         if len(given) and not 0 <= given.min() <= given.max() < most:
-            raise SchemaError(f"Expected places of {most} {what}, got others - at {lane.name}")
+            raise SchemaError(f"Expected numbers of {what} from 0 to {most - 1}, got one outside - at {at}")
     if not (np.isfinite(score) & (score > 0)).all():
-        raise SchemaError(f"Expected finite scores above 0, got others - at {lane.name}")
+        raise SchemaError(f"Expected finite scores above 0, got one that is not - at {at}")
     order = order_by(query, row)
     query, row, score = query[order], row[order], score[order]
     if len(first_of_runs(query, row)) < len(query):
-        raise SchemaError(f"Expected each row once for a query, got one twice - at {lane.name}")
+        raise SchemaError(f"Expected each row once for a query, got one twice - at {at}")
     return query, row, score

@@ -137,4 +137,5 @@ def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Tabl
     while (table := called(name, "read", next, tables, None, through=_OF_READERS)) is not None:
         if not isinstance(table, pa.Table):
             raise InputError.described("a table", kind_of(table), at)
-        yield table
+        if table.num_rows:  # one without rows may lack columns
+            yield table
