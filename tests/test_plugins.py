@@ -188,10 +188,10 @@ def audited(story: Story) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("embargo.md", ("acme.embargo", "not so: it is not under embargo", ["only a row without the tag embargo"])),
+        ("embargo.md", ("acme.embargo", "required: it is not under embargo", ["only a row without the tag embargo"])),
         (
             "sealed.md",
-            ("acme.sealed", "not so: it is not sealed", ["only a row of which this holds: it is not sealed"]),
+            ("acme.sealed", "required: it is not sealed", ["only a row of which this holds: it is not sealed"]),
         ),
     ],
 )

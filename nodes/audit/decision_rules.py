@@ -68,7 +68,7 @@ WORDS = {
 }
 REASON_CODES = Vocabulary("reason_code", (*dict.fromkeys(gate.reason_code for gate in GATES), *PLAIN_REASONS))
 """Every reason that a decision may have: a gate declares its own."""
-REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
+REASON_WORDS = {gate.reason_code: f"required: {gate.doc}" for gate in GATES} | WORDS
 """Reasons in words: the rule that a row did not meet."""
 
 

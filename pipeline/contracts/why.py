@@ -183,7 +183,7 @@ class _Case:
             return stored | not_recalled(self.run, self.snapshot_id, self.frame, row)
         found = remedies(contract, self.bounds.to_pylist(), self.frame, row, self.plugins)
         gate = next(gate for gate in self.plugins.order.gates if gate.name == verdict["decided_by"])
-        answer = _answer(stored, "gate", gate.reason_code, f"not so: {gate.doc}", decided_by=gate.name)
+        answer = _answer(stored, "gate", gate.reason_code, f"required: {gate.doc}", decided_by=gate.name)
         outcome = decision["outcome"] if decision else "rejected"
         return answer | {
             "outcome": outcome,
