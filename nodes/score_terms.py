@@ -161,7 +161,7 @@ TERMS = (
     ),
     ScoreTerm(
         "cross_encoder",
-        "what the cross-encoder says of question and text; 0 outside its pool, and where it is off",
+        "the cross-encoder's score of question and text; 0 outside its pool, and where it is off",
         "cross_encoder",
         reason="reads as an answer",
         contribution="contribution; 0 where no cross-encoder is set",

@@ -37,8 +37,8 @@ def test_a_faithful_answer_exits_0_and_a_wrong_one_5(snapshot: str, capsys: pyte
     code, out, _ = answered(f'"There is a default role." [{label}] since 2019\n', snapshot, capsys)
     assert code == 5
     assert out.splitlines()[:2] == [
-        f"line 1: quotes what no visible text says: There is a default role. [{label}]",
-        "line 1: gives a value that no visible text has: 2019",
+        f"line 1: quotes text that is not in the visible text: There is a default role. [{label}]",
+        "line 1: gives a value that is not in the visible text: 2019",
     ]
 
 

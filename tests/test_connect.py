@@ -49,7 +49,12 @@ def read(file: Path) -> dict:
 def test_a_client_is_told_where_the_server_is_and_what_is_there_stays(shop: Path, home: Path, client: str, capsys):
     file, key = file_of(client, shop, home), FILES[client][1]
     code, shown, said = run("connect", client, "--project", "shop", capsys=capsys)
-    assert code == 0 and not file.exists() and f"not written; --write does: {file}" in said and "warn" not in said
+    assert (
+        code == 0
+        and not file.exists()
+        and f"not written; pass --write to write it: {file}" in said
+        and "warn" not in said
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
     other = {"command": "other", "args": ["é"]}
     toml = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "other"\nargs = ["é"]\n'

@@ -179,7 +179,7 @@ def test_a_generation_that_another_corpus_lacks_is_not_gone(
     another = r"^Expected the corpus that the run began with, got another - at .*other\n\nHint: .*/corpus"
     refused(other, store, run_id, tmp_path / "corpus" / "grants.yaml", another)
     shutil.move(tmp_path / "corpus", tmp_path / "moved")
-    away = r"^Expected the corpus that the run began with, got none - at .*/corpus\n\nHint: bring it back"
+    away = r"^Expected the corpus that the run began with, got none - at .*/corpus\n\nHint: restore the corpus"
     refused(other, store, run_id, tmp_path / "moved" / "grants.yaml", away)
     goes_on(Corpus.open(tmp_path / "moved"), store, run_id)
 
@@ -193,7 +193,7 @@ def test_another_corpus_in_the_folder_ends_no_run(
     for count in (20, 21, 22):
         rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
         other.publish(rows, now=NOON)
-    another = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: bring it back"
+    another = r"^Expected the corpus that the run began with, got another - at .*/corpus\n\nHint: restore the corpus"
     refused(other, store, run_id, tmp_path / "away" / "grants.yaml", another)
     shutil.rmtree(tmp_path / "corpus")
     shutil.move(tmp_path / "away", tmp_path / "corpus")

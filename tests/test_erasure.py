@@ -200,7 +200,7 @@ def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
     busy = f"Expected no other writer, got a held lock - at {tmp_path / 'corpus'}"
     assert done.as_dict()["receipt_unclosed"] == busy
     assert done.text().endswith(
-        f"everything is erased, but the receipt is not updated yet: {busy}\nask for the same again, which closes the receipt\n"
+        f"everything is erased, but the receipt is not updated yet: {busy}\nrun the same command again to close the receipt\n"
     )
     assert holding(tmp_path, GONE) == holding(tmp_path, MORE) == []
     other.release()

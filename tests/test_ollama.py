@@ -66,11 +66,11 @@ def test_a_model_that_is_pulled_while_it_encodes_gives_no_vector(server: OllamaS
     ("answer", "got", "remedy"),
     [
         ((500, b"{}"), "HTTP status 500", "see the server log"),
-        ((200, b"not json"), "no JSON", "another service"),
+        ((200, b"not json"), "not JSON", "another service"),
         ((200, b"[]"), "JSON that is no object", "another service"),
         ((200, b'{"embeddings": []}'), "no vector", "ollama pull"),
-        ((200, b'{"embeddings": [["x"]]}'), "something that is no number", "float32"),
-        ((200, b'{"embeddings": [[NaN]]}'), "something that is no number", "float32"),
+        ((200, b'{"embeddings": [["x"]]}'), "a value that is not a number", "float32"),
+        ((200, b'{"embeddings": [[NaN]]}'), "a value that is not a number", "float32"),
     ],
 )
 def test_an_answer_that_is_no_vector_is_refused(server: OllamaServer, answer: tuple[int, bytes], got: str, remedy: str):

@@ -96,7 +96,7 @@ def test_a_batch_keeps_each_request_apart(story, tmp_path):
 
 
 def test_only_an_auditor_may_capture_or_read(story, tmp_path):
-    with pytest.raises(AccessError, match="Expected a principal with an audit grant, got 'bob' - at capture_withheld"):
+    with pytest.raises(AccessError, match="Permission denied: 'bob' needs an audit grant - at capture_withheld"):
         ask(story, tmp_path / "runs", who="bob")
     found = ask(story, tmp_path / "runs")
     flags = {"corpus": tmp_path / "corpus", "runs": tmp_path / "runs", "grants": tmp_path / "grants.yaml"}

@@ -49,9 +49,7 @@ def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Sto
     whole = asked(story, "whole")
     (story.folder / "met").mkdir()
     with ProcessEngine(2) as engine:
-        with pytest.raises(
-            EngineError, match="Expected all workers to stay alive, got one that died - at run-"
-        ) as raised:
+        with pytest.raises(EngineError, match="A worker process died - at run-") as raised:
             asked(story, "runs", engine=engine, encoder=DyingEncoder(story.folder / "met", 1))
         (run_id,) = RunStore(story.folder / "runs").unfinished()
         assert f"`run --resume {run_id}` completes the run" in raised.value.hint

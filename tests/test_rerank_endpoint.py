@@ -78,7 +78,7 @@ def results(*scores: Any) -> tuple[int, bytes]:
     [
         ((500, b"{}"), "HTTP status 500"),
         ((401, b"{}"), "HTTP status 401"),
-        ((200, b"<html>"), "no JSON"),
+        ((200, b"<html>"), "not JSON"),
         ((200, b"{}"), "no list of scores"),
         (results(), "0 of 1 scores"),
         (results(0.5, 0.5), "2 of 1 scores"),
@@ -124,8 +124,8 @@ def test_it_is_a_term_of_reranking_and_is_sent_what_passed_both_walls(story: Sto
     ("broken", "said"),
     [
         ((500, b"{}"), "got HTTP status 500; see the server log for the cause"),
-        ((200, b"no"), "got an answer that is no JSON; the URL is that of another service"),
-        ((200, b'{"results": []}'), "got 0 of 1 scores; the server leaves texts out"),
+        ((200, b"no"), "got a response that is not JSON; the URL is that of another service"),
+        ((200, b'{"results": []}'), "got 0 of 1 scores; the server returned too few results"),
         (
             (200, b'{"results": [{"index": 0, "relevance_score": NaN}]}'),
             "got a score that is no number; the model overflows",

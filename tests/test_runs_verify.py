@@ -112,7 +112,7 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
     (tmp_path / "LOG").unlink()
     store.log.append("run", run.run_id, manifest_sha256=sha256_of(run.folder / "manifest.json"))
     assert verify(store, run.run_id).ok
-    assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "the anchor is the hash of none of its lines"
+    assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "no line has the hash of the anchor"
 
 
 def test_a_changed_line_is_told_with_what_to_do(tmp_path: Path, line_tables: Maker):

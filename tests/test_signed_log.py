@@ -101,7 +101,7 @@ def test_a_log_that_was_set_back_is_refused(runs: Path, tmp_path: Path, capsys: 
     ask(capsys=capsys)
     assert verified(capsys) == (0, "")
     shutil.copy(tmp_path / "older" / "LOG", runs / "LOG")
-    assert "set back" in run("doctor", capsys=capsys)[1]
+    assert "rolled back" in run("doctor", capsys=capsys)[1]
     shutil.rmtree(runs)
     shutil.copytree(tmp_path / "older", runs)  # with its signed head: only who saw more can tell
     code, said = verified(capsys)
@@ -134,6 +134,6 @@ def test_a_log_that_lost_its_last_line_after_it_was_on_disk_was_set_back(
     for path in {*runs.glob("run-*"), *runs.glob("run-*/live/*")} - there:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     (runs / "LOG").write_bytes(before)
-    assert verified(capsys) == (5, "the log ends before the line that was signed: it was set back")
+    assert verified(capsys) == (5, "the log ends before the signed line: it was rolled back")
     ask(capsys=capsys)
     assert verified(capsys)[0] == 5

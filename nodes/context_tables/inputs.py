@@ -126,7 +126,7 @@ CONTEXT_TURNS = table(
     trim_order=strings("parts in the order in which they are cut"),
     tail_limit=int32("key events in the tail, 6 to 10"),
     disclosure=strings("`part=items`: what the session may disclose of a part over all its turns"),
-    fences=string("how sections are fenced: `tags`, or `lines` for providers that take tags amiss"),
+    fences=string("how sections are fenced: `tags`, or `lines` for providers that mishandle tags"),
 )
 
 PHASE_POLICIES = table(
@@ -174,7 +174,7 @@ MEMORY_RECORDS = table(
     key=("memory_id",),
     order=("memory_id",),
     persist=True,
-    doc="Memory records that the caller's governance let through. What lacks metadata is no record.",
+    doc="Memory records that the caller's governance let through. Memories without metadata are left out.",
     memory_id=string("the record"),
     session_id=string("the session that recalled it; null = given for every session", nullable=True),
     from_seq=int64("the event that recalled it; 0 = before the session"),

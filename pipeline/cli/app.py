@@ -134,7 +134,7 @@ def _usage(error: Exception, as_json: bool) -> int:
         note(error.format_message())  # type: ignore[attr-defined]
         return USAGE
     context = getattr(error, "ctx", None)
-    hint = f"`{context.command_path} --help` lists what it takes." if context else ""
+    hint = f"`{context.command_path} --help` lists its arguments and options." if context else ""
     message = error.format_message()  # type: ignore[attr-defined]
     return print_error(InputError(message, hint=hint), as_json=as_json)
 

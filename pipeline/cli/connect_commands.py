@@ -72,7 +72,7 @@ def connect(
         emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
     else:
         emit(None, as_json=False, text=text)
-        note(f"{'written' if write else 'not written; --write does'}: {path}")
+        note(f"{'written' if write else 'not written; pass --write to write it'}: {path}")
     for warning in missing:
         note(f"warning: {warning}")
     return EXIT["ok"]

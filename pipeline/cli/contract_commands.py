@@ -63,7 +63,9 @@ def preview(
 def explain(
     request: Subject = None,
     given: SetFlag = None,
-    purpose: Annotated[str | None, typer.Option(help="As --set purpose=PURPOSE.")] = None,
+    purpose: Annotated[
+        str | None, typer.Option(help="Purpose of the request; short for --set purpose=PURPOSE.")
+    ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,

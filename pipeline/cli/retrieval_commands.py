@@ -97,7 +97,7 @@ def run(
         hint = "a resumed run already has its requests; omit the file"
         raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
-        emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
+        emit(finished, as_json=as_json, text=f"run: {resume}\nalready finished\n")
         _note_failures(finished["failures"], resume)
         return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None

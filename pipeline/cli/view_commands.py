@@ -87,7 +87,7 @@ def xray(
             found = retriever.retrieve(fields)
         if found.snapshot_id is None:
             reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
-            raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
+            raise StoreError(f"Expected a stored snapshot, got none ({reason}) - at {settings['runs']}")
         subject = found.snapshot_id
         note(f"snapshot: {subject} ({found.status}), of this question")
     shown = rendered(settings, subject, format_)

@@ -50,7 +50,7 @@ SETTINGS: Mapping[str, Setting] = {
             "corpus_head",
             "place",
             None,
-            "folder of the heads of the corpus, CURRENT and HEADS, where fewer may write; unset = the corpus folder",
+            "separate folder for the heads of the corpus, CURRENT and HEADS, with stricter write access; unset = the corpus folder",
         ),
         Setting(
             "signing_key",
@@ -123,7 +123,7 @@ SETTINGS: Mapping[str, Setting] = {
             "cross_encoder",
             "reranker",
             None,
-            "cross-encoder that rereads the best candidates: a folder, or rerank:URL#MODEL; unset = none",
+            "cross-encoder that reranks the best candidates: a folder, or rerank:URL#MODEL; unset = none",
         ),
         Setting(
             "cross_encoder_key_variable",
@@ -136,7 +136,7 @@ SETTINGS: Mapping[str, Setting] = {
             "endpoint_timeout_seconds",
             "integer",
             60,
-            "seconds that a model server has for one answer",
+            "timeout of a request to a model server, in seconds",
         ),
         Setting(
             "allow_model_download",

@@ -190,7 +190,7 @@ class Checkpoints:
         gone = [mark for mark in self.marks() if known.get(mark) is None or known[mark] != chains.get(mark)]
         for mark in gone:
             (self.folder / f"{mark}{SUFFIX}").unlink(missing_ok=True)
-        return [f"the checkpoint at event {mark} is made again" for mark in gone]
+        return [f"the checkpoint at event {mark} is rebuilt" for mark in gone]
 
 
 def continued(

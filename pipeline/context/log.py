@@ -47,7 +47,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9._:/-]+")
 """Ids that a stored line has verbatim; others may be escaped there, or masked here."""
 NAMING = b"napshot"
 """Part of the name of every field that names a snapshot."""
-_BUSY = "Expected a session log without another writer, got one that is being written"
+_BUSY = "The session log is being written by another process"
 _LATER = "try again when the other writer is done"
 
 

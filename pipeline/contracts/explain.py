@@ -11,7 +11,7 @@ from .scope import ContractScope
 __all__ = ["explain", "refusal_of"]
 
 REFUSALS = {
-    "act_as_not_granted": "You may not act as this principal here, or there is none of that name.",
+    "act_as_not_granted": "You may not act as this principal, or it does not exist.",
     "nothing_granted": "No grant that holds now lets this principal ask in this project.",
     "no_source_allowed": "The request allows no source.",
     "no_path_allowed": "The request allows no path.",

@@ -135,7 +135,7 @@ def _unserved(
     denied = np.any(_serves(case.open, kinds, sources, state))
     if not denied and level == "warning":  # a plan may look for evidence that a project does not have
         return
-    why = "the contract denies what there is of it" if denied else "there is none that could be seen"
+    why = "the contract denies every row of this kind" if denied else "no row that could be shown is of this kind"
     what = ", ".join([*kinds, *sources]) or "any evidence"
     yield Finding(level, "denies_needed", at, f"{what} is needed, and {why}.")
 

@@ -52,7 +52,7 @@ _ADVICE = {
     "citation_unresolved": "lines, bytes or a version to cite, or require_citation: false",
     "duplicate": "nothing: the same text is shown by another item",
     "near_duplicate": "nothing: nearly the same text is shown by another item",
-    "wall_disagreement": "nothing a contract can say: the two walls disagree, and the request fails closed",
+    "wall_disagreement": "no contract can admit it: the two walls disagree, so the request failed",
 }
 """What would show a row that passed every gate, by its reason code."""
 
@@ -131,7 +131,7 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":
         raise AccessError(
-            f"Expected a principal that audits this snapshot, got {settings.principal!r} - at {snapshot_id}",
+            f"Permission denied: only auditors of its projects may do this, and {settings.principal!r} is none - at {snapshot_id}",
             hint="name a row to learn what your snapshot decided about it",
         )
     rows = read_captured(settings["runs"], run.run_id, run.request_of(snapshot_id))
@@ -299,7 +299,7 @@ def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, 
         text = f"lane {best['lane']} found it at rank {best['rank']} of {best['sub_query_id']}, and merging cut it"
         return _not_recalled("merge", "pool_k", text, [f"a pool_k above {contract['pool_k']}"])
     if not plan.num_rows:
-        text = "the plan asks nothing: no purpose rule had anything to ask with"
+        text = "the plan has no sub-queries: no rule of the purpose applied"
         return _not_recalled("plan", None, text, ["a question, an anchor, or a recall_effort above none"])
     asking = plan.filter(pa.array([_returns(sub, stored) for sub in plan.to_pylist()]))
     if not asking.num_rows:
@@ -314,7 +314,7 @@ def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, 
         return _not_recalled(
             "recall", "lane_k", "other rows answer the same words better", [f"a lane_k above {lane_k}"]
         )
-    text = "it shares no term, symbol, path or id with any sub-query, and no lane came near it"
+    text = "it shares no term, symbol, path or id with any sub-query, and no lane recalled it"
     return _not_recalled(
         "recall", None, text, ["a question or an anchor that names what it says", f"a lane_k above {lane_k}"]
     )

@@ -140,7 +140,9 @@ def checked_pointer(path: Place) -> Pointer:
         if again == pointer and _behind(pointer.head, last):
             break  # CURRENT is written before the line, so a concurrent writer cannot be the cause
         pointer = again
-    raise StoreError(problem or f"Expected CURRENT to settle, got a change at each look - at {path}", hint=_CHANGED)
+    raise StoreError(
+        problem or f"Expected CURRENT to stay the same, got a change on every read - at {path}", hint=_CHANGED
+    )
 
 
 def next_head(before: Head | None, sequence: int, generation: str, manifest_sha256: str) -> Head:

@@ -237,7 +237,7 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     try:
         data = file.read_bytes()
     except FileNotFoundError as error:
-        hint = "open the corpus again: it may have moved on, and been cleaned up."
+        hint = "open the corpus again: this generation may have been removed."
         raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
     expect_sha256(data, entry, file)
     return pa.py_buffer(data)

@@ -37,7 +37,7 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -
         return None
     raise StoreError(
         f"Expected the corpus that the run began with, got {'another' if _corpus_at(began, UNSIGNED) else 'none'} - at {began}",
-        hint="bring it back, or start a new run",
+        hint="restore the corpus, or start a new run",
     )
 
 

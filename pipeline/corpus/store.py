@@ -199,7 +199,7 @@ class Corpus:
         with self._writing():
             before = self.generation
             if basis not in (None, before):
-                hint = "another import came between; read the sources again and publish what they give."
+                hint = "another import was published in the meantime; run the import again."
                 raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}", hint=hint)
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))

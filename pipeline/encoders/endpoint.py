@@ -50,7 +50,7 @@ _BROKEN = "see the server log for the cause"
 _ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
 NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
 """Hint for NaN and infinity."""
-TOO_FEW = "the server leaves texts out: see its log for a limit on texts per request, or update it"
+TOO_FEW = "the server returned too few results: see its log for a limit on texts per request, or update it"
 """Hint for fewer answers than texts."""
 
 
@@ -123,7 +123,7 @@ class Endpoint:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            return self.error("an answer that is no JSON", _ANOTHER)
+            return self.error("a response that is not JSON", _ANOTHER)
         return found if isinstance(found, dict) else self.error("JSON that is no object", _ANOTHER)
 
     def _refused(self, status: int) -> ModelError:

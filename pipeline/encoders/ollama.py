@@ -23,7 +23,7 @@ __all__ = ["DEFAULT_MODEL", "DEFAULT_URL", "OllamaEncoder"]
 
 DEFAULT_MODEL = "nomic-embed-text"
 _START = "start the server with `ollama serve`, or correct ollama_url"
-_FETCH = "fetch the model with `ollama pull {}`; it has to be one of embeddings"
+_FETCH = "fetch the model with `ollama pull {}`; it must be an embedding model"
 
 
 class OllamaEncoder:
@@ -102,5 +102,5 @@ class OllamaEncoder:
         if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], list) or not found[0]:
             raise self._endpoint.error("no vector")
         if (vector := numbers(found[0])) is None:
-            raise self._endpoint.error("a vector with something that is no number", NOT_FINITE)
+            raise self._endpoint.error("a vector with a value that is not a number", NOT_FINITE)
         return vector

@@ -29,7 +29,7 @@ _ALONE, _TOGETHER = "alone", "together"
 _SAME = 0.999
 """The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
 _HINT = "compare URL and model with what the server says at /v1/models"
-_NO_ENCODER = "serve the model as one of embeddings; the server may need a flag for that"
+_NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
 
 
@@ -153,7 +153,7 @@ class OpenAIEncoder:
         row = numbers(found)
         if row is None:
             if found:
-                raise self._endpoint.error("a vector with something that is no number", NOT_FINITE)
+                raise self._endpoint.error("a vector with a value that is not a number", NOT_FINITE)
             raise self._endpoint.error("no vector", _NO_ENCODER)
         if dimensions not in (None, len(row)):
             raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}", _REPLACED)

@@ -36,7 +36,7 @@ PROBE_TEXTS = (
 _STEPS = 2.0**10
 """Scores are rounded to multiples of 2**-10, as logits of a folder's model are."""
 _HINT = "compare URL and model with what the server says at /v1/models"
-_NO_RERANKER = "serve the model as one that reranks; the server may need a flag for that"
+_NO_RERANKER = "serve it as a reranking model; the server may need a flag for that"
 
 Pair = tuple[str, str]
 

@@ -60,7 +60,7 @@ class ProcessEngine:
             if self._kept is not None:
                 self._kept = _pool(self.workers)
             raise EngineError(
-                f"Expected all workers to stay alive, got one that died - at {sent.run_id}",
+                f"A worker process died - at {sent.run_id}",
                 hint=f"`run --resume {sent.run_id}` completes the run; fewer workers need less memory. "
                 'A script that runs this needs `if __name__ == "__main__":` around it',
             ) from error

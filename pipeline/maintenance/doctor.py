@@ -147,9 +147,7 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[HealthCheck]:
         )
         yield HealthCheck("corpus head", "ok", corpus.head, hint)
     else:
-        hint = (
-            "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads that tell a corpus that was set back."
-        )
+        hint = "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads, which detect a corpus that was rolled back."
         yield HealthCheck("corpus head", "warn", "none: the corpus has schema version 1", hint)
 
 
@@ -313,7 +311,7 @@ def _records(subject: Subject) -> Iterator[HealthCheck]:
         )
         return
     if stale := sorted(file for file, recorded in newest.items() if recorded < oldest):
-        hint = "bring the files up to date and index them again: facts that agree with them are `stale_sot`."
+        hint = "update the files and index them again; until then, facts that agree with them are marked `stale_sot`."
         yield HealthCheck("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
     elif newest:
         yield HealthCheck(

@@ -100,12 +100,13 @@ class Erasure:
             for run in self.runs.unreadable
         ]
         lines += [
-            f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
+            f"is being written; run the same command again when it is complete: {run}"
+            for run in self.runs.being_written
         ]
         lines.append(f"stays: {_STAYS}")
         if self.unclosed:
             lines.append(f"everything is erased, but the receipt is not updated yet: {self.unclosed}")
-            lines.append("ask for the same again, which closes the receipt")
+            lines.append("run the same command again to close the receipt")
         return "\n".join(lines) + "\n"
 
 

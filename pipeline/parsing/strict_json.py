@@ -75,5 +75,5 @@ def json_text(
         raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}") from error
     except (ValueError, RecursionError) as error:
         cyclic = "Circular" in str(error) or isinstance(error, RecursionError)
-        got = "an object that holds itself" if cyclic else "NaN or infinity" if "range" in str(error) else str(error)
+        got = "a circular reference" if cyclic else "NaN or infinity" if "range" in str(error) else str(error)
         raise InputError.described("JSON values", got, at) from error

@@ -33,9 +33,9 @@ __all__ = ["AnswerReport", "answer_report", "answers_of", "store_report", "verif
 
 _WORDS = {
     "unknown_citation": "cites what is not there",
-    "changed_quote": "quotes what no visible text says",
+    "changed_quote": "quotes text that is not in the visible text",
     "misattributed_quote": "quotes another item than it cites",
-    "unsupported_value": "gives a value that no visible text has",
+    "unsupported_value": "gives a value that is not in the visible text",
     "contradicted_fact": "contradicts a record",
     "unfounded_action": "acts on what no cited item names",
     "unused_evidence": "leaves evidence unused",

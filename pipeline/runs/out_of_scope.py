@@ -51,7 +51,7 @@ def expect_auditor(grants: pa.Table, principal: str, now: datetime) -> None:
     """
     if not audited(grants, principal, now):
         raise AccessError(
-            f"Expected a principal with an audit grant, got {principal!r} - at capture_withheld",
+            f"Permission denied: {principal!r} needs an audit grant - at capture_withheld",
             hint="`audit: true` of a principal in the grants file; only auditors may keep what a contract withholds",
         )
 

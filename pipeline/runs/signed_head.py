@@ -101,14 +101,14 @@ def head_problem(folder: Place, signer: Signer, lines: Sequence[LogEntry]) -> st
         return None
     known = _read(folder)
     if known is None:
-        return "no signed head is there, or it cannot be read; `runs upgrade` signs a log that has none"
+        return "the signed head is missing or unreadable; `runs upgrade` signs a log that has none"
     if not signer.is_signature(known.text, known.signature):
         return "the trusted key did not sign the head"
     last, count = (lines[-1].hash if lines else START), len(lines)
     if known.follows(last, count):
         return None
     if count < known.sequence:
-        return "the log ends before the line that was signed: it was set back"
+        return "the log ends before the signed line: it was rolled back"
     if lines[known.sequence - 1].hash != known.hash:
         return "the log has another line in place of the signed one: it was rewritten"
     return "lines follow the signed head: who added them had no key; if that was you, `runs upgrade` signs them"

@@ -96,7 +96,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
         return RunState(run_id, UNREADABLE, None, "its manifest is gone")
     if _written_now(store, run_id):
         return RunState(run_id, UNFINISHED, None, "its first snapshot is being written")
-    return RunState(run_id, CRASHED, None, "a crash left it before its first snapshot was whole")
+    return RunState(run_id, CRASHED, None, "a crash interrupted its first snapshot")
 
 
 def _may_stand(file: Place) -> bool:

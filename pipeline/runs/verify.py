@@ -152,7 +152,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[LogEnt
     receipts = Erased()
     snapshots = 0
     if anchor is not None and anchor not in {line.hash for line in lines}:
-        found.add("changed", "LOG", "the anchor is the hash of none of its lines")
+        found.add("changed", "LOG", "no line has the hash of the anchor")
     own = [line for line in lines if line.run_id == folder.name]
     if run is not None and found.sound:
         try:
@@ -169,7 +169,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[LogEnt
         except OSError as error:
             found.add("changed", folder.name, _unread(error))
         except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
-            found.add("changed", folder.name, f"what it holds has another form ({type(error).__name__})")
+            found.add("changed", folder.name, f"its content is malformed ({type(error).__name__})")
     head = lines[-1].hash if lines else ""
     problems = tuple(found.problems)
     if problems and all(problem.kind == "left" or _left_by_upgrade(folder, own, problem) for problem in problems):
@@ -365,7 +365,7 @@ def _check_part(run: Run, name: str, part: dict[str, Any], rewritten: bool, foun
     table = run.part(name, part["path"])
     if rewritten:
         if table.num_rows >= part["rows"]:
-            found.add("changed", part["path"], "a receipt says that texts of it were erased, and none is missing")
+            found.add("changed", part["path"], "a receipt lists erased texts of it, but none is missing")
     elif table.num_rows != part["rows"]:
         found.add("changed", part["path"], f"it has {counted(table.num_rows, 'row')}, the manifest says {part['rows']}")
     elif not run.older and logical_digest(name, table) != part["digest"]:

@@ -57,7 +57,7 @@ def appended(
         raise InputError.described("a project", "none", "project", hint="name the project that the rows belong to")
     if project not in appendable(settings):
         hint = "`append` of a principal in the grants file lists the projects; see docs/serve.md"
-        raise AccessError(f"Expected a project that you may append to, got {project!r} - at project", hint=hint)
+        raise AccessError(f"Permission denied: you may not add rows to project {project!r} - at project", hint=hint)
     now = datetime.now(UTC)
     table = _table([_row(row, f"rows[{place}]") for place, row in enumerate(rows)], project, settings.principal)
     table, report = normalize(table, project=project, principal=settings.principal, now=now)

@@ -234,7 +234,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "why": Tool(
         "Why not shown",
-        "Say where a row was lost on its way into a block, which rule decided, and what would admit it.",
+        "Show which stage dropped a row, which rule decided, and what would admit the row.",
         {
             "snapshot_id": _SNAPSHOT,
             "evidence": _text(
@@ -261,7 +261,7 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "append_evidence": Tool(
         "Append evidence",
-        "Add rows of the principal's own to the project. What they say is trusted no further than its kind.",
+        "Add rows of the principal's own to the project. How far they are trusted follows from their kind.",
         {"rows": {"type": "array", "minItems": 1, "items": ROW_SCHEMA, "description": "the rows"}, **_SCOPE},
         ("rows",),
         Appended,

@@ -24,7 +24,7 @@ class Metrics:
             "scoped_retrieval_http_request_seconds", "Seconds to the answer.", ("route",), buckets=_SECONDS,
             registry=self._registry,
         )  # fmt: skip
-        self.in_work = Gauge("scoped_retrieval_http_requests_in_work", "Requests in work now.", registry=self._registry)
+        self.in_work = Gauge("scoped_retrieval_http_requests_in_work", "Requests in progress.", registry=self._registry)
         self.retrievals = Counter(
             "scoped_retrieval_retrievals", "Retrievals by status.", ("status",), registry=self._registry
         )

@@ -39,7 +39,7 @@ TTL = 60.0
 """Seconds that a lease lasts unless renewed: a writer that died blocks others that long."""
 RENEWED = 15.0
 """Seconds between renewals."""
-_MAY_BE_DEAD = f"its writer may have died: then its lease ends within {TTL:.0f} seconds; ask again then"
+_MAY_BE_DEAD = f"its writer may have crashed: its lease then expires within {TTL:.0f} seconds; retry after that"
 """The hint about a lease that another process holds."""
 _ASKED_AGAIN = 0.2
 """Seconds between polls of a lease that another process holds."""
@@ -110,8 +110,8 @@ def confirm(place: Place) -> None:
         return
     lease = _held.get().get(str(place))
     if lease is None or not lease.confirmed():
-        hint = "this process was stopped for longer than its lease lasts; begin again."
-        raise BusyError(f"Expected to hold the lock still, got another writer - at {place}", hint=hint)
+        hint = "this process was suspended for longer than its lease; run it again."
+        raise BusyError(f"Lost the lock to another writer - at {place}", hint=hint)
 
 
 _held: ContextVar[Mapping[str, Lease]] = ContextVar("_held", default=MappingProxyType({}))

@@ -236,7 +236,7 @@ def place_of(given: str | Place, at: str = "place") -> Place:
     if not is_url(given):
         place = Path(given)
         if (first := place.parts[0] if place.parts else "").endswith(":") and len(first) > 2:
-            hint = "give a URL as text: a Path makes one slash of two."
+            hint = "pass the URL as text: `Path` replaces `//` by `/`."
             raise InputError.expected("a folder, or a URL", str(given), at, hint=hint)
         return place
     protocol, _, rest = str(given).partition("://")

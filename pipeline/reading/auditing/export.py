@@ -50,7 +50,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":
         raise AccessError(
-            f"Expected a principal that audits this snapshot - at {snapshot_id}",
+            f"Permission denied: only auditors of its projects may do this - at {snapshot_id}",
             hint="an export holds what was decided about every row; `xray` and `report` show your part of it",
         )
     if not run.digests_follow:

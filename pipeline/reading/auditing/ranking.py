@@ -105,7 +105,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
     if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):
         raise AccessError(
             f"Permission denied: only an auditor of every request may rank it again - at {name}",
-            hint="`what-if` without --ranking asks for what is yours",
+            hint="run `what-if` without --ranking for your own requests",
         )
     known = AllowedNames(score_terms=recorded_terms(run))
     known.expect(changes, lambda column: place_of(written, column, "changes"), "changes")

@@ -263,12 +263,16 @@ def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
     hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
     if snapshot:
         if audience_of(settings, run, snapshot) != "audit":
-            raise AccessError(f"Expected a principal that audits this snapshot - at {snapshot}", hint=hint)
+            raise AccessError(
+                f"Permission denied: only auditors of its projects may do this - at {snapshot}", hint=hint
+            )
         return
     expect_reader(settings, run)
     whole = readable_snapshots(settings, run)
     if len(whole) < run.snapshots.num_rows or any("recalled" not in row for row in whole):
-        raise AccessError(f"Expected a principal that audits every snapshot of the run - at {run.run_id}", hint=hint)
+        raise AccessError(
+            f"Permission denied: only auditors of all its projects may do this - at {run.run_id}", hint=hint
+        )
 
 
 def expect_stored(run: Any) -> None:

@@ -191,7 +191,7 @@ def _audited(settings: Settings, name: str) -> Any:
     expect_reader(settings, run)
     if not audits_whole(settings, run):
         raise AccessError(
-            f"Expected a principal that audits every snapshot of the run - at {name}",
+            f"Permission denied: only auditors of all its projects may do this - at {name}",
             hint="SQL sees whole tables; `xray` and `diff` show what you may see of a snapshot",
         )
     return run
