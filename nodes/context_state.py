@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.digests import text_sha256
 from .columns.keys import among, codes_of, constants, flat, integers, rank_within, take_or
 from .columns.ragged import Ragged, starts_of
 from .context_tables import (
@@ -246,8 +245,3 @@ def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> St
     most = np.where(among(made["slot"], ("said",)), MESSAGES_KEPT, 1)[order]
     kept = made.take(pa.array(order[behind < most]))
     return kept.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks()
-
-
-def constraint_ids(origin: pa.Array, text: pa.Array) -> pa.Array:
-    """Ids for constraints without an id of their own: origin and hash of the text."""
-    return joined(origin, pc.utf8_slice_codeunits(text_sha256(text), 0, 12), between=":")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from history_check import alive_at, reassemble
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.encoders.encoder import NAME
@@ -17,7 +18,6 @@ from scoped_retrieval.pipeline.evaluation.collections import Collection, open_co
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.sources.history_check import alive_at, reassemble
 from stand_in_encoder import WordsByTheirStart
 
 ADD = "def add(a, b):\n    return a + b\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from history_check import alive_at, differences
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.files import ReadOptions
@@ -22,7 +23,6 @@ from scoped_retrieval.pipeline.sources.git_history import (
     read_uncommitted,
     resolve_commit_time,
 )
-from scoped_retrieval.pipeline.sources.history_check import alive_at, differences
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

@@ -29,7 +29,7 @@ ISOLATED = table(
     input_id=string("the model input"),
     source_id=string("the source"),
     position=int32("as in context_sources"),
-    section=int32("the section that it is in, by its place in `turns.frame.SECTIONS`; -1 = tool schema"),
+    section=int32("the section that it is in, by its place in `turns.frame.GROUPS`; -1 = tool schema"),
     body=text("its lines, each behind a margin"),
     fallback=text("the line that refers to it where its text has no room", nullable=True),
     marker=string(

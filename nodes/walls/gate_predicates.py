@@ -20,7 +20,6 @@ from .gates.gate import Gate
 from .segment_columns import Codes, Mask, SegmentColumns
 
 LAST_ACCESS = max(gate.number for gate in GATES if gate.gate_class == "access")
-LAST_VISIBILITY = max(gate.number for gate in GATES if gate.gate_class == "visibility")
 
 COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in gate.columns))
 """The columns of EVIDENCE that these gates read."""

@@ -92,11 +92,6 @@ class Pointer(NamedTuple):
     head: Head | None
     prepared: Head | None
 
-    def accepts(self, manifest_sha256: str) -> bool:
-        """Whether a manifest with this SHA-256 is the current one."""
-        heads = [head for head in (self.head, self.prepared) if head is not None]
-        return not heads or manifest_sha256 in [head.manifest_sha256 for head in heads]
-
 
 def read_pointer(path: Place) -> Pointer:
     """CURRENT, not verified.

@@ -16,7 +16,6 @@ from ...nodes.errors import InputError
 from ..progress import counted
 
 COLUMNS = ("query_id", "doc_id", "relevance")
-BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 
 
 def read_qrels(path: Path) -> pd.DataFrame:

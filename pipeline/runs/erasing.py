@@ -33,6 +33,7 @@ from .live_files import live_files
 from .parts import TEXTS
 from .request_selection import RequestSelection, Unheld, chosen_among, requests_of, words_of
 from .run import BATCH, INTERACTIVE, Run
+from .states import compacted_since
 from .store import RunStore, run_kind
 from .upgrading import upgrade
 
@@ -158,10 +159,10 @@ def _gone(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unhel
     try:
         gone = _gone_from(run, ids, asked, unheld)
     except StoreError:
-        if not _compacted_since(run):
+        if not compacted_since(run):
             raise
     else:
-        if not _compacted_since(run):
+        if not compacted_since(run):
             return run, gone
     return _gone(Run(run.folder), ids, asked, unheld)
 
@@ -180,10 +181,6 @@ def _discard(store: RunStore, run_id: str, done: RunsErased, *, dry_run: bool) -
     if not dry_run:
         confirm(store.lock_of(run_id))
         remove_tree(store.path / run_id)
-
-
-def _compacted_since(run: Run) -> bool:
-    return run.live and exists(run.folder / "manifest.json")
 
 
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:

@@ -3,7 +3,7 @@
 - `importing`: checks and limits of rows; `row_defaults`: default values; `row_paths`: normalized paths;
   `report`: the report of a reader
 - work trees and documents: `work_tree`, `documents`, `files` (bytes to documents), `file_kinds` (by path)
-- histories: `git_history`, with uncommitted files; `git_commands`; `path_history`, `history_states`, `history_check`
+- histories: `git_history`, with uncommitted files; `git_commands`; `path_history`, `history_states`
 - chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers`: metadata
 - `source_reader`: the interface of a reader
 - records: `records` (lists the readers), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with

@@ -19,7 +19,7 @@ from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
 from .masked_places import masked_places
-from .xray import Row, Rows
+from .xray import Row, Rows, one_of
 
 __all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
 
@@ -118,11 +118,11 @@ def bundle(
     tiers = Counter(chunk["metadata"]["trust_tier"] for chunk in selected)
     sources = Counter(chunk["source_id"] for chunk in selected)
     old = [chunk for chunk in selected if chunk["metadata"]["freshness"]["status"] == "stale"]
-    request = _one(rows, "requests")
+    request = one_of(rows, "requests")
     return {
         "version": VERSION,
         "role_id": request.get("role") or NO_ROLE,
-        "query": query_trace(rows, _one(rows, "snapshots")["created_at"]),
+        "query": query_trace(rows, one_of(rows, "snapshots")["created_at"]),
         "summary": {
             "total_candidates": len(decisions),
             "selected_count": len(selected),
@@ -282,7 +282,7 @@ def _in_rank(decisions: Iterable[Row]) -> list[Row]:
 
 def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
     """The derivation of the query (S4.10), from `requests`, `contracts` and `sub_queries`."""
-    queries, contract = rows.get("sub_queries", ()), _one(rows, "contracts")
+    queries, contract = rows.get("sub_queries", ()), one_of(rows, "contracts")
     lexical = [
         " ".join(filter(None, (query["query_text"], query["expansion"])))
         for query in queries
@@ -296,7 +296,7 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
         *(["retrieval_policy.require_source_diversity"] if contract.get("source_diversity") else []),
         *(["synthesis_policy"] if contract.get("role") else []),
     ]
-    asked = _one(rows, "requests") or _one(rows, "failures")
+    asked = one_of(rows, "requests") or one_of(rows, "failures")
     return {
         "task_text": asked.get("question") or "",
         "packet_context_summary": asked.get("context_summary"),
@@ -360,8 +360,3 @@ def _freshness_posture(stale: int, total: int) -> str:
 def _stated(instant: datetime | None) -> str | None:
     """An instant in ISO 8601 and UTC, as JSON has no type for it."""
     return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _one(rows: Rows, name: str) -> Row:
-    found = rows.get(name, ())
-    return found[0] if found else {}

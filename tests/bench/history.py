@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from history_check import alive_at, differences, readable_files
 from scoped_retrieval.nodes.tables import ADMISSIBLE
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import load_settings
@@ -31,7 +32,6 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.git_history import commit_times
-from scoped_retrieval.pipeline.sources.history_check import alive_at, differences, readable_files
 
 RESULTS = Path(__file__).parents[2] / "data" / "results" / "history.jsonl"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,19 +38,6 @@ OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
 ANGLES = (OPEN, BOUNDED, GUIDED)
 """The kinds of request in the leak test: without bounds; with all bounds that a request can name; under a mode and a
 role, with all links followed."""
-
-
-class SegmentRows(Protocol):
-    """The rows of one segment, as a gate reads them."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        ...
-
-    def column(self, name: str) -> pa.Array:
-        """A column of EVIDENCE that the gate declares."""
-        ...
 
 
 class Opening(NamedTuple):

@@ -13,11 +13,10 @@ from os import PathLike
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from ...nodes.schema import TIMESTAMP
-from .file_kinds import file_kind
-from .files import ReadOptions, readable
-from .git_commands import Git
+from scoped_retrieval.nodes.schema import TIMESTAMP
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+from scoped_retrieval.pipeline.sources.files import ReadOptions, readable
+from scoped_retrieval.pipeline.sources.git_commands import Git
 
 __all__ = ["alive_at", "differences", "readable_files", "reassemble"]
 
