@@ -18,8 +18,8 @@ from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus, manifest
 from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
+from scoped_retrieval.pipeline.runs.captures import keep_captured
 from scoped_retrieval.pipeline.runs.log import Log
-from scoped_retrieval.pipeline.runs.out_of_scope import keep_captured
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage.durable import (
     TEMPORARY,

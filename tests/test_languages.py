@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources import grammars, reader_digest
+from scoped_retrieval.pipeline.indexing import reader_digest
+from scoped_retrieval.pipeline.sources import grammars
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS, grammar

@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import captured
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.runs.out_of_scope import read_captured
+from scoped_retrieval.pipeline.runs.captures import read_captured
 from small_corpus import NOON, Story, row
 
 SAYS = "the default role of a cart session is guest"

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scoped_retrieval.pipeline.sources import reader_digest as reader_module
-from scoped_retrieval.pipeline.sources.reader_digest import reader_digest
+from scoped_retrieval.pipeline.indexing import reader_digest as reader_module
+from scoped_retrieval.pipeline.indexing.reader_digest import reader_digest
 
 
 def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monkeypatch: pytest.MonkeyPatch):

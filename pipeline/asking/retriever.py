@@ -32,6 +32,7 @@ from ..corpus.memory import MemoryCorpus
 from ..encoders.choice import DEFAULT_URL, EncoderChoice
 from ..encoders.cross_encoder import PairReader, load_cross_encoder
 from ..encoders.encoder import encoder_of
+from ..engines.out_of_scope import audited, expect_auditor
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
 from ..line.driver import LANES
 from ..line.provenance import package_versions
@@ -46,7 +47,6 @@ from ..requests.resolver import RequestResolver
 from ..runs import RunStore, StagedRun, compact, heal
 from ..runs.listing import listed
 from ..runs.live_runs import LiveRuns
-from ..runs.out_of_scope import audited, expect_auditor
 from ..storage.places import ObjectPlace, Place
 from ..views.lineage import current_lineage
 from .granted_line import GrantedLine

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
+from ..engines.out_of_scope import capture
 from ..engines.shards import by_request, with_counters
 from ..line.driver import failed_line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
@@ -29,7 +30,6 @@ from ..requests.fields import readable_columns
 from ..runs import LineTimings, LiveRun, RunTakenError
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.live_runs import LiveRuns
-from ..runs.out_of_scope import capture
 from ..runs.parts import Vectors
 from .granted_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot

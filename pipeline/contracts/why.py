@@ -126,7 +126,7 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
         AccessError: the principal does not audit the projects that the snapshot could reach.
         StoreError: nothing was captured.
     """
-    from ..runs.out_of_scope import read_captured
+    from ..runs.captures import read_captured
 
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":

@@ -31,9 +31,9 @@ from ..line.planned_driver import seconds_by_node, timings
 from ..line.tokenizers import load_counters
 from ..progress import Say, StepReporter
 from ..runs import StagedRun
-from ..runs.out_of_scope import capture
 from ..runs.parts import check_conservation
 from ..storage.places import Place
+from .out_of_scope import capture
 
 __all__ = [
     "Engine",

@@ -39,10 +39,10 @@ from ..sources.importing import normalize
 from ..sources.incremental_import import IncrementalImport, UnusableError
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
-from ..sources.reader_digest import reader_digest
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
+from .reader_digest import reader_digest
 from .report import IndexReport
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]

@@ -24,7 +24,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 - reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
 - erasure: `erasing` with its `erasure_receipts`, `erasing_unfinished` (from unfinished runs, or all of one),
   `erasing_texts` (texts that show a row), `request_selection` (texts of requests), `model_inputs` (recorded inputs)
-- for auditors: `out_of_scope`, the best matches outside a scope, stored separately
+- for auditors: `captures`, the best matches outside a scope, stored separately
 """
 
 from __future__ import annotations

@@ -8,5 +8,5 @@
 - `source_reader`: the interface of a reader
 - records: `records` (lists the readers), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with
   `record_schema`), `evidence_file`; `record_rows`, `jsonl` and `column_types` are shared by them
-- incremental imports: `incremental_source`, `incremental_import`, `same_source`, `reader_digest`
+- incremental imports: `incremental_source`, `incremental_import`, `same_source`
 """

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from ..line.code_digest import sources_below
 from ..redaction.masking import REDACTOR
-from .grammars import QUERIES, WHEELS
+from ..sources.grammars import QUERIES, WHEELS
 
 __all__ = ["reader_digest"]
 

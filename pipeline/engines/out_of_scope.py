@@ -1,7 +1,7 @@
-"""The auditors' capture: the best matches that an access gate stopped, by id and gate, kept apart from every snapshot.
+"""The auditors' capture: the best matches that an access gate stopped, by id and gate.
 
-Reads: the tables of a finished shard, the corpus, the projects that the principal audits. Gives: OUT_OF_SCOPE in a file
-of its own under `audit/` of the runs' folder, which no manifest, digest, snapshot or block refers to.
+Reads: the tables of a finished shard, the corpus, the projects that the principal audits. Gives: OUT_OF_SCOPE, which
+`runs/captures.py` stores apart from every snapshot.
 
 Note: it runs after the line has answered, over rows that the line never opened, with statistics of only those rows.
 Nothing visible to a model or caller depends on it.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +21,11 @@ from ...nodes.errors import AccessError, StoreError
 from ...nodes.tables import OUT_OF_SCOPE, QUERY_VECTORS, REACHABLE
 from ...nodes.walls.gates import GATES, NUMBER
 from ..line.driver import Line, build_driver
-from ..storage.durable import make_folders
+from ..runs.captures import keep_captured
 from ..storage.places import Place
-from .files import read_parquet, write_parquet
 
-__all__ = ["audited", "capture", "expect_auditor", "out_of_scope", "read_captured"]
+__all__ = ["audited", "capture", "expect_auditor"]
 
-FOLDER = "audit"
 KEPT = 20
 """Matches kept per request."""
 _LANES = ("lexical", "symbol", "exact")
@@ -120,27 +117,6 @@ def capture(runs: Place, run_id: str, part: str, tables: Mapping[str, pa.Table],
         except Exception as error:  # rows that nothing else reads may be damaged in any way
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise StoreError(f"Expected to keep a capture, got {why} - at {run_id}") from error
-
-
-def keep_captured(runs: Place, run_id: str, part: str, table: pa.Table) -> None:
-    """Write the capture of one part of a run, durably; only the owner has access to the folder."""
-    folder = runs / FOLDER / run_id
-    make_folders(folder, runs, private=True)
-    write_parquet(folder / f"{part}.parquet", table, sync=True)
-
-
-def read_captured(runs: Place, run_id: str, request_id: str) -> list[dict[str, Any]]:
-    """The captured matches of one request, best first.
-
-    Raises:
-        StoreError: nothing was captured for the run.
-    """
-    files = sorted((runs / FOLDER / run_id).glob("*.parquet"))
-    if not files:
-        hint = "`ask` and `run` keep matches out of scope with --capture-withheld"
-        raise StoreError(f"Expected a capture of this run, got none - at {run_id}", hint=hint)
-    table = pa.concat_tables([read_parquet(file, OUT_OF_SCOPE.schema) for file in files])
-    return table.filter(pc.equal(table["request_id"], request_id)).drop_columns(["request_id"]).to_pylist()
 
 
 def _asked_in(table: pa.Table, contracts: pa.Table, projects: Collection[str]) -> pa.Table:
