@@ -39,7 +39,7 @@ LANES = (
     Lane("exact", "rows whose id a request names", measured=False),
     Lane(
         "expansion",
-        "what the best hits lead to: neighbours, parents, conflict partners, cited documents, records",
+        "what the best hits lead to: neighbors, parents, conflict partners, cited documents, records",
         measured=False,
     ),
     Lane("graph", "a walk from the best hits over links, imports, calls and common changes", measured=False),

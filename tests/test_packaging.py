@@ -58,10 +58,11 @@ def test_every_folder_with_modules_is_a_package():
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_package_names_what_lies_in_it(folder: str):
-    for told in (ROOT / folder).rglob("__init__.py"):
-        text = ast.get_docstring(ast.parse(told.read_text(encoding="utf-8"))) or ""
-        beside = {f.stem for f in told.parent.glob("*.py")} | {f.parent.name for f in told.parent.glob("*/__init__.py")}
-        assert sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text) == [], told
+    for map_ in (ROOT / folder).rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(map_.read_text(encoding="utf-8"))) or ""
+        beside = {f.stem for f in map_.parent.glob("*.py")} | {f.parent.name for f in map_.parent.glob("*/__init__.py")}
+        unnamed = sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text)
+        assert unnamed == [], f"name {', '.join(unnamed)} in the docstring of {map_.relative_to(ROOT)}"
 
 
 def test_the_page_of_the_layout_names_every_folder_and_loose_module():

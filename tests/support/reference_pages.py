@@ -1,13 +1,16 @@
-"""The generated parts of the documentation: every command with its flags, every setting, every language that is parsed. `make golden`
-writes them.
+"""The generated parts of the documentation: every command with its flags, every setting, every gate, lane and
+score term, every language that is parsed. `make golden` writes them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from scoped_retrieval.nodes.lanes import LANES
+from scoped_retrieval.nodes.score_terms import TERMS
+from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.cli.app import application
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS, Setting
 from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS
@@ -61,6 +64,26 @@ def settings_part() -> str:
     lines = ["\n| setting | kind | default | what it is |", "| --- | --- | --- | --- |"]
     lines += [f"| `{s.name}` | {_kind(s)} | {_default(s.default)} | {_cell(s.doc)} |" for s in SETTINGS.values()]
     return "\n".join(lines) + "\n"
+
+
+def gates_part() -> str:
+    lines = ["\n## Gates\n", "In the order in which they judge a row; the first that refuses it decides.\n"]
+    lines += ["| gate | class | reason code | it passes a row if | read from the row | read from the contract |"]
+    lines += ["| --- | --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| `{gate.name}` | {gate.gate_class} | `{gate.reason_code}` | {_cell(gate.doc)} | {_names(gate.columns)} | "
+        f"{_names(gate.contract_columns)} |"
+        for gate in GATES
+    ]
+    lines += ["\n## Lanes\n", "| lane | what it finds |", "| --- | --- |"]
+    lines += [f"| `{lane.name}` | {_cell(lane.doc)} |" for lane in LANES]
+    lines += ["\n## Score terms\n", "| term | its value |", "| --- | --- |"]
+    lines += [f"| `{term.name}` | {_cell(term.doc)} |" for term in TERMS]
+    return "\n".join(lines) + "\n"
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in columns)
 
 
 def with_languages(page: str) -> str:
