@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 )
 """Everyday names of kinds of values, the narrower kind first: in Python, `bool` is an `int`."""
 
-_READING = ("stops", "removes", "recall", "value")
+_READING = ("stops", "bound_stops", "removes", "recall", "value")
 """The plugin functions that receive declared columns."""
 DECLARE = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
 

@@ -357,8 +357,10 @@ def test_what_the_user_says_and_files_that_are_read_modified_or_fail_touch_topic
         ("Fix src/App.svelte, build.gradle.kts and src/main.py.", ["src/App.svelte", "build.gradle.kts", "src/main.py"]),
         ("In **src/a.py** and \u201clib/b.ts\u201d, not |x.go|", ["src/a.py", "lib/b.ts", "x.go"]),
         ("\u8bf7\u4fee\u6539 src/a.ts\uff0c\u8c22\u8c22", ["src/a.ts"]),  # Chinese: please change src/a.ts, thanks
-        ("Look at web/Makefile. Then .env.local and .gitignore", ["web/Makefile", ".env.local", ".gitignore"]),
-        ("One or two. Then myMakefile, the service and e.g. nothing", []),
+        ("Look at web/Makefile. Then .env.local and .gitignore", [".env.local", "web/Makefile", ".gitignore"]),
+        ("conf/app.properties, .gitlab-ci.yml and deploy/Dockerfile.prod", ["conf/app.properties", ".gitlab-ci.yml", "deploy/Dockerfile.prod"]),
+        ("One or two. Then myMakefile, src/my-Makefile, the service and e.g. nothing", []),
+        ("process.env.NODE_ENV and import.meta.env.VITE_URL: self.service, obj.properties of process.env.", []),
     ],
 )  # fmt: skip
 def test_files_that_the_user_names_are_recognized_as_people_write_them(text: str, names: list[str]):

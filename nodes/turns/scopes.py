@@ -23,21 +23,24 @@ from ..text.anchor_patterns import find_all
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-_SUFFIX = (
-    r"(?:[A-Za-z][A-Za-z0-9]{0,4}|svelte|gradle|graphql|jsonnet|markdown|properties|parquet|sqlite3?|service|feature)"
-)
+_SUFFIX = r"(?:[A-Za-z][A-Za-z0-9]{0,4}|svelte|gradle|graphql|jsonnet|markdown|parquet|sqlite3?)"
+_AFTER_FOLDER = r"(?:properties|service|feature)"
 _ROOT = r"(?:(?:[A-Za-z]:)?/)?"
-_BARE = (
-    r"(?:\b(?:(?:Make|Docker|Container|Gem|Rake|Proc|Jenkins|Vagrant|Brew|Pip|Caddy|Tilt|Snake|Fast|Pod)file|GNUmakefile"
-    r"|[Jj]ustfile|LICENSE|CODEOWNERS)|\.(?:env|git(?:ignore|attributes|modules)|dockerignore|npm(?:rc|ignore)|nvmrc|editorconfig"
-    r"|(?:eslint|prettier|babel|pylint|bash|zsh|stylelint)rc|(?:eslint|prettier)ignore|flake8|coveragerc|python-version))"
-    r"(?:\.[A-Za-z][\w-]*)*"
-)
-_NAME = rf"(?:[\w@+~-][\w.@+~-]*\.{_SUFFIX}|{_BARE})"
-_BEHIND = r"[:#(,;!?'\"`)\]>*|]|[^\x00-\x7F]"
 _FOLDER = r"(?:[\w@+~.-]+/)"
-_FILE = rf"({_ROOT}{_FOLDER}*{_NAME}|{_ROOT}(?:{_FOLDER}+{_NAME}|{_FOLDER}*{_BARE})\.)(?:{_BEHIND}|\s|$)"
-"""A path or a file name, with a suffix or of a usual name, as stack traces, summaries and sentences write it."""
+_STEM = r"\.?[\w@+~-][\w.@+~-]*\."
+_NAME = rf"(?:{_FOLDER}*{_STEM}{_SUFFIX}|{_FOLDER}+{_STEM}{_AFTER_FOLDER})"
+_BEHIND = r"(?:[:#(,;!?'\"`)\]>*|]|[^\x00-\x7F]|\s|$)"
+_FILE = rf"({_ROOT}{_NAME}|{_ROOT}{_FOLDER}+{_STEM}{_SUFFIX}\.){_BEHIND}"
+"""A path or a file name with a suffix, as stack traces, summaries and sentences write it. Some suffixes are also words of
+programs (`self.service`), and only count after a folder."""
+_BARE = (
+    r"(?:(?:Make|Docker|Container|Gem|Rake|Proc|Jenkins|Vagrant|Brew|Pip|Caddy|Tilt|Snake|Fast|Pod)file|GNUmakefile"
+    r"|[Jj]ustfile|LICENSE|CODEOWNERS|\.(?:env|git(?:ignore|attributes|modules)|dockerignore|npm(?:rc|ignore)|nvmrc|editorconfig"
+    r"|(?:eslint|prettier|babel|pylint|bash|zsh|stylelint)rc|(?:eslint|prettier)ignore|flake8|coveragerc|python-version))"
+    r"(?:\.[a-z][\w-]*)*"
+)
+_USUAL = rf"(?:^|[^\w.@+~/-])({_ROOT}{_FOLDER}*{_BARE})\.?{_BEHIND}"
+"""A file whose usual name has no suffix, with its folders."""
 
 TOPICS: Mapping[str, str] = {
     "tests": r"(?i)\b(tests?|testing|pytest|jest|vitest|coverage)\b|\.(test|spec)\.|\btest_",
@@ -79,9 +82,10 @@ def topic_matrix(lists: pa.Array) -> NDArray[np.bool_]:
 
 
 def paths_named(texts: pa.Array) -> pa.ListArray:
-    """The files that each text names, each once, in the order of their first mention."""
+    """The files that each text names, each once, those with a suffix first."""
     filled = pc.fill_null(texts.cast(pa.large_string()), "")
-    row, found = find_all(filled, _FILE)
+    parts = [find_all(filled, pattern) for pattern in (_FILE, _USUAL)]
+    row, found = np.concatenate([rows for rows, _ in parts]), pa.concat_arrays([values for _, values in parts])
     path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[^A-Za-z0-9]+$", replacement="")
     path = pc.replace_substring_regex(path, pattern=r"^(\./)+", replacement="")
     code = codes_of([pa.array(row), path])

@@ -65,6 +65,8 @@ def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
     measure = registry[node.id]
     if cutoff is not None:
         values[measure.AT_PARAM] = ast.literal_eval(cutoff)
+    if not values.get(measure.AT_PARAM, 1) > 0:  # it would end the process in pytrec_eval
+        raise ValueError(name)
     made = measure(**values)
     made.validate_params()
     return made
