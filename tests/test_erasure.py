@@ -362,6 +362,21 @@ def test_an_owner_erases_their_own_and_nobody_elses(tmp_path: Path) -> None:
         erase(settings(tmp_path))
 
 
+def test_a_source_without_its_kind_leads_to_the_full_ids_of_rows_that_may_be_erased(tmp_path: Path) -> None:
+    told(tmp_path)
+
+    def hint(principal: str, source: str) -> str:
+        with pytest.raises(AccessError) as refused:
+            erase(settings(tmp_path, principal), source=source)
+        return refused.value.hint
+
+    full = "a source is given by its full id, such as `workspace:story` or `git:story`; you may erase your own"
+    assert hint("ana", "story").startswith(f"did you mean doc:story? {full}")
+    assert hint("bo", "story").startswith(full), "a source of other people's rows is not named"
+    assert hint("bo", "bo").startswith("did you mean memory:bo?")
+    assert hint("ana", "doc:none").startswith("you may erase your own")
+
+
 def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,12 @@ def selected_ids(base: Generation, selection: Selection) -> set[str]:
     return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
 
+def selected_sources(base: Generation, selection: Selection) -> set[str]:
+    """The source ids of the selected rows."""
+    chosen = (table["source_id"].filter(pa.array(selection.of(table))) for table in _rows_on_disk(base).values())
+    return {source for sources in chosen for source in sources.unique().to_pylist()}
+
+
 def selected_histories(base: Generation, selection: Selection) -> dict[str, set[tuple[str, str]]]:
     """Project and source of the selected commit tables, by the pack that contains them."""
     return {pack: selection.sources_in(table) for pack, table in _on_disk(base, FILE)}

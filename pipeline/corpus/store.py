@@ -24,7 +24,16 @@ from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
-from .erasing import Selection, erased, forget_generations, forget_packs, ids_on_disk, selected_histories, selected_ids
+from .erasing import (
+    Selection,
+    erased,
+    forget_generations,
+    forget_packs,
+    ids_on_disk,
+    selected_histories,
+    selected_ids,
+    selected_sources,
+)
 from .frame import CorpusFrame, KeptFrames, placed_at
 from .generation import Generation
 from .heads import anchored, chain
@@ -258,6 +267,10 @@ class Corpus:
     def selected(self, selection: Selection) -> set[str]:
         """The ids of the rows that `erase` would remove, including those of an interrupted erasure of the same rows."""
         return selected_ids(self._base, selection)
+
+    def selected_sources(self, selection: Selection) -> set[str]:
+        """The source ids of the rows that `erase` would remove."""
+        return selected_sources(self._base, selection)
 
     def evidence_ids(self) -> pa.Array:
         """The ids of all rows of this and earlier generations."""

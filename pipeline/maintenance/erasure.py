@@ -12,7 +12,7 @@ Note: a row may be erased by its owner and by auditors of its project; for all o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...nodes.errors import AccessError, InputError, StoreError
 from ..config.grants import load_grants
 from ..config.opening import corpus_of, runs_of
 from ..config.settings import Settings
-from ..corpus import Selection
+from ..corpus import Corpus, Selection
 from ..progress import counted
 from ..reading.grants import grants_in_force
 from ..runs import RequestSelection, RunsErased, Unheld, erase_evidence
@@ -150,7 +150,7 @@ def erase(
             RequestSelection(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
         )
     elif not stored and asked is None:
-        raise _nothing(selection, asked)
+        raise _nothing(corpus, selection, asked)
     generations = 0
     if stored and not dry_run:
         # Includes ids of interrupted erasures, which are not counted here.
@@ -163,7 +163,7 @@ def erase(
     if (ids or runs.unheld) and not dry_run:
         erase_from_inputs(settings["runs"] / CONTEXTS, ids | runs.unheld)
     if not stored and not runs.any:
-        raise _nothing(selection, asked)
+        raise _nothing(corpus, selection, asked)
     if dry_run:
         return Erasure(True, len(chosen), 0, runs)
     unclosed = ""
@@ -175,9 +175,15 @@ def erase(
     return Erasure(False, len(chosen), generations, runs, unclosed)
 
 
-def _nothing(selection: Selection, asked: RequestSelection | None) -> AccessError:
+def _nothing(corpus: Corpus, selection: Selection, asked: RequestSelection | None) -> AccessError:
+    """The error for a selection of nothing; if its source lacks a kind, with sources of that name that match."""
     named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
+    hint = "you may erase your own rows and questions, and with an `audit` grant those of the project."
+    if (source := selection.source) is not None and ":" not in source:
+        hint = f"a source is given by its full id, such as `workspace:{source}` or `git:{source}`; {hint}"
+        found = corpus.selected_sources(replace(selection, source=None))  # only of rows that the principal may erase
+        if near := sorted(each for each in found if each.partition(":")[2] == source):
+            hint = f"did you mean {' or '.join(near)}? {hint}"
     return AccessError(
-        f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}",
-        hint="you may erase your own rows and questions, and with an `audit` grant those of the project.",
+        f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}", hint=hint
     )
