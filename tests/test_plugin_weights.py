@@ -321,7 +321,13 @@ def test_a_weight_on_the_command_line(story, recorded, capsys, monkeypatch):
              (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
     command = ["what-if", recorded[1], *flags]
     assert main([*command, "--set", "weights.acme.length=0"]) == 0
-    assert "changes: weight_acme.length=0" in capsys.readouterr().out
+    assert "changes: weights.acme.length=0\n" in capsys.readouterr().out
+    for weight, changed in (("3.0", False), ("0", True)):  # the term's own weight first
+        assert main([*command, "--set", f"weights.acme.length={weight}", "--ranking"]) == 0
+        out = capsys.readouterr().out
+        assert f"changes: weights.acme.length={weight}\n" in out
+        assert ("every row among the first 10 has the rank that it had" in out) != changed
+        assert ("those that change most" in out) == changed
     assert main([*command, "--set", "weights.acme.width=0"]) == 2
     assert "acme.length, got 'acme.width'" in capsys.readouterr().err
     assert main([*command, "--set", "weights.width=0"]) == 2

@@ -101,13 +101,12 @@ def what_if(
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
     if ranking:
-        return _ranking(settings, snapshot_named(settings, name), questions.changes_of(changes), as_json)
+        return _ranking(settings, snapshot_named(settings, name), changes, as_json)
     found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
     if block and len(found.blocks) == 1:
         emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks}, as_json=as_json)
         return EXIT["ok"]
-    changed = ", ".join(f"{column}={value}" for column, value in found.changes.items())
-    head = [f"what if: {found.name}", f"changes: {changed}"]
+    head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
     head.append(_recall_text(found))
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
@@ -126,21 +125,23 @@ def _recall_text(found: Any) -> str:
     return f"recall: ran again for {again} of {of} request{'s' * (of > 1)}: {'; '.join(found.recalled)}"
 
 
-def _ranking(settings: Any, name: str, changes: dict[str, Any], as_json: bool) -> int:
+def _ranking(settings: Any, name: str, changes: list[str], as_json: bool) -> int:
     from ..reading.auditing.ranking import reranked
+    from ..reading.auditing.what_if import changes_of
 
-    found = reranked(settings, name, changes)
+    found = reranked(settings, name, changes_of(changes))
     requests = found.requests
     names = ("entered", "left", "moved", "same")
-    differ = int((requests[["entered", "moved"]].sum(axis=1) > 0).sum())
+    differing = requests[requests[["entered", "left", "moved"]].sum(axis=1) > 0]
     lines = [
         f"what if: {found.name}",
-        f"changes: {', '.join(f'{column}={value}' for column, value in found.changes.items())}",
-        f"requests: {len(requests)} ranked again, {differ} with other rows or another order among the first {found.top}",
+        f"changes: {', '.join(changes)}",
+        f"requests: {len(requests)} ranked again, {len(differing)} with other rows or another order among the first {found.top}",
         "rows: " + ", ".join(f"{int(requests[name].sum())} {name}" for name in names),
     ]
-    most = [list(row) for row in requests.head(_MOST).itertuples(index=False)]
-    table = write_table("those that change most", ("request", *names), most)
+    most = [list(row) for row in differing.head(_MOST).itertuples(index=False)]
+    nothing = f"\nevery row among the first {found.top} has the rank that it had\n"
+    table = write_table("those that change most", ("request", *names), most) if most else nothing
     emit(found.as_dict(), as_json=as_json, text="\n".join(lines) + "\n" + table)
     return EXIT["ok"]
 
