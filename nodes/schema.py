@@ -104,7 +104,9 @@ class Table:
         others = columns.keys() - self.columns.keys()
         further = [name for name in columns if name in others and self._is_extra(name)] if others else []
         if unknown := sorted(others.difference(further)):
-            raise SchemaError(f"Expected the columns of {self.name}, got also {', '.join(unknown)} - at {self.name}")
+            raise SchemaError(
+                f"Expected the columns of {self.name}, got unknown columns {', '.join(unknown)} - at {self.name}"
+            )
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
         arrays = []

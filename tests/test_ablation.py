@@ -88,7 +88,9 @@ def test_a_run_is_measured_again_without_asking(tmp_path: Path):
     before, after = (one.scores[0].metrics for one in (first, again))
     assert {system: values for system, values in after.items() if system != "without lexical"} == before
     assert set(after) - set(before) == {"without lexical"}
-    with pytest.raises(StoreError, match="Expected every query of the collections, got none of papers/q3"):
+    with pytest.raises(
+        StoreError, match="Expected a request for every query of the collections, got none for papers/q3"
+    ):
         evaluate([collection], run_id=evaluate([collection], limit=2, **how).run_id, **how)
 
 

@@ -279,7 +279,7 @@ def test_strangers_hear_nothing_of_a_damaged_run(runs_of_ana, shop, capsys, monk
         monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", name)
         said[name] = [run(command, capsys=capsys)[2] for command in ("runs", "snapshots", "answers", "context-actions")]
     assert said["eve"] == [""] * 4
-    assert all(err.startswith("left out: 1 damaged run") for err in said["ana"])
+    assert all(err.startswith("skipped: 1 damaged run") for err in said["ana"])
 
 
 def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, capsys):

@@ -90,7 +90,7 @@ def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys, monkey
         code, out, err = run(command, capsys=capsys)
         assert code == 0
         assert kept.split("-")[2] in out
-        assert "left out: 1 damaged run;" in err
+        assert "skipped: 1 damaged run;" in err
 
 
 def test_an_error_of_a_setting_names_where_it_came_from(shop, capsys, monkeypatch):

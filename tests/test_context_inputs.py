@@ -212,7 +212,7 @@ def test_events_and_ids_with_what_json_lacks_are_refused_by_name():
 def test_a_policy_never_recalls_so_it_takes_no_store_of_memories():
     with pytest.raises(InputError, match="Expected at most 256 memories, got 257") as caught:
         projected(memories=[memory(f"m{n}") for n in range(257)])
-    assert "never recalls" in caught.value.hint
+    assert "does not search" in caught.value.hint
 
 
 def test_two_turns_of_one_id_are_refused():

@@ -129,7 +129,7 @@ def test_identical_records_with_one_id_are_imported_once_and_counted(kind: str, 
     assert [each["payload"] for each in twice] == [each["payload"] for each in once]
     assert left_out - counted == {"repeated records": 3}
     code, out, err = run("context", "import", str(tmp_path / "t.jsonl"), "--out", str(tmp_path / "log"), capsys=capsys)
-    assert (code, "left out: repeated records: 3" in err) == (0, True), (out, err)
+    assert (code, "skipped: repeated records: 3" in err) == (0, True), (out, err)
     later = {**rows[-1], "timestamp": "2026-05-20T09:00:00.000Z"}
     _, other, left_out = events_in([*rows, later, last], tmp_path)
     assert len(other) > len(once) and "repeated records" not in left_out, "the content differs"
@@ -147,8 +147,8 @@ def test_an_imported_session_projects_and_is_imported_once(rows: Rows, tmp_path:
     assert "export const a = 1;" not in out, "the file was modified since"
     code, out, err = run("context", "import", str(file), "--out", str(tmp_path / "other"), "--json", capsys=capsys)
     assert code == 0 and json.loads(out)["events"] == first["events"]
-    told = [f"left out: {what}: {count}" for what, count in first["left_out"].items()]
-    assert told and [line for line in err.splitlines() if line.startswith("left out: ")] == told
+    told = [f"skipped: {what}: {count}" for what, count in first["left_out"].items()]
+    assert told and [line for line in err.splitlines() if line.startswith("skipped: ")] == told
 
 
 def test_times_that_cannot_be_read_are_counted_and_the_order_stands(tmp_path: Path):

@@ -103,9 +103,9 @@ def test_the_common_part_of_two_lists_allows_what_both_allow(rows, one, other):
 
 
 @pytest.mark.parametrize(("one", "other", "message"), [
-    ({"project": "shop"}, {"project": "pay"}, "Expected 'shop', which bounds this request, got 'pay' - at child.project"),
-    ({"branch": "main"}, {"branch": "dev"}, "Expected 'main', which bounds this request, got 'dev' - at child.branch"),
-    ({"as_of": NOON}, {"as_of": NOON - timedelta(days=1)}, "which bounds this request, got '2026-02-28 12:00:00"),
+    ({"project": "shop"}, {"project": "pay"}, "Expected 'shop', as in the preset or parent contract, got 'pay' - at child.project"),
+    ({"branch": "main"}, {"branch": "dev"}, "Expected 'main', as in the preset or parent contract, got 'dev' - at child.branch"),
+    ({"as_of": NOON}, {"as_of": NOON - timedelta(days=1)}, "as in the preset or parent contract, got '2026-02-28 12:00:00"),
 ])  # fmt: skip
 def test_two_places_have_no_common_part(one, other, message):
     with pytest.raises(InputError) as caught:

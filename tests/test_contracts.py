@@ -181,7 +181,7 @@ def test_a_child_sees_no_row_that_its_parent_does_not(resolver):
     {"as_of": "2026-05-01T00:00:00Z"}, {"mode": "review"},
 ])  # fmt: skip
 def test_a_child_stands_where_its_parent_does(resolver, given_):
-    with pytest.raises(InputError, match="which bounds this request"):
+    with pytest.raises(InputError, match="as in the preset or parent contract"):
         delegated(resolver, fields(as_of=NOON.isoformat()), fields(**given_))
 
 
@@ -199,7 +199,7 @@ def test_a_contract_with_a_mode_written_out_resolves_to_itself_and_keeps_its_var
     once = resolver.scope(fields(**MODE))
     assert resolver.scope(written_out(once)).contract == once.contract
     for other in ({"venture": "acme", "restricted_context": True}, {"venture": "other"}):
-        with pytest.raises(InputError, match="which bounds this request"):
+        with pytest.raises(InputError, match="as in the preset or parent contract"):
             delegated(resolver, fields(**MODE), fields(variables=other))
 
 

@@ -144,7 +144,7 @@ def test_each_state_has_its_word_and_its_code(
     assert {one["run_id"]: one["state"] for one in json.loads(out)["not_ok"]} == {batch: "unreadable", left: "crashed"}
     assert command("verify", batch, *flags(), capsys=capsys)[0] == 7
     _, _, err = command("snapshots", *flags(), capsys=capsys)
-    assert f"left out: {batch}: unreadable" in err
+    assert f"skipped: {batch}: unreadable" in err
     assert command("runs", "discard", left, "--yes", *flags(), capsys=capsys)[0] == 0
     assert not (tmp_path / "runs" / left).exists()
     assert command("runs", "discard", batch, "--yes", *flags(), capsys=capsys)[0] == 7

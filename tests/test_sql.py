@@ -157,4 +157,4 @@ def test_runs_that_cannot_be_read_are_named_beside_the_result(world, monkeypatch
     where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
     with unseen(world.folder / "runs" / world.run / "manifest.json"):
         code, _, err = command("sql", "select 1", *where, capsys=capsys)
-    assert (code, err) == (0, f"left out: {world.run}: unreadable\n")
+    assert (code, err) == (0, f"skipped: {world.run}: unreadable\n")

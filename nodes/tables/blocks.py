@@ -9,7 +9,7 @@ CITATIONS = table(
     key=("request_id", "label"),
     order=("request_id", "position"),
     persist=True,
-    doc="The citation map: every label of the block, and where it leads.",
+    doc="The citation map: the row and the place that each label of the block cites.",
     request_id=caller(string("the request", digest=False)),
     position=caller(int32("order in the block, from 1")),
     label=caller(string("`kind#n`, unique inside the block")),

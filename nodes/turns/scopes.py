@@ -131,7 +131,7 @@ class Paths:
         return cls(np.concatenate([each.rows for each in held]), pa.concat_arrays(taken))
 
     def have(self, owner: Int, path: pa.Array) -> Bool:
-        """Whether the turn of each row has the path of the row."""
+        """Whether turn `owner[i]` lists `path[i]`, bool[rows]."""
         found = np.zeros(len(owner), dtype=bool)
         if not len(owner) or not len(self.owner):
             return found

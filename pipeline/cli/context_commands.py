@@ -190,7 +190,7 @@ def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = 
     store = ContextStore.of(settings_of(runs=runs, grants=grants))
     found = inputs_of(store.records())
     for name in store.damaged:
-        note(f"left out: {name} is damaged")
+        note(f"skipped: {name} is damaged")
     rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
     emit(found, as_json=as_json, text=write_table("", ("input", "record", "recorded at"), rows))
     return EXIT["ok"]
@@ -215,7 +215,7 @@ def import_(
     for sentence in found["notes"]:
         note(f"log: {sentence}")
     for what, count in found["left_out"].items():
-        note(f"left out: {what}: {count:,}")
+        note(f"skipped: {what}: {count:,}")
     note(f"next: `context project {out}`, with --all for every request that the agent made")
     return EXIT["ok"]
 

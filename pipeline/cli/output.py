@@ -142,7 +142,7 @@ def note(text: str) -> None:
 def note_left_out(damaged: int) -> None:
     """Report how many damaged runs a list omits, if any."""
     if damaged:
-        note(f"left out: {counted(damaged, 'damaged run')}; `verify` names what differs")
+        note(f"skipped: {counted(damaged, 'damaged run')}; `verify` names what differs")
 
 
 def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
@@ -150,7 +150,7 @@ def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
     from ..reading.across_runs import other_runs
 
     for other in other_runs(settings, but=but):
-        note(f"left out: {other.run_id}: {other.state}")
+        note(f"skipped: {other.run_id}: {other.state}")
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

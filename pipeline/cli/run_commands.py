@@ -226,7 +226,7 @@ def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) 
     found, damaged = read_each(settings, runs, read)
     note_left_out(len(damaged))
     for run_id in damaged:
-        note(f"left out: {run_id}: damaged")
+        note(f"skipped: {run_id}: damaged")
     note_other_runs(settings, but=damaged)
     return found
 

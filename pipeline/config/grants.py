@@ -137,8 +137,8 @@ def load_grants(path: str | Place) -> GrantsFile:
 class WatchedGrants:
     """The grants of a file that may change: `file` as last read, `now` the current ones.
 
-    On a file system it is reloaded when its status changes, and while it is so young that its status might not; from an
-    object store, on each call. A `GrantsFile` passed in never changes.
+    A file is reloaded when its inode, size or times change, and also shortly after a write, when a second write may leave
+    them unchanged. An object in a store is reloaded on each call. A `GrantsFile` that was passed in never changes.
 
     Raises:
         PolicyError: the file is missing or invalid.

@@ -72,7 +72,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     ]
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
-                                   hint="a context policy never recalls: retrieve memories for the task, and give those.")  # fmt: skip
+                                   hint="a context policy does not search: retrieve the memories for the task first, and pass only these.")  # fmt: skip
     _expect_once("memory", [row["memory_id"] for row in rows], at)
     return MEMORY_RECORDS.from_rows(rows)
 

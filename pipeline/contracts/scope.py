@@ -172,13 +172,13 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
 
     Raises:
         AccessError: the principal may not read the snapshot.
-        InputError: its row was refused on arrival and has no fields.
+        InputError: the request was invalid, so no fields were recorded.
     """
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)
     rows = run.table(REQUESTS.name, snapshot_id=snapshot_id).to_pylist()
     if not rows:
-        raise InputError(f"Expected a snapshot of a request, got one of a row that was refused - at {snapshot_id}")
+        raise InputError(f"Expected a snapshot of a valid request, got one of an invalid request - at {snapshot_id}")
     asked: dict[str, Any] = rows[0]
     kept = [name for name in FIELDS if name not in _ENVELOPE and not REQUESTS.columns[name].free_text]
     return Fields({name: asked[name] for name in (*kept, *terms_of_plugins(asked)) if asked[name] is not None})

@@ -225,7 +225,7 @@ def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
     missing = {id_ for asked in queries.values() for id_ in asked} - set(known)
     if missing:
         raise StoreError(
-            f"Expected every query of the collections, got none of {min(missing)} - at {run.run_id}",
+            f"Expected a request for every query of the collections, got none for {min(missing)} - at {run.run_id}",
             hint="--run takes a run that `eval` or `tune` made of these collections with the same --limit",
         )
     first = next(id_ for asked in queries.values() for id_ in asked)

@@ -41,7 +41,9 @@ class _Instead:
 
 
 def shown(value: Any, at: str = "") -> Any:
-    """The value if a message may quote it, else an object that prints as its kind; `at` is its place."""
+    """The value if a message may quote it; otherwise a placeholder that prints only its type. `at` is where the value was
+    given, such as `requests[0].question`.
+    """
     if isinstance(value, (Mapping, list, tuple)):
         return _Instead(f"{kind_of(value)} of {len(value)}")
     if value is None or isinstance(value, bool):

@@ -44,7 +44,7 @@ def narrowed(one: Fields, other: Fields, at: str = "requests") -> Fields:
         if name in PLACES:
             if name in one.without or result.get(name, value) != value:
                 wanted = "no value" if name in one.without else repr(str(result[name]))
-                raise InputError.expected(f"{wanted}, which bounds this request", str(value), f"{at}.{name}")
+                raise InputError.expected(f"{wanted}, as in the preset or parent contract", str(value), f"{at}.{name}")
             result[name] = value
         elif name in _MEET and name in result:
             result[name] = _MEET[name](result[name], value)

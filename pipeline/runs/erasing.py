@@ -129,7 +129,11 @@ def erase_evidence(
 
 @dataclass(frozen=True)
 class _Gone:
-    """What is erased from a run: hashes of texts; how many requests lose texts, and how many of these others share."""
+    """What an erasure removes from a run.
+
+    `hashes` are those of the removed texts, `questions` counts the requests that lose texts, `shared` counts their texts that
+    remain because other requests use them too, and `unheld` has the ids of erased rows that the corpus does not contain.
+    """
 
     hashes: set[str]
     questions: int = 0
