@@ -13,6 +13,7 @@ from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
+from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.servers.renderings import FORMATS
 from scoped_retrieval.pipeline.views.recall_models import RecallXraySnapshot
 from scoped_retrieval.pipeline.views.recall_text import render_markdown, render_recall
@@ -34,10 +35,10 @@ def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:
 
 @pytest.mark.golden
 def test_markdown_and_json_are_the_golden_ones():
-    snapshot = recall_xray(ROWS)
-    expect_golden(GOLDEN / "recall_xray.md", render_markdown(snapshot))
-    expect_golden(GOLDEN / "recall_xray.txt", render_recall(snapshot))
-    expect_golden(GOLDEN / "recall_xray.json", json.dumps(envelope(snapshot), indent=2) + "\n")
+    shown = recall_xray(ROWS, own_names=True)
+    expect_golden(GOLDEN / "recall_xray.md", render_markdown(shown))
+    expect_golden(GOLDEN / "recall_xray.txt", render_recall(shown))
+    expect_golden(GOLDEN / "recall_xray.json", json.dumps(envelope(recall_xray(ROWS)), indent=2) + "\n")
     expect_golden(GOLDEN / "recall_xray_caller.json", json.dumps(recall_xray(ROWS, audit=False), indent=2) + "\n")
 
 
@@ -251,7 +252,7 @@ def test_the_text_is_laid_out_as_the_document_s_sample():
     assert render_recall(snapshot) == DOCUMENT_S_SAMPLE
 
 
-def test_a_filter_of_the_document_has_its_name_and_a_soft_gate_is_named_on_what_was_shown():
+def test_json_names_filters_as_the_document_does_and_text_as_why_does():
     rows = copy.deepcopy(ROWS)
     rows["filter_ladder"] += [
         {"gate": name, "gate_class": "access", "considered": 9, "admitted": 9, "reason_code": "x"}
@@ -263,7 +264,11 @@ def test_a_filter_of_the_document_has_its_name_and_a_soft_gate_is_named_on_what_
     assert names[3:7] == ["namespace-scope", "status-active", "trust-zone", "path-deny"]
     assert snapshot["results"][0]["admittedBy"] == ["project", "namespace-scope", "status-active"]
     assert snapshot["results"][0]["rejectedBy"] == "status-active"
-    assert "    rejected-by: status-active\n" in render_recall(snapshot)
+    text = render_recall(recall_xray(rows, own_names=True))
+    assert "    admitted-by: project, namespace, lifecycle\n    rejected-by: lifecycle\n" in text
+    assert [f"- {name}: 9/9 admitted\n" in text for name in ("namespace", "lifecycle", "zone", "path_deny")] == [
+        True
+    ] * 4
 
 
 @pytest.mark.parametrize(
@@ -330,8 +335,10 @@ def test_explain_shows_the_last_recall_of_a_session_and_asks_nothing(world, tmp_
     found = json.loads(shown["json"])
     assert found["snapshotFound"] is True
     assert (found["snapshot"]["query"], found["snapshot"]["sessionKey"]) == (ASKED["question"], "s-7")
-    assert shown["text"] == render_recall(found["snapshot"])
-    assert shown["markdown"] == render_markdown(found["snapshot"])
+    asked = settings_of(tmp_path, "ana", grants=world.folder / "grants.yaml")
+    snapshot = renderings.xray_of(asked, found["snapshot"]["snapshotId"], own_names=True)
+    assert shown["text"] == render_recall(snapshot)
+    assert shown["markdown"] == render_markdown(snapshot)
     assert command("xray", found["snapshot"]["snapshotId"], *flags, capsys=capsys)[1] == shown["text"]
     assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
     assert json.loads(command("explain", "s-8", "--json", *flags, capsys=capsys)[1]) == {"snapshotFound": False}

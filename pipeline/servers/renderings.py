@@ -100,10 +100,13 @@ def explained(settings: Settings, session: str | None, format_: str) -> Renderin
     return Rendering("", format_, value, json_document(value) if value else text)
 
 
-def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
-    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it."""
+def xray_of(settings: Settings, snapshot_id: str, *, own_names: bool = False) -> dict[str, Any]:
+    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it.
+
+    With `own_names`, for text and Markdown, gates and stages have the names that `why` uses.
+    """
     rows, audit = _rows(settings, snapshot_id)
-    return recall_xray(rows, audit=audit)
+    return recall_xray(rows, audit=audit, own_names=own_names)
 
 
 def answer_values(found: Retrieval) -> dict[str, Any]:
@@ -171,9 +174,9 @@ def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
 
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
-    "text": lambda settings, name: (None, render_recall(xray_of(settings, name))),
+    "text": lambda settings, name: (None, render_recall(xray_of(settings, name, own_names=True))),
     "full": _full,
-    "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name))),
+    "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name, own_names=True))),
     "audit": _audit,
     "tables": _tables,
     "html": lambda settings, name: (None, report_of(settings, name)),

@@ -11,7 +11,7 @@ rules are procedural regardless of lane, and rows chained by a review mode are r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,7 @@ USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 """Tags of a row that name where it may be used (S2.24)."""
 _FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone": "trust-zone", "pack": "mmr-diversify",
             "trim": "budget-fit"}  # fmt: skip
-"""Gates and stages with a name in the document (S2.12); packing decides on variety and near-duplicates."""
+"""Gates and stages that document 002 names (S2.12); packing decides on variety and near-duplicates."""
 
 
 def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -45,13 +45,16 @@ def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"snapshotFound": False} if snapshot is None else {"snapshotFound": True, "snapshot": dict(snapshot)}
 
 
-def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
+def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> dict[str, Any]:
     """The snapshot as plain values, absent optional fields left out.
 
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out counts and everything about rows that the caller may not know of.
+        own_names: names gates and stages as `why`, `sql` and `contract explain` do, for text; False uses the filter names
+            of document 002.
     """
+    filter_name = str if own_names else _filter_name
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
     weights = one_of(rows, "rerank_weights")
@@ -80,8 +83,8 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
                 graphPath=path or None,
                 graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
-                admittedBy=[_filter_name(gate) for gate in _words(decision.get("admitted_by"))] if audit else [],
-                rejectedBy=_rejected(decision.get("would_reject_by")) if audit else None,
+                admittedBy=[filter_name(gate) for gate in _words(decision.get("admitted_by"))] if audit else [],
+                rejectedBy=filter_name(gate) if audit and (gate := decision.get("would_reject_by")) else None,
                 provenance=_provenance(citation, item, detail, contract, scores.get(id_, {}), found.get(id_, {})),
             )
         )
@@ -92,7 +95,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         capturedAt=_milliseconds(snapshot.get("created_at")),
         tierExplain=_explained(results, shown, snapshot, audit),
         results=results,
-        filters=_filters(shown) if audit else [],
+        filters=_filters(shown, filter_name) if audit else [],
         budget=Budget(chars=contract.get("max_chars") or 0, used=block.get("chars") or 0),
         sessionKey=request.get("session_id"),
         namespace=contract.get("namespace") or request.get("namespace"),
@@ -122,10 +125,6 @@ def _graph_path(id_: str, walked: Mapping[str, tuple[str, float, str]]) -> tuple
 
 def _filter_name(gate: str) -> str:
     return _FILTERS.get(gate, gate.replace("_", "-"))
-
-
-def _rejected(gate: str | None) -> str | None:
-    return None if gate is None else _filter_name(gate)
 
 
 def _words(text: str | None) -> list[str]:
@@ -217,11 +216,11 @@ def _explained(results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool
     )
 
 
-def _filters(rows: Rows) -> list[FilterTrace]:
+def _filters(rows: Rows, filter_name: Callable[[str], str]) -> list[FilterTrace]:
     """The gates in the order of the ladder, then the stages that lost candidates."""
     found = [
         FilterTrace(
-            name=_filter_name(gate["gate"]),
+            name=filter_name(gate["gate"]),
             considered=gate["considered"],
             admitted=gate["admitted"],
             reason=gate["reason_code"] if gate["admitted"] < gate["considered"] else None,
@@ -235,7 +234,7 @@ def _filters(rows: Rows) -> list[FilterTrace]:
         if lost:
             reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
             found.append(
-                FilterTrace(name=_filter_name(stage), considered=left, admitted=left - lost.total(), reason=reasons)
+                FilterTrace(name=filter_name(stage), considered=left, admitted=left - lost.total(), reason=reasons)
             )
             left -= lost.total()
     return found
