@@ -481,7 +481,7 @@ def test_a_writer_waits_for_another_one_and_says_so(folder: Path, monkeypatch: p
     assert lock is not None
     held = module.held
     monkeypatch.setattr(module, "held", lambda place, _timeout, *said: held(place, 0.0, *said))
-    with pytest.raises(BusyError, match="one that is being written"):
+    with pytest.raises(BusyError, match="being written by another process"):
         SessionLog.open(folder).append(EVENTS)
     assert SessionLog.open(folder).view().tables.events.num_rows, "reading waits for nobody"
     lock.release()

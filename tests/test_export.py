@@ -318,7 +318,7 @@ def test_erased_text_is_not_in_the_file(tmp_path):
 
 
 def test_only_auditors_export(world):
-    with pytest.raises(AccessError, match="audits this snapshot"):
+    with pytest.raises(AccessError, match="only auditors of its projects"):
         exported(settings_of(world.folder, "bob"), world.bob)
     with pytest.raises(AccessError, match="that you may read"):
         exported(settings_of(world.folder, "eve"), world.bob)

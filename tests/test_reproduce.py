@@ -170,7 +170,7 @@ def test_the_envelope_is_not_compared(world):
 
 
 def test_only_auditors_reproduce(world):
-    with pytest.raises(AccessError, match="audits this snapshot"):
+    with pytest.raises(AccessError, match="only auditors of its projects"):
         reproduced(settings_of(world.folder, "bob"), world.bob)
     with pytest.raises(AccessError, match="that you may read"):
         reproduced(settings_of(world.folder, "eve"), world.run)

@@ -429,7 +429,7 @@ def may_append(settings: Settings, who: str = "ana", **entry: Any) -> None:
 
 def test_a_row_is_added_where_a_grant_lets_its_principal_append(client: TestClient, settings: Settings):
     rows = {"project": "shop", "rows": [{"text": "The okapi rule: no default role.", "tags": ["roles"]}]}
-    assert "a project that you may append to" in problem(client.post("/v1/evidence", json=rows), 404, "not_found")
+    assert "you may not add rows to project" in problem(client.post("/v1/evidence", json=rows), 404, "not_found")
     may_append(settings, expires="2001-01-01T00:00:00Z")
     problem(client.post("/v1/evidence", json=rows), 404, "not_found")
     may_append(settings)
