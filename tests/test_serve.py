@@ -439,7 +439,7 @@ def test_a_row_is_added_where_a_grant_lets_its_principal_append(client: TestClie
     cited = {one["evidence_id"]: one for one in found["citations"]}
     assert cited[added["evidence_ids"][0]]["source_id"] == "memory:appended"
     elsewhere = client.post("/v1/evidence", json={**rows, "project": "pay"})
-    assert "got 'pay'" in problem(elsewhere, 404, "not_found")
+    assert "project 'pay'" in problem(elsewhere, 404, "not_found")
 
 
 def test_an_added_row_is_its_principal_s_own_and_no_more_trusted_than_its_kind(guarded, settings: Settings):
