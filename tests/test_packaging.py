@@ -56,6 +56,11 @@ def test_every_folder_with_modules_is_a_package():
     assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
 
 
+def test_every_file_has_fewer_than_400_lines():
+    files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
+    assert [f.relative_to(ROOT) for f in files if len(f.read_text(encoding="utf-8").splitlines()) >= 400] == []
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_package_names_what_lies_in_it(folder: str):
     for map_ in (ROOT / folder).rglob("__init__.py"):

@@ -38,6 +38,7 @@ from .sent_input import lines_of, unfenced
 __all__ = ["why"]
 
 Row = Mapping[str, Any]
+_Snapshots = Mapping[str, Sequence[Row]]
 
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them even if their texts are not available."""
@@ -72,7 +73,7 @@ def why(
     expected: str,
     *,
     events: LogTables | None = None,
-    snapshots: Mapping[str, Sequence[Row]] | None = None,
+    snapshots: _Snapshots | None = None,
     sent: str | None = None,
 ) -> dict[str, Any]:
     """What happened to a source in an input.
@@ -114,11 +115,7 @@ def why(
 
 
 def _of_none(
-    answer: dict[str, Any],
-    seen: Projection,
-    names: Sequence[str],
-    log: EventLog,
-    snapshots: Mapping[str, Sequence[Row]],
+    answer: dict[str, Any], seen: Projection, names: Sequence[str], log: EventLog, snapshots: _Snapshots
 ) -> dict[str, Any]:
     """The answer of an input, its snapshots and its log for a source without a row in the ledger."""
     expected = answer["expected"]
@@ -128,10 +125,8 @@ def _of_none(
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found
     if (span := _unlisted(seen)) and not log.events:
-        text = (
-            f"no row of this record is it, and events {span} share one row, `older`: ask with their log (`--log LOG`)"
-        )
-        return answer | {"answer": text}
+        hint = "ask with their log (`--log LOG`)"
+        return answer | {"answer": f"no row of this record is it, and events {span} share one row, `older`: {hint}"}
     if unread := _unread(seen, expected, log):
         texts = "the text of 1 source is" if len(unread) == 1 else f"the texts of {len(unread)} sources are"
         some = ", ".join([*unread[:3], *["…"][: len(unread) > 3]])
@@ -152,7 +147,7 @@ def _of_own(
     found: Meant,
     rows: Sequence[Row],
     log: EventLog,
-    snapshots: Mapping[str, Sequence[Row]],
+    snapshots: _Snapshots,
 ) -> dict[str, Any]:
     """What happened to sources that are what was asked for and do not merely mention it. For a path, sources with its
     content count, not notes about it; for a line, those that have the line, including edits whose diff has it.
@@ -385,9 +380,7 @@ def _unread(seen: Projection, expected: str, log: EventLog) -> list[str]:
     return [*ids, *log.cut(seen.turn["as_of_seq"])]
 
 
-def _in_snapshots(
-    answer: dict[str, Any], names: Iterable[str], snapshots: Mapping[str, Sequence[Row]]
-) -> dict[str, Any]:
+def _in_snapshots(answer: dict[str, Any], names: Iterable[str], snapshots: _Snapshots) -> dict[str, Any]:
     """The answer for a source on which a snapshot of the turn decided before this input."""
     for name, decisions in snapshots.items():
         for row in decisions:
