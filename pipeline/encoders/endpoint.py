@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ...nodes.errors import ModelError
 from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
 
-__all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "Endpoint", "numbers"]
+__all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "WRONG_MODEL", "Endpoint", "numbers", "one_per_text"]
 
 TRIES = 3
 """The maximum number of tries if the server is busy or the connection breaks."""
@@ -36,11 +36,12 @@ MOST_BYTES = 1 << 28
 """The maximum size of an answer."""
 _PIECE = 1 << 16
 _BUSY = (429, 502, 503, 504)
+WRONG_MODEL = "compare URL and model with what the server says at /v1/models"
 _HINTS = {
     400: "the server may take shorter texts only: encoder_max_chars cuts them",
     401: "{key}",
     403: "{key}",
-    404: "compare URL and model with what the server says at /v1/models",
+    404: WRONG_MODEL,
     413: "the server takes shorter texts only: encoder_max_chars cuts them",
     422: "the server may take shorter texts only: encoder_max_chars cuts them",
     429: "the server asks for fewer requests: try again later",
@@ -187,6 +188,25 @@ def _read(response: Any, deadline: float) -> bytes:
     if getattr(response, "length", None):
         raise ConnectionError  # cut off: fewer bytes than were announced
     return b"".join(parts)
+
+
+def one_per_text(
+    endpoint: Endpoint, found: object, count: int, what: str, hint: str, *, numbered: bool
+) -> list[Mapping[str, Any]]:
+    """The objects of a reply in the order of the `count` texts that were sent, by their `index`. Unless they have to be
+    `numbered`, one without it is in its place.
+
+    Raises:
+        ModelError: it is not a list with one object for each text.
+    """
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise endpoint.error(f"no list of {what}", hint)
+    if len(found) != count:
+        raise endpoint.error(f"{len(found)} of {count} {what}", TOO_FEW)
+    order = [each.get("index", None if numbered else at) for at, each in enumerate(found)]
+    if any(type(at) is not int for at in order) or sorted(order) != list(range(count)):
+        raise endpoint.error(f"{what} of other texts than were sent")
+    return [each for _, each in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
 
 
 def numbers(found: object) -> NDArray[np.float64] | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import OPENAI, EncoderChoice, Served
-from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
+from .endpoint import NOT_FINITE, WRONG_MODEL, Endpoint, numbers, one_per_text
 from .probe import PROBES, reads_alone, same_sketch, sketch_of
 from .unit_vectors import rounded
 
@@ -28,7 +28,6 @@ BATCH = 32
 _ALONE, _TOGETHER = "alone", "together"
 _SAME = 0.999
 """The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
-_HINT = "compare URL and model with what the server says at /v1/models"
 _NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
 
@@ -57,7 +56,7 @@ class OpenAIEncoder:
         self._endpoint = Endpoint(
             url,
             f"vectors of {self.served.model}",
-            _HINT,
+            WRONG_MODEL,
             key_variable=choice.key_variable,
             timeout_seconds=choice.timeout_seconds,
         )
@@ -136,15 +135,8 @@ class OpenAIEncoder:
         """Vectors of some texts in one request, each divided by its greatest component; of the known length, if any."""
         body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
         data = self._endpoint.ask(self._path, body).get("data")
-        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
-            raise self._endpoint.error("no list of vectors", _NO_ENCODER)
-        if len(data) != len(texts):
-            raise self._endpoint.error(f"{len(data)} of {len(texts)} vectors", TOO_FEW)
-        order = [each.get("index", at) for at, each in enumerate(data)]
-        if any(type(at) is not int for at in order) or sorted(order) != list(range(len(texts))):
-            raise self._endpoint.error("vectors of other texts than were sent")
-        found = {at: each.get("embedding") for at, each in zip(order, data, strict=True)}
-        rows = [self._row(found[at], dimensions) for at in range(len(texts))]
+        found = one_per_text(self._endpoint, data, len(texts), "vectors", _NO_ENCODER, numbered=False)
+        rows = [self._row(each.get("embedding"), dimensions) for each in found]
         if len({len(row) for row in rows}) > 1:
             raise self._endpoint.error("vectors of several lengths")
         return np.stack(rows)

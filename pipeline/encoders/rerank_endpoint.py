@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.numbers import quantise
 from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK, Served
-from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
+from .endpoint import NOT_FINITE, WRONG_MODEL, Endpoint, numbers, one_per_text
 
 __all__ = ["BATCH", "PROBE_QUESTION", "PROBE_TEXTS", "RerankEndpoint"]
 
@@ -35,7 +35,6 @@ PROBE_TEXTS = (
 )
 _STEPS = 2.0**10
 """Scores are rounded to multiples of 2**-10, as logits of a folder's model are."""
-_HINT = "compare URL and model with what the server says at /v1/models"
 _NO_RERANKER = "serve it as a reranking model; the server may need a flag for that"
 
 Pair = tuple[str, str]
@@ -68,7 +67,7 @@ class RerankEndpoint:
         self._endpoint = Endpoint(
             self.served.url,
             f"scores of {self.served.model}",
-            _HINT,
+            WRONG_MODEL,
             key_variable=key_variable,
             key_setting="cross_encoder_key_variable",
             timeout_seconds=timeout_seconds,
@@ -127,16 +126,8 @@ class RerankEndpoint:
         """The server's scores of some texts in one request, in multiples of 2**-10."""
         body = {"model": self.served.model, "query": question, "documents": list(texts), "top_n": len(texts)}
         results = self._endpoint.ask(self._path, body).get("results")
-        if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-            raise self._endpoint.error("no list of scores", _NO_RERANKER)
-        if len(results) != len(texts):
-            raise self._endpoint.error(f"{len(results)} of {len(texts)} scores", TOO_FEW)
-        order = [each.get("index") for each in results]
-        if any(type(at) is not int for at in order) or sorted(order) != list(range(len(texts))):
-            raise self._endpoint.error("scores of other texts than were sent")
-        found = numbers([each.get("relevance_score") for each in results])
-        if found is None:
+        found = one_per_text(self._endpoint, results, len(texts), "scores", _NO_RERANKER, numbered=True)
+        scores = numbers([each.get("relevance_score") for each in found])
+        if scores is None:
             raise self._endpoint.error("a score that is no number", NOT_FINITE)
-        scores = np.empty(len(texts))
-        scores[order] = found
         return np.rint(np.clip(scores, -1e6, 1e6) * _STEPS) / _STEPS
