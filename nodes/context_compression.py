@@ -1,172 +1,126 @@
-"""Context compression: the form in which a source is shown, always with a way back to the original.
+"""Context compression: the forms in which a source may be shown, always with a way back to the original.
 
-Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let
-through or that the input names as left out.
+Reads: sources, selection, ordering, turns, states, phases, rules, counters. Gives `compressed`, beside the sources: a
+short form, and the whole text where the short form is not all of it.
 
-Note: a summary is a projection and replaces nothing: the log and the artifacts stay unchanged, and every short form
-names its original. Rules and words of the user lose no sentence: if rules exceed their share, whole sections that
-contain no duty become references, and all others stay unchanged.
+Note: a short form is a projection and replaces nothing: the log and the artifacts stay unchanged. The user's words are
+never shortened: they are whole, or a reference with a warning. Rules are whole sections, or references.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from .blocks.token_counting import Counters
-from .columns.digests import text_sha256
-from .columns.keys import among, constants, flat, integers, positions, truth
 from .context_tables import (
     COMPRESSED,
     Compressed,
     ContextSources,
     ContextTurns,
+    Ordering,
     PhasePolicies,
+    RuleTexts,
     Selection,
     TurnStates,
 )
-from .turns.duties import LONG_MESSAGE, LONG_SECTION, has_duty, lost
-from .turns.fitting import input_limits, part_limits, tokens_of
-from .turns.found_lines import FILE_SHARE, RESULT_CHARACTERS
-from .turns.joining import joined
+from .turns.fitting import input_limit, tokens_of
+from .turns.reading import by_turn
 
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+Row = Mapping[str, Any]
 
-USER_CHARACTERS = LONG_MESSAGE
-"""Longest user message that the tail of any input shows in full; the last one is always shown in full."""
-USER_SHARE = 0.25
-"""Longest message that the tail of a large input shows in full, in characters per token of the input's limit."""
-CONSTRAINTS_SHARE = 0.25
-"""Share of the input's limit for all constraints; beyond it the longest ones become references."""
-_FULL, _EXCERPT, _SUMMARY, _REFERENCE, _CUT = range(5)
-_FORMS = constants(("full", "excerpt", "summary", "reference", "excerpt"))
-"""The names of the forms. A cut text is another kind of excerpt: beginning and end, not the most relevant parts."""
+WORDS_SHARE = 0.4
+"""Most of an input that the user's own words take."""
+HEAD = 1_200
+"""Characters of the beginning of a message that is longer than all of its share."""
 
 
 def compressed(
     context_sources: ContextSources,
     selection: Selection,
+    ordering: Ordering,
     context_turns: ContextTurns,
     turn_states: TurnStates,
     phase_policies: PhasePolicies,
+    rule_texts: RuleTexts,
     counters: Counters,
 ) -> Compressed:
-    """The shown form of every source that passed or is referenced, in the order of the sources."""
-    passed = selection["decided_by"].is_null()
-    on = pc.or_(passed, selection["referenced"])
-    sources, chosen = context_sources.filter(on), selection.filter(on)
-    turn = positions(sources["input_id"], context_turns["input_id"])
-    policy = positions(turn_states["phase"], phase_policies["phase"])[turn]
-    most = phase_policies["full_characters"].to_numpy()[policy]
-    form = _forms(sources, chosen, turn, most, np.floor(input_limits(context_turns) * USER_SHARE).astype(np.int64))
-    text = flat(sources["text"])
-    long = np.flatnonzero(_long_rules(sources, chosen, turn, policy, context_turns, phase_policies, counters))
-    form[long[~has_duty(text.take(pa.array(long)))]] = _REFERENCE
-    form[_long_constraints(sources, chosen, turn, context_turns, counters)] = _REFERENCE
-    form[_long_goals(sources, turn, context_turns, counters)] = _EXCERPT
-    shown = _shown(sources, form, text)
-    brief = np.isin(form, (_EXCERPT, _SUMMARY, _CUT))
-    digest = joined("sum-", pc.utf8_slice_codeunits(text_sha256(shown), 0, 16))
-    spoken = among(sources["content_class"], ("rule",)) | among(sources["standing"], ("history",))
-    gone = np.zeros(sources.num_rows, dtype=np.int32)
-    looked = np.flatnonzero(spoken & (form != _FULL) & ~truth(chosen["referenced"]))
-    gone[looked] = lost(text.take(pa.array(looked)), shown.take(pa.array(looked)))
-    return COMPRESSED.build(
-        {
-            "input_id": sources["input_id"],
-            "source_id": sources["source_id"],
-            "position": sources["position"],
-            "form": _FORMS.take(pa.array(form)),
-            "text": shown,
-            "summary_id": pc.if_else(pa.array(brief), digest, None),
-            "original_ref": pc.if_else(pa.array(form != _FULL), flat(sources["reference"]), None),
-            "lost_sentences": gone,
-        }
-    )
+    """The forms of every source that passed the gates; `none` for the others."""
+    sources, chosen = context_sources.to_pylist(), selection.to_pylist()
+    turns = context_turns.to_pylist()
+    phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
+    duty = rule_texts["duty"].to_pylist()
+    spoken = ("user_goal", "active_constraint", "user_message", "repository_instructions")
+    tokens = tokens_of(
+        [each["text"] if each["source_kind"] in spoken else None for each in sources],
+        [each["input_id"] for each in sources], context_turns, counters,
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    parts = {sources[part.start]["input_id"]: part for part in by_turn(context_sources["input_id"])}
+    for turn, phase in zip(turns, turn_states["phase"].to_pylist(), strict=True):
+        part = parts.get(turn["input_id"], slice(0, 0))
+        mine, own, count = sources[part], chosen[part], tokens[part]
+        referenced = _long_words(mine, own, count, turn) | _long_rules(mine, own, count, turn, phases[phase]["rules"], duty)
+        most = phases[phase]["full_characters"]
+        for n, (source, decision) in enumerate(zip(mine, own, strict=True)):
+            form, short, longer = _forms(source, decision, n in referenced, most)
+            brief = form in ("excerpt", "summary")
+            rows.append({
+                "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"], "form": form,
+                "text": short, "longer": longer, "original_ref": source["reference"] if form not in ("full", "none") else None,
+                "summary_id": f"sum-{hashlib.sha256((short or '').encode()).hexdigest()[:16]}" if brief else None,
+            })  # fmt: skip
+    return COMPRESSED.from_rows(rows)
 
 
-def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int) -> Int:
-    """Full if short enough, else the first available of excerpt, summary and reference."""
-    kind, text = flat(sources["source_kind"]), flat(sources["text"])
-    size = np.asarray(pc.fill_null(pc.utf8_length(text), 0)).astype(np.int64)
-    lines = np.asarray(pc.fill_null(pc.count_substring(text, "\n"), 0)).astype(np.int64)
-    from_user = among(chosen["reason_code"], ("user_message",))
-    tail = among(kind, ("recent_tail", "user_message"))
-    rank = np.where(from_user, integers(chosen["rank"]), np.iinfo(np.int64).max)
-    first = np.full(int(turn.max(initial=0)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, turn, rank)
-    last = from_user & (rank == first[turn])
-    allowed = np.full(len(size), np.iinfo(np.int64).max)
-    allowed[tail] = np.where(
-        last, allowed, np.where(from_user, np.maximum(USER_CHARACTERS, roomy[turn]), RESULT_CHARACTERS)
-    )[tail]
-    spoken = among(sources["standing"], ("hint",))
-    allowed[tail & ~from_user & ~spoken & (lines > 1)] = -1  # the tail has no room for tool output
-    observed = among(kind, ("latest_observation",))
-    allowed[observed] = most[observed]
-    file = among(kind, ("file_content", "pasted_text"))
-    read = file | (observed & among(sources["observation_class"], ("file_content",)))
-    allowed[read] = most[read] * FILE_SHARE
-    form = np.where(size <= allowed, _FULL, _SUMMARY)
-    excerpt = np.asarray(flat(sources["excerpt"]).is_valid()).astype(bool)
-    form = np.where((form == _SUMMARY) & excerpt & (observed | file | from_user), _EXCERPT, form)
-    summary = np.asarray(flat(sources["summary"]).is_valid()).astype(bool)
-    form = np.where((form == _SUMMARY) & ~summary, _REFERENCE, form)
-    form = np.where(among(kind, ("history_summary",)), _SUMMARY, form)
-    form = np.where((form == _FULL) & truth(sources["cut"]), _CUT, form)
-    absent = np.asarray(text.is_null()).astype(bool) & ~summary
-    return np.where(truth(chosen["referenced"]) | absent, _REFERENCE, form)
+def _forms(source: Row, decision: Row, too_long: bool, most: int) -> tuple[str, str | None, str | None]:
+    """The form, its text, and the whole text if that is longer."""
+    if decision["decided_by"]:
+        return "none", None, None
+    if decision["referenced"] or too_long:
+        return "reference", None, None
+    text = source["text"]
+    if source["source_kind"] not in ("latest_observation", "recent_tail", "file_content"):
+        return "full", text, None
+    if text is None or len(text) <= (most if source["source_kind"] != "recent_tail" else most // 2):
+        return "full", text, None
+    if source["excerpt"] and len(source["excerpt"]) < len(text):
+        return "excerpt", source["excerpt"], text
+    if source["summary"] and source["source_kind"] == "recent_tail":
+        return "summary", source["summary"], text
+    return "excerpt", f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
 
 
-def _shown(sources: pa.Table, form: Int, text: pa.Array) -> pa.Array:
-    """The text of each form; where a full text is missing, as for a denial, its summary."""
-    summary, excerpt = flat(sources["summary"]), flat(sources["excerpt"])
-    whole = pc.coalesce(text, summary)
-    return pc.choose(pa.array(form), whole, excerpt, summary, pa.nulls(len(form), pa.large_string()), whole)
+def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> set[int]:
+    """The messages of the user beyond the room for his words, the oldest first; goal and constraints take it first."""
+    room = min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
+    found = set()
+    first = [n for n, each in enumerate(sources) if each["source_kind"] in ("user_goal", "active_constraint") and each["part"] == "user_goal"]
+    later = [n for n, each in enumerate(sources) if each["source_kind"] == "user_message"]
+    for n in first + later:
+        if chosen[n]["decided_by"]:
+            continue
+        if tokens[n] > room:
+            found.add(n)
+        else:
+            room -= int(tokens[n])
+    return found
 
 
-def _long_constraints(sources: pa.Table, chosen: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
-    """Constraints that exceed their share, the longest first, and among equals the oldest; short ones always stay."""
-    mine = np.flatnonzero(
-        among(sources["source_kind"], ("active_constraint",))
-        & among(sources["standing"], ("instruction",))
-        & np.asarray(chosen["decided_by"].is_null())
-    )
-    cost = tokens_of(flat(sources["text"]).take(pa.array(mine)), turn[mine], turns, counters)
-    size = np.asarray(pc.fill_null(pc.utf8_length(flat(sources["text"]).take(pa.array(mine))), 0)).astype(np.int64)
-    order = np.lexsort((-mine, size, turn[mine]))
-    mine, cost, size = mine[order], cost[order], size[order]
-    owner = turn[mine]
-    so_far = np.cumsum(cost)
-    first = np.r_[True, owner[1:] != owner[:-1]] if len(owner) else np.empty(0, dtype=bool)
-    before = np.maximum.accumulate(np.where(first, so_far - cost, 0)) if len(owner) else so_far
-    return mine[(so_far - before > CONSTRAINTS_SHARE * input_limits(turns)[owner]) & (size > LONG_SECTION)]
-
-
-def _long_goals(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
-    """Goals that would take more than half of the input and have an excerpt."""
-    mine = np.flatnonzero(
-        among(sources["source_kind"], ("user_goal",)) & np.asarray(flat(sources["excerpt"]).is_valid())
-    )
-    cost = tokens_of(flat(sources["text"]).take(pa.array(mine)), turn[mine], turns, counters)
-    return mine[2 * cost > input_limits(turns)[turn[mine]]]
-
-
-def _long_rules(
-    sources: pa.Table, chosen: pa.Table, turn: Int, policy: Int, turns: pa.Table, phases: pa.Table, counters: Counters
-) -> Bool:
-    """Repository rules of turns in which all rules together exceed their share or the limit of their part."""
-    kinds = among(sources["source_kind"], ("system_rules", "repository_instructions"))
-    rules = np.flatnonzero(kinds & ~truth(chosen["referenced"]))
-    found = np.zeros(sources.num_rows, dtype=bool)
-    if not len(rules):
-        return found
-    cost = tokens_of(flat(sources["text"]).take(pa.array(rules)), turn[rules], turns, counters)
-    total = np.bincount(turn[rules], weights=cost, minlength=turns.num_rows)
-    share = np.floor(phases["rules"].to_numpy()[policy[rules]] * input_limits(turns)[turn[rules]])
-    limit = np.minimum(share, part_limits(turns, "rules")[turn[rules]])
-    found[rules] = (total[turn[rules]] > limit) & among(sources["source_kind"], ("repository_instructions",))[rules]
+def _long_rules(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row, share: float, duty: list[bool]) -> set[int]:
+    """Sections of repository rules beyond their share: those without a duty word first, then the others, the last first."""
+    limits = dict(each.partition("=")[::2] for each in turn["limits"])
+    room = min(int(input_limit(turn) * share), int(limits.get("rules", 2**31)))
+    mine = [n for n, each in enumerate(sources) if each["source_kind"] == "repository_instructions" and not chosen[n]["decided_by"]]
+    taken = int(sum(tokens[n] for n in mine))
+    found = set()
+    key: Callable[[int], tuple[bool, int]] = lambda n: (duty[sources[n]["row"]], -n)  # noqa: E731
+    for n in sorted(mine, key=key):
+        if taken <= room:
+            break
+        taken -= int(tokens[n])
+        found.add(n)
     return found

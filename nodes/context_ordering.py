@@ -1,81 +1,45 @@
-"""Context ordering: the level of each source, its priority under a tight budget, and its place in the input.
+"""Context ordering: the priority of every source, the order in which a budget keeps them, and their place in the input.
 
-Reads: sources, their selection, turns. Gives `ordering`, one row per source.
+Reads: sources, selection, turns. Gives `ordering`, beside the sources.
 
-Note: these are three orders. The level is the priority of S3.23. The keep order is the turn's trim order reversed. The
-place of a text follows the level, and within the tail the order of events.
+Note: rules before observations, current before historical, facts before guesses, explicit constraints before hints
+(S3.24). A source that is only referenced has the lowest level, whatever it refers to.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from .columns.keys import among, constants, flat, integers, positions, rank_within, truth
 from .context_tables import ORDERING, ContextSources, ContextTurns, Ordering, Selection
-from .turns.words import LEVELS, LOWEST, PARTS
-
-HINTS = LEVELS["memory_candidate"]
-"""Level of constraints that were not proposed by the user."""
-_REFERENCES = "references"
+from .turns.reading import by_turn
+from .turns.words import LEVELS, LOWEST, REQUIRED_PARTS
 
 
 def ordering(context_sources: ContextSources, selection: Selection, context_turns: ContextTurns) -> Ordering:
-    """Level, keep order and place of every source, in the order of the sources."""
-    turn = positions(context_sources["input_id"], context_turns["input_id"])
-    kind = flat(context_sources["source_kind"])
-    level = np.array([LEVELS[name] for name in LEVELS])[
-        np.asarray(pc.index_in(kind, value_set=constants(tuple(LEVELS))))
-    ]
-    level[among(kind, ("active_constraint",)) & among(context_sources["standing"], ("hint",))] = HINTS
-    referenced = truth(selection["referenced"])
-    level = np.where(referenced, LOWEST, level)
-    rank, position, seq = (
-        integers(t[name]) for t, name in ((selection, "rank"), (context_sources, "position"), (context_sources, "seq"))
-    )
-    named = truth(context_sources["required"]) & referenced  # rules for other work go first
-    required = truth(context_sources["required"]) & ~referenced
-    lowest = referenced | among(kind, ("history_summary", "older_history"))
-    part = _kept_first(context_sources["part"], lowest, turn, context_turns)
-    keep = np.lexsort((position, rank, part, named, ~required, turn))
-    happened = among(kind, ("recent_tail", "user_message", "latest_observation"))
-    within = np.where(
-        happened,
-        seq,
-        np.where(among(kind, ("retrieval_result", "file_content", "search_match", "memory_candidate")), rank, position),
-    )
-    place = np.lexsort((position, within, among(kind, ("tool_schema",)), level, turn))
-    return ORDERING.build(
-        {
-            "input_id": context_sources["input_id"],
-            "source_id": context_sources["source_id"],
-            "position": context_sources["position"],
-            "level": level.astype(np.int32),
-            "keep": _ranks(keep, turn),
-            "place": _ranks(place, turn),
-        }
-    )
+    """Level, keep and place of each source, in the order of the sources."""
+    sources = context_sources.select(["input_id", "source_id", "position", "source_kind", "part", "seq", "standing"]).to_pylist()
+    chosen = selection.select(["referenced", "rank", "decided_by"]).to_pylist()
+    trims = dict(zip(*(context_turns[name].to_pylist() for name in ("input_id", "trim_order")), strict=True))
+    rows: list[dict[str, object]] = []
+    for part in by_turn(context_sources["input_id"]):
+        mine = list(zip(sources[part], chosen[part], strict=True))
+        trim = trims[mine[0][0]["input_id"]]
+        levels = [LOWEST if own["referenced"] else LEVELS[source["source_kind"]] for source, own in mine]
 
+        def kept(n: int) -> tuple[int, int, int, int]:
+            source, own = mine[n]
+            part = "references" if own["referenced"] or levels[n] == LOWEST and source["part"] != "tools" else source["part"]
+            cut = len(trim) - trim.index(part) if part in trim else 0
+            return (0 if source["part"] in REQUIRED_PARTS and not own["referenced"] else 1, cut, levels[n], own["rank"])
 
-def _kept_first(part: pa.ChunkedArray, lowest: np.ndarray, turn: np.ndarray, turns: pa.Table) -> np.ndarray:
-    """The trim rank of each source's part: 0 for the part that is cut last."""
-    names = (*PARTS.values, _REFERENCES)
-    orders = pc.binary_join(flat(turns["trim_order"]), " ").dictionary_encode()
-    table = np.array(
-        [[_place(order.split(), name) for name in names] for order in orders.dictionary.to_pylist()]
-    ).reshape(-1, len(names))
-    code = np.asarray(pc.index_in(flat(part), value_set=constants(names))).astype(np.int64)
-    code = np.where(lowest, names.index(_REFERENCES), code)
-    return table[np.asarray(orders.indices).astype(np.int64)[turn], code]
+        def placed(n: int) -> tuple[int, int, int]:
+            """Rules and files by rank; what happened, and what the user said, in the order of the log."""
+            source, own = mine[n]
+            in_time = source["source_kind"] in ("recent_tail", "user_message", "active_constraint")
+            return (levels[n], 0 if in_time else 1, source["seq"] if in_time else own["rank"] if source["part"] not in ("rules", "tools") else n)
 
-
-def _place(order: list[str], name: str) -> int:
-    return len(order) - order.index(name) if name in order else 0
-
-
-def _ranks(order: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """The place of each element in an order that is sorted by turn first."""
-    ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order] = rank_within(turn[order])
-    return ranks
+        keep, place = ({n: rank for rank, n in enumerate(sorted(range(len(mine)), key=key))} for key in (kept, placed))
+        rows += [
+            {"input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"],
+             "level": levels[n], "keep": keep[n], "place": place[n]}
+            for n, (source, _) in enumerate(mine)
+        ]  # fmt: skip
+    return ORDERING.from_rows(rows)

@@ -1,7 +1,7 @@
 """Context selection: five gates in order decide whether a source may enter the input.
 
-Reads: sources with their origins, turns, states, phases. Gives `selection`, one row per source: the first gate that
-refused it with the reason, or the reason it is shown.
+Reads: sources with the tables that they come from, turns, states, phases. Gives `selection`, beside the sources: the
+first gate that refused each, with the reason, or the reason it may be shown.
 
 Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file denied, a relevant memory a
 guess. No model has a say here: nothing a model or a tool wrote changes a gate's decision (S3.19).
@@ -9,21 +9,20 @@ guess. No model has a say here: nothing a model or a tool wrote changes a gate's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import lru_cache
+from posixpath import dirname
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from .columns.keys import among, codes_of, constants, flags_at, flat, integers, pair_positions, take_or
-from .columns.ragged import Ragged, spread
 from .context_tables import (
     SELECTION,
     ContextSources,
     ContextTurns,
     LogEvents,
-    LogMatches,
     MemoryRecords,
     PhasePolicies,
     RetrievedItems,
@@ -33,45 +32,31 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .frames import micros
 from .scope.selectors import matching_paths
-from .turns.as_of import FOREVER, HORIZON, before, last_by
-from .turns.duties import has_duty
-from .turns.judging import known
-from .turns.scopes import (
-    TIERS,
-    Paths,
-    below,
-    folders_above,
-    in_pairs,
-    permitted,
-    tiers,
-    topic_matrix,
-    value_at,
-)
-from .turns.versions_read import changes_read
-from .turns.words import RULES_NOT_READ, SELECTION_GATES
-from .turns.worth import Worth
+from .turns.folding import Folded
+from .turns.reading import as_of_turns, by_turn
+from .turns.words import SELECTION_GATES, SILENT
 
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+Row = Mapping[str, Any]
 
-DAY = 86_400_000_000
-_CODE = r"\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|c|cc|cpp|h|hpp|cs|swift|scala|php)$"
-PROPOSALS = 6
-"""Maximum number of constraints and goals not from the user, newest first; all keep their rows and events."""
-BEHIND = 1000
-"""Added to the rank of proposals, so that memories, which are governed, go first."""
+TIERS = 5
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
+_SHOWN = {
+    "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",
+    "active_constraint": "declared_constraint", "user_message": "user_words", "state_summary": "always_present",
+    "latest_observation": "latest_result", "recent_tail": "key_event", "file_content": "current_content", "search_match": "on_demand",
+    "retrieval_result": "snapshot_item", "memory_candidate": "verified_memory", "history_summary": "history_kept",
+    "older_history": "older_events", "tool_schema": "phase_tool",
+}  # fmt: skip
+"""The reason to show a source that no gate refuses, by its kind."""
 
 
 def selection(
     context_sources: ContextSources,
     context_turns: ContextTurns,
     turn_states: TurnStates,
-    state_facts: StateFacts,
     log_events: LogEvents,
-    log_matches: LogMatches,
+    state_facts: StateFacts,
     rule_texts: RuleTexts,
     memory_records: MemoryRecords,
     retrieved_items: RetrievedItems,
@@ -79,309 +64,276 @@ def selection(
     phase_policies: PhasePolicies,
 ) -> Selection:
     """The gates' decision on every source, in the order of the sources."""
-    work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
-    work.judge_rules(rule_texts)
-    work.judge_constraints()
-    work.judge_conflicts()
-    work.judge_files(log_matches, retrieved_items, log_events)
-    work.judge_events(log_events, log_matches)
-    work.judge_memories(memory_records, log_events)
-    work.judge_tools(tool_schemas)
-    work.judge_worth(log_events, log_matches, retrieved_items)
-    return SELECTION.build(
-        {
-            "input_id": context_sources["input_id"],
-            "source_id": context_sources["source_id"],
-            "position": context_sources["position"],
-            "decided_by": constants((*SELECTION_GATES.values, None)).take(pa.array(work.gate)),
-            "reason_code": pa.array(work.reason, pa.string()),
-            "referenced": work.referenced,
-            "tier": work.tier.astype(np.int32),
-            "rank": work.rank.astype(np.int32),
-            "carrier": work.carrier,
-        }
-    )
+    sources = context_sources.to_pylist()
+    phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
+    tables = [each.to_pylist() for each in (rule_texts, memory_records, retrieved_items, tool_schemas)]
+    made: list[dict[str, Any]] = []
+    turns = as_of_turns(context_turns, log_events, state_facts)
+    rows = {sources[part.start]["input_id"]: sources[part] for part in by_turn(context_sources["input_id"])}
+    for (turn, folded, events, _), state in zip(turns, turn_states.to_pylist(), strict=True):
+        of_turn = _Turn(turn, state, folded, events, phases[state["phase"]], *tables)
+        made += of_turn.judged(rows.get(turn["input_id"], []))
+    return SELECTION.from_rows(made)
 
 
-class _Work(Worth):
-    """Judges the sources by the first four gates."""
+class _Turn:
+    """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None."""
 
-    # --- rules ------------------------------------------------------------------------------------------------------
+    def __init__(
+        self, turn: Row, state: Row, folded: Folded, events: list[Row], phase: Row, rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
+    ) -> None:  # fmt: skip
+        self.turn, self.state, self.folded, self.events, self.phase = turn, state, folded, events, phase
+        self.rules, self.memories, self.items, self.tools = rules, memories, items, tools
+        self.failing, self.modified = _Files(state["failure_paths"]), _Files(state["modified_files"])
+        cases = [*state["failure_paths"], *turn["task_paths"]]
+        self.beside = {dirname(path) for path in cases if "/" in path}
+        self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
+        self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
+        self.revoked = {fact.fact for fact in folded.facts("revoked")}
+        self.disclosed = {fact.fact for fact in folded.facts("disclosed")}
+        self.limits = dict(_pair(each) for each in turn["disclosure"])
 
-    def judge_rules(self, rules: pa.Table) -> None:
-        """Repository rules: for folders and topics that the task touches, from paths that the contract names."""
-        mine = np.flatnonzero(self.of("repository_instructions"))
-        turn, row = self.turn[mine], self.row[mine]
-        unread = flat(rules["left_out"]).take(pa.array(row))
-        for code in RULES_NOT_READ if unread.null_count < len(unread) else ():
-            self.refuse_some("relevance", mine, among(unread, (code,)), code)
-        task = self.task_paths()
-        above = folders_above(task.path)
-        folders = (task.owner[above.rows], above.vocabulary.take(pa.array(above.codes)))
-        everyone = np.arange(self.turns.num_rows)
-        folders = (
-            np.concatenate([folders[0], everyone]),
-            pa.concat_arrays([folders[1].cast(pa.string()), pa.repeat("", len(everyone))]),
-        )
-        touched = in_pairs((turn, flat(rules["folder"]).take(pa.array(row))), folders)
-        wanted, about = topic_matrix(flat(rules["topics"])), self.task_topics()
-        every_task = np.asarray(~wanted.any(axis=1))
-        on_topic = every_task[row] | (wanted[row] & about[turn]).any(axis=1)
-        binding = has_duty(rules["text"])[row] & known(flat(rules["path"]).take(pa.array(row)))
-        self.refuse_some("relevance", mine, ~touched | ~(on_topic | binding), "out_of_task_scope")
-        self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
-        self.judge_given(np.flatnonzero(self.of("system_rules", "repository_instructions")), rules)
-        other = mine[~on_topic & self.passed()[mine]]
-        self.referenced[other] = True
-        self.reason[other] = "section_on_demand"
+    def judged(self, sources: list[Row]) -> list[dict[str, Any]]:
+        """The decision on every source of the turn, and its rank within its part."""
+        gates: tuple[Callable[[Row], str | None], ...] = (self.relevance, self.currency, self.trust, self.permission, self.worth)
+        found = []
+        for source in sources:
+            decided, reason = None, None
+            for name, gate in zip(SELECTION_GATES.values, gates, strict=True):
+                if reason := gate(source):
+                    decided = name
+                    break
+            tier = self.tier(source)
+            shown = _SHOWN[source["source_kind"]]
+            if source["source_kind"] in ("file_content", "search_match", "retrieval_result") and tier < TIERS:
+                shown = _TIER_REASONS[tier]
+            if source["standing"] == "hint" and source["source_kind"] == "active_constraint":
+                shown = "proposed"
+            referenced = decided is None and shown in ("on_demand", "older_events")
+            found.append({
+                "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"],
+                "decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier, "rank": 0,
+            })  # fmt: skip
+        self._capped(sources, found)
+        return found
 
-    def judge_constraints(self) -> None:
-        """User messages, constraints and history in the state: in the turn's zones, each distinct text once."""
-        kept = np.flatnonzero(self.of("active_constraint", "history_summary", "user_message"))
-        self.refuse_some("permission", kept, ~self.zone(kept, self.facts), "zone_denied")
-        mine = np.flatnonzero(self.of("active_constraint"))
-        words = codes_of([flat(self.sources[name]).take(pa.array(mine)) for name in ("heading", "text")])
-        first = np.unique(np.stack([self.turn[mine], words], axis=1), axis=0, return_index=True)[1]
-        again = np.ones(len(mine), dtype=bool)
-        again[first] = False
-        hint = among(self.sources["standing"], ("hint",))[mine]
-        self.refuse_some("worth", mine[~hint], again[~hint], "stands_above")
-        self.refuse_some("worth", mine[hint], again[hint], "duplicate")
-        proposed = mine[hint]
-        self.reason[proposed[self.passed()[proposed]]] = "proposed"
-        self.ranked(proposed[np.lexsort((-self.seq[proposed], self.turn[proposed]))])
-        self.refuse_some("worth", proposed, self.rank[proposed] >= PROPOSALS, "proposal_cap")
-        self.rank[proposed] += BEHIND
+    # --- the gates, in their order ------------------------------------------------------------------------------------
 
-    def judge_conflicts(self) -> None:
-        """Pairs of rules that may disagree: shown only where both rules are."""
-        mine = np.flatnonzero(self.of("rule_conflict"))
-        about = Ragged.of(flat(self.sources["about"]).take(pa.array(mine)))
-        ids = about.vocabulary.take(pa.array(about.codes)).cast(pa.string())
-        shown = self.passed() & ~self.referenced
-        gone = ~shown & self.of("system_rules", "repository_instructions", "active_constraint", "user_goal")
-        left_out = (self.turn[gone], flat(self.sources["source_id"]).filter(pa.array(gone)))
-        missing = np.zeros(len(mine), dtype=bool)
-        missing[about.rows[in_pairs((self.turn[mine][about.rows], ids), left_out)]] = True
-        self.refuse_some("relevance", mine, missing, "rule_left_out")
+    def relevance(self, source: Row) -> str | None:
+        """Rules for other files or topics, generated files, code outside of the package, snapshots of other turns."""
+        kind, row = source["source_kind"], source["row"]
+        if kind == "repository_instructions":
+            rule = self.rules[row]
+            return rule["left_out"] or (None if self._applies(rule) else "out_of_task_scope")
+        if kind == "retrieval_result" and row >= 0:
+            wanted, name = self.turn["snapshot_ids"], self.items[row]["snapshot_id"]
+            if wanted is not None and name not in wanted:
+                return "other_turn"
+        if kind in ("retrieval_result", "search_match", "file_content") and source["path"]:
+            if self._flag(source, "generated") and not self.own_files.have(source["path"]):
+                return "generated_file"
+            root = self.turn["package_root"]
+            if root and kind != "file_content" and self.tier(source) == TIERS and not _below(source["path"], root) and _is_code(source["path"]):
+                return "outside_package"
+        return None
 
-    def _named(self, turn: Int, path: pa.Array) -> Bool:
-        """Whether the turn's contract names each path as a source of instructions; true for rules without a path."""
-        lists = flat(self.turns["instruction_sources"])
-        joined = pc.binary_join(lists, "\n").dictionary_encode()
-        which = np.asarray(joined.indices).astype(np.int64)[turn]
-        paths = path.dictionary_encode()
-        code = np.asarray(pc.fill_null(paths.indices, -1)).astype(np.int64)
-        found = np.stack(
-            [
-                np.append(matching_paths(paths.dictionary, globs.split("\n")), True)
-                for globs in joined.dictionary.to_pylist()
-            ]
-        )
-        return found[which, code]
+    def currency(self, source: Row) -> str | None:
+        """Old contents of changed files; expired, revoked or unverified memories."""
+        kind, row = source["source_kind"], source["row"]
+        if self._changed_since(source):
+            return "stale_version"
+        if kind == "file_content":
+            return self._superseded(source)
+        if kind == "memory_candidate":
+            return self._outdated(self.memories[row])
+        return None
 
-    # --- files ------------------------------------------------------------------------------------------------------
+    def trust(self, source: Row) -> str | None:
+        """Rules that no contract names, ungoverned memories, guesses of the model, snapshots that are not there."""
+        kind, row = source["source_kind"], source["row"]
+        if kind == "repository_instructions" and source["path"]:
+            return None if self._named(source["path"]) else "unnamed_instructions"
+        if kind == "retrieval_result" and row < 0:
+            return "snapshot_missing"
+        if kind == "memory_candidate":
+            return self._ungoverned(self.memories[row])
+        if kind == "recent_tail" and row >= 0 and self.events[row]["kind"].startswith("rules."):
+            return "rules_of_log"
+        return None
 
-    def judge_files(self, matches: pa.Table, items: pa.Table, events: pa.Table) -> None:
-        """Evidence about files: inside the package, not generated, current; and its distance to the failure."""
-        mine = self.of("file_content", "search_match", "retrieval_result") | (
-            self.of("latest_observation") & among(self.sources["observation_class"], ("file_content",))
-        )
-        index = np.flatnonzero(mine)
-        turn, path = self.turn[index], self.path.take(pa.array(index))
-        match, item = self.of("search_match")[index], self.of("retrieval_result")[index] & (self.row[index] >= 0)
-        row = self.row[index]
-        generated, public = np.zeros((2, len(index)), dtype=bool)
-        for part, table in ((match, matches), (item, items)):
-            generated[part] = flags_at(table["generated"], row[part])
-            public[part] = flags_at(table["public_api"], row[part])
-        failing, modified = Paths.of(self.states["failure_paths"]), Paths.of(self.states["modified_files"])
-        cases = Paths.of(self.states["failure_paths"], self.turns["task_paths"])
-        self.tier[index] = tiers(turn, path, public, failing, modified, cases)
-        near = (self.tier[index] < TIERS) & self.of("search_match", "retrieval_result", "file_content")[index]
-        self.reason[index[near]] = np.array(_TIER_REASONS, dtype=object)[self.tier[index[near]]]
-        root = flat(self.turns["package_root"]).take(pa.array(turn))
-        inside = below(path, root)
-        code = np.asarray(pc.fill_null(pc.match_substring_regex(path, pattern=_CODE), False)).astype(bool)
-        here = self.of("latest_observation")[index]
-        worked_on = Paths.of(self.states["modified_files"], self.turns["task_paths"]).have(turn, path)
-        self.refuse_some("relevance", index, generated & ~here & ~worked_on, "generated_file")
-        self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
-        shown, dated = self._last_reflected(index, item, row, items, events)
-        changed, reading = self.held("changed"), self.of("file_content", "latest_observation")[index]
-        for (owner, fact, seq), reason, judged in (
-            (self.held("modified"), "stale_version", dated),
-            (changed, "stale_version", dated),
-        ):
-            last = value_at((turn, path), (owner, fact), seq)
-            self.refuse_some("currency", index, (last > shown) & judged, reason)
-        since, until = self._proven(index, index[reading & known(path)], events, (self.held("modified"), changed))
-        self.refuse_some("currency", index, (since > shown) & dated, "stale_version")
-        self._judge_reads(index[reading & known(path)], events)
-        owner, fact, seq = self.held("doubtful")
-        doubted = np.maximum(self._any_changed(*changed)[turn], value_at((turn, path), (owner, fact), seq))
-        doubted = np.maximum(doubted, until)
-        doubtful = (doubted > shown) & dated & ~here
-        self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
-        self.judge_given(index[item], items)
-        missing = self.of("retrieval_result") & (self.row < 0)
-        self.refuse("trust", missing, "snapshot_missing")
-        empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
-        self.refuse_some("worth", index[item], empty, "snapshot_empty")
+    def permission(self, source: Row) -> str | None:
+        """Texts for the user interface or for auditors, and of zones that the turn may not see."""
+        kind, row = source["source_kind"], source["row"]
+        of: Row = {}
+        if kind in ("latest_observation", "recent_tail", "search_match", "file_content") and row >= 0:
+            of = self.events[row]
+        elif kind in ("system_rules", "repository_instructions", "memory_candidate", "retrieval_result") and row >= 0:
+            of = {"system_rules": self.rules, "repository_instructions": self.rules, "memory_candidate": self.memories, "retrieval_result": self.items}[kind][row]
+        elif kind == "user_message":
+            of = json.loads(source["detail"])
+        sight = {"user-only": "ui_only", "runtime-only": "audit_only"}.get(of.get("visibility") or "")
+        return sight or (None if (of.get("zone") or self.turn["zones"][0]) in self.turn["zones"] else "zone_denied")
 
-    def _judge_reads(self, index: Int, events: pa.Table) -> None:
-        """Refuses reads of a file that were repeated later with at least the same lines, or in another version."""
-        at = pa.array(self.row[index])
-        lines = pc.extract_regex(flat(events["subject"]).take(at), pattern=r"^(?P<first>\d+)-(?P<last>\d+)$")
-        first, last = (
-            integers(pc.struct_field(lines, name).cast(pa.int64()).fill_null(whole))
-            for name, whole in (("first", 1), ("last", FOREVER))
-        )
-        version, versioned = flat(events["version"]).take(at), known(flat(events["version"]).take(at))
-        code = codes_of([version.fill_null("")])
-        visible = among(flat(events["visibility"]).take(at), ("model-visible",)) & self.zone(index, events)
-        group = codes_of([pa.array(self.turn[index]), self.path.take(pa.array(index))])
-        order = np.lexsort((self.seq[index], group))
-        place = np.arange(len(index))
-        which, behind = spread(place + 1, group[order].searchsorted(group[order], side="right") - place - 1)
-        older, newer = order[which], order[behind]
-        other = versioned[older] & versioned[newer] & (code[older] != code[newer])
-        again = (first[newer] <= first[older]) & (last[newer] >= last[older])
-        for reason, mask in (("stale_version", other), ("superseded", again)):
-            refused = np.zeros(len(index), dtype=bool)
-            refused[older[mask & visible[newer]]] = True
-            self.refuse_some("currency", index, refused, reason)
+    def worth(self, source: Row) -> str | None:
+        """Events that say nothing, empty snapshots, tools that the phase does not show."""
+        kind, row = source["source_kind"], source["row"]
+        if kind == "recent_tail" and row >= 0 and self.events[row]["kind"] in SILENT:
+            return "says_nothing"
+        if kind == "retrieval_result" and row >= 0 and self.items[row]["label"] is None:
+            return "snapshot_empty"
+        return self._hidden(self.tools[row]) if kind == "tool_schema" else None
 
-    def _proven(
-        self, index: Int, reads: Int, events: pa.Table, changes: Sequence[tuple[Int, pa.Array, Int]]
-    ) -> tuple[Int, Int]:
-        """The last two reads that prove a change of the file of each source, by their different versions; -1 for none.
-        What was seen before the first of them is stale, what was seen between them may be.
-        """
-        visible = among(flat(events["visibility"]).take(pa.array(self.row[reads])), ("model-visible",))
-        version = flat(events["version"]).take(pa.array(self.row[reads]))
-        path = self.path.take(pa.array(reads))
-        explained = [value_at((self.turn[reads], path), (owner, fact), seq) for owner, fact, seq in changes]
-        since_change = self.seq[reads] > np.maximum(*explained)  # a change that the log has needs no proof
-        kept = visible & self.zone(reads, events) & known(version) & since_change
-        reads, version = reads[kept], version.filter(pa.array(kept))
-        asked = self.turn[index], self.path.take(pa.array(index))
-        return changes_read(asked, (self.turn[reads], self.path.take(pa.array(reads))), self.seq[reads], version)
+    # --- what the gates ask -------------------------------------------------------------------------------------------
 
-    def _any_changed(self, owner: Int, fact: pa.Array, seq: Int) -> Int:
-        """The last event of each turn that may have changed files that it does not name, -1 for none."""
-        last = np.full(self.turns.num_rows, -1, dtype=np.int64)
-        unnamed = among(fact, ("*",))
-        np.maximum.at(last, owner[unnamed], seq[unnamed])
-        return last
+    def _applies(self, rule: Row) -> bool:
+        """Whether a rule's folder, globs and declared topics are those of the task."""
+        folder, topics = rule["folder"] or "", self.turn["topics"]
+        paths = [*self.worked_on, f"{self.turn['working_directory'] or '.'}/"]
+        inside = not folder or any(_below(path.removeprefix("./"), folder) for path in paths)
+        on_topic = topics is None or rule["topics"] is None or bool(set(topics) & set(rule["topics"]))
+        matched = rule["globs"] is None or any(_matches(path, tuple(rule["globs"])) for path in self.worked_on)
+        return inside and on_topic and matched
 
-    def _last_reflected(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
-        """The last event whose changes each text about a file reflects, and whether that is known: the text's own event
-        or, for items of a dated snapshot, the last event of the horizon before that date, if any.
-        """
-        shown = self.seq[index].copy()
-        when = flat(items["as_of"]).take(pa.array(row[item]))
-        dated_items = np.flatnonzero(item)[known(when)]
-        turn, event = before(self.sessions, self.sessions.codes(events["session_id"]), integers(events["seq"]), HORIZON)
-        created = micros(events["created_at"], 0)[event]
-        asked = self.turn[index[dated_items]], micros(when.drop_null(), 0)
-        last = last_by(asked, turn, integers(events["seq"])[event], created)
-        own = shown[dated_items]
-        shown[dated_items] = np.where(own >= 0, np.minimum(own, last), last)
-        dated = shown >= 0
-        dated[dated_items] = True
-        return shown, dated
+    def _named(self, path: str) -> bool:
+        return _matches(path, tuple(self.turn["instruction_sources"]))
 
-    # --- events -----------------------------------------------------------------------------------------------------
+    def _flag(self, source: Row, name: str) -> bool:
+        if source["source_kind"] == "retrieval_result":
+            return source["row"] >= 0 and bool(self.items[source["row"]][name])
+        return bool(source["source_kind"] == "search_match" and json.loads(source["detail"]).get(name))
 
-    def judge_events(self, events: pa.Table, matches: pa.Table) -> None:
-        """Events: admits key events of kinds and zones that the model may see."""
-        of_event = np.flatnonzero(self.of("recent_tail", "latest_observation", "file_content"))
-        key = flags_at(events["key_event"], self.row[of_event])
-        tail = self.of("recent_tail")[of_event]
-        rules = among(flat(events["kind"]).take(pa.array(self.row[of_event])), ("rules.system", "rules.repository"))
-        self.refuse_some("trust", of_event, tail & rules, "rules_of_log")
-        self.refuse_some("relevance", of_event, tail & ~rules & ~key, "not_key_event")
-        self.refuse("trust", self.of("pasted_text") & (self.row >= 0), "pasted_text")
-        content = flat(self.sources["content_class"])
-        self.refuse("permission", among(content, ("ui_only",)), "ui_only")
-        self.refuse("permission", among(content, ("audit_only",)), "audit_only")
-        self.refuse_some("permission", of_event, ~self.zone(of_event, events), "zone_denied")
-        found = np.flatnonzero(self.of("search_match"))
-        self._as_its_event(found, *self._places(found, matches, "seq"), events)
-        item = np.flatnonzero(self.of("retrieval_result") & (self.seq >= 0))
-        session = flat(self.turns["session_id"]).take(pa.array(self.turn[item]))
-        self._as_its_event(item, session, pa.array(self.seq[item]), events)
+    def tier(self, source: Row) -> int:
+        """Distance of a file from the failure (S3.22), 1 to 5."""
+        path = source["path"]
+        if not path:
+            return TIERS
+        if self.failing.have(path):
+            return 1
+        if self.modified.have(path):
+            return 2
+        if dirname(path) in self.beside:
+            return 3
+        return 4 if self._flag(source, "public_api") else TIERS
 
-    def _places(self, index: Int, table: pa.Table, seq: str) -> tuple[pa.Array, pa.Array]:
-        """The session and the event that the row of each source comes from."""
-        at = pa.array(self.row[index])
-        return flat(table["session_id"]).take(at), flat(table[seq]).take(at)
+    def _changed_since(self, source: Row) -> bool:
+        """Whether the file of a text changed after the text's event or, of a dated snapshot, after its date."""
+        change = self.folded.last_change.get(source["path"] or "")
+        if change is None or source["source_kind"] not in ("file_content", "search_match", "retrieval_result"):
+            return False
+        if source["source_kind"] != "retrieval_result":
+            return change.seq > source["seq"]
+        dated = self.items[source["row"]]["as_of"] if source["row"] >= 0 else None
+        return dated is not None and change.detail is not None and datetime.fromisoformat(change.detail) > dated
 
-    def _as_its_event(self, index: Int, session: pa.Array, seq: pa.Array, events: pa.Table) -> None:
-        """Sources that came from an event, given by session and position, are shown only where the event may be."""
-        row, given = np.full(len(index), -1, dtype=np.int64), np.flatnonzero(known(session))
-        asked = (session.take(pa.array(given)), seq.cast(pa.string()).take(pa.array(given)))
-        row[given] = pair_positions(asked, (events["session_id"], events["seq"].cast(pa.string())))
-        index, row = index[row >= 0], row[row >= 0]
-        at = pa.array(row)
-        zone = permitted(self.turn[index], flat(events["zone"]).take(at), self.turns["zones"])
-        self.judge_sight(index, zone, flat(events["visibility"]).take(at))
+    def _superseded(self, source: Row) -> str | None:
+        """A partial read is replaced by a later read in another version, or of at least the same lines."""
+        own = self.events[source["row"]]
+        for place in range(len(self.events) - 1, source["row"], -1):
+            later = self.events[place]
+            if later["seq"] >= self.turn["as_of_seq"] or later["path"] != own["path"] or later["content"] is None:
+                continue
+            if own["version"] and later["version"] and own["version"] != later["version"]:
+                return "stale_version"
+            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (later["line_end"] or 2**31) >= (own["line_end"] or 2**31):
+                return "superseded"
+        return None
 
-    # --- memories ---------------------------------------------------------------------------------------------------
+    def _outdated(self, memory: Row) -> str | None:
+        if memory["memory_id"] in self.revoked or memory["lifecycle"] in ("revoked", "deprecated"):
+            return "revoked"
+        if memory["lifecycle"] == "expired" or (memory["expires_at"] and memory["expires_at"] <= self.turn["as_of"]):
+            return "expired"
+        if memory["last_verified_at"] and memory["last_verified_at"] < self.turn["as_of"] - timedelta(days=self.phase["memory_days"]):
+            return "unverified_recently"
+        return None
 
-    def judge_memories(self, memories: pa.Table, events: pa.Table) -> None:
-        """Memories: governed, in scope, recently verified, current; those without metadata are candidates (S3.54)."""
-        mine = np.flatnonzero(self.of("memory_candidate"))
-        row, turn = self.row[mine], self.turn[mine]
-        at = pa.array(row)
-        scope, project = flat(memories["scope"]).take(at), flat(self.turns["project"]).take(pa.array(turn))
-        task = self.task_paths()
-        above = folders_above(task.path)
-        folder = in_pairs((turn, scope), (task.owner[above.rows], above.vocabulary.take(pa.array(above.codes))))
-        in_scope = np.asarray(pc.fill_null(pc.equal(scope, project), False)).astype(bool) | folder
-        self.refuse_some("relevance", mine, ~in_scope & np.asarray(scope.is_valid()).astype(bool), "wrong_scope")
-        now = micros(self.turns["as_of"], 0)[turn]
-        state = flat(memories["lifecycle"]).take(at)
-        revoked, seen = among(state, ("revoked",)), self.held("revoked")
-        revoked |= in_pairs((turn, flat(memories["memory_id"]).take(at)), (seen[0], seen[1]))
-        self.refuse_some("currency", mine, revoked, "revoked")
-        ends, checked = (flat(memories[name]).take(at) for name in ("expires_at", "last_verified_at"))
-        self.refuse_some(
-            "currency", mine, known(ends) & (micros(ends, 0) <= now) | among(state, ("expired",)), "expired"
-        )
-        self.refuse_some("currency", mine, among(state, ("deprecated",)), "superseded")
-        days = self.allowed("memory_days")[mine].astype(np.int64)
-        lately = known(checked) & (micros(checked, 0) > now - days * DAY) & (micros(checked, 0) <= now)
-        whole = [known(flat(memories[name]).take(at)) for name in ("scope", "source", "confidence", "expires_at")]
-        whole.append(
-            np.asarray(pc.greater(pc.list_value_length(flat(memories["source_refs"]).take(at)), 0)).astype(bool)
-        )
-        governed = np.logical_and.reduce(whole) & ~among(state, ("candidate",))
-        self.refuse_some("currency", mine, governed & ~lately, "unverified_recently")
-        guess = among(flat(memories["source"]).take(at), ("model",))
-        self.refuse_some("trust", mine, guess & ~among(state, ("verified",)), "model_guess")
-        self.refuse_some("trust", mine, ~governed, "ungoverned_memory")
-        self.refuse_some("permission", mine, ~self.zone(mine, memories), "zone_denied")
-        self._as_its_event(mine, *self._places(mine, memories, "from_seq"), events)
-        confidence = flat(memories["confidence"]).take(at).fill_null(0.0).to_numpy(zero_copy_only=False)
-        self.refuse_some("worth", mine, confidence < self.allowed("memory_confidence")[mine], "low_confidence")
-        order = np.lexsort((row, -micros(checked, 0), -confidence, turn))
-        self.ranked(mine[order])
+    def _ungoverned(self, memory: Row) -> str | None:
+        needed = ("scope", "source", "confidence", "last_verified_at", "expires_at")
+        if memory["lifecycle"] != "verified" or any(memory[name] is None for name in needed) or not memory["source_refs"]:
+            return "model_guess" if memory["source"] == "model" and memory["lifecycle"] != "verified" else "ungoverned_memory"
+        paths = [*self.worked_on, f"{self.turn['working_directory'] or '.'}/"]
+        if memory["scope"] != self.turn["project"] and not any(_below(path, memory["scope"]) for path in paths):
+            return "wrong_scope"
+        return "low_confidence" if memory["confidence"] < self.phase["memory_confidence"] else None
 
-    def judge_tools(self, tools: pa.Table) -> None:
-        """Tools: admits those visible in this phase (S3.57)."""
-        mine = np.flatnonzero(self.of("tool_schema"))
-        shown = Ragged.of(self.phases["capabilities"])
-        policy = self.policy[self.turn[mine]]
-        capability = flat(tools["capability"]).take(pa.array(self.row[mine]))
-        visible = in_pairs((policy, capability), (shown.rows, shown.vocabulary.take(pa.array(shown.codes))))
-        own = Ragged.of(tools["phases"])
-        phase = flat(self.states["phase"]).take(pa.array(self.turn[mine]))
-        named = in_pairs((self.row[mine], phase), (own.rows, own.vocabulary.take(pa.array(own.codes))))
-        given = np.asarray(flat(tools["phases"]).is_valid()).astype(bool)[self.row[mine]]
-        visible = np.where(given, named, visible)
-        unknown = among(capability, ("other",)) & ~given
-        self.refuse_some("relevance", mine, ~visible & unknown, "unknown_capability")
-        self.refuse_some("relevance", mine, ~visible, "phase_hidden_tool")
-        self.ranked(mine)
+    def _hidden(self, tool: Row) -> str | None:
+        if tool["phases"] is not None:
+            return None if self.phase["phase"] in tool["phases"] else "phase_hidden_tool"
+        if not tool["declared"]:
+            return "undeclared_capability"
+        if tool["capability"] == "external_read":
+            return None if self.turn["external_knowledge"] else "no_external_knowledge"
+        return None if tool["capability"] in self.phase["capabilities"] else "phase_hidden_tool"
+
+    # --- ranks and caps -----------------------------------------------------------------------------------------------
+
+    def _capped(self, sources: list[Row], found: list[dict[str, Any]]) -> None:
+        """Ranks sources within their part, and refuses what is beyond the caps of the phase and the budget."""
+        order = sorted(range(len(sources)), key=lambda n: self._rank(sources[n], found[n]))
+        counts: dict[str, int] = {}
+        evidence: set[str] = set()
+        shown = {"retrieval": set(self.disclosed), "memory": set(self.disclosed)}
+        for place, n in enumerate(order):
+            source, row = sources[n], found[n]
+            row["rank"] = place
+            if row["decided_by"] or row["referenced"]:
+                continue
+            kind, part = source["source_kind"], source["part"]
+            name = source["evidence_id"]
+            if name and kind == "retrieval_result" and (name in evidence or evidence.add(name)):
+                row["decided_by"], row["reason_code"] = "worth", "duplicate"
+                continue
+            group = {"retrieval": "retrieval_items", "memory": "memory_items"}.get(part)
+            if kind == "active_constraint" or group is None and not (kind == "recent_tail" and self.turn["tail_limit"]):
+                continue
+            most = self.turn["tail_limit"] if group is None else self.phase[group]
+            counts[part] = counts.get(part, 0) + 1
+            if counts[part] > most:
+                reason = {"recent_tail": "tail_limit", "retrieval": "retrieval_cap", "memory": "memory_cap"}[part]
+                if kind == "search_match":
+                    row["referenced"], row["reason_code"] = True, "on_demand"
+                else:
+                    row["decided_by"], row["reason_code"] = "worth", reason
+                continue
+            if part in self.limits and name:
+                shown[part].add(name)
+                if len(shown[part]) > self.limits[part] and name not in self.disclosed:
+                    row["decided_by"], row["reason_code"] = "permission", "disclosure_cap"
+
+    def _rank(self, source: Row, row: Row) -> tuple[Any, ...]:
+        """Within a part: near the failure first; of the tail what the user and the harness say, then tools, then the
+        model; newest first."""
+        kind = source["source_kind"]
+        speaker = {"history": 0, "untrusted": 1, "evidence": 1, "hint": 2}.get(source["standing"], 0) if kind == "recent_tail" else 0
+        certain = -(self.memories[source["row"]]["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
+        return (row["tier"], {"retrieval_result": 0, "file_content": 0, "search_match": 1}.get(kind, 0), speaker, certain, -source["seq"], source["position"])
+
+
+def _pair(text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    return name, int(count)
+
+
+class _Files:
+    """Files by their last two segments: tools print paths from different folders. A bare name means any file of it."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        ends = [path.split("/")[-2:] for path in paths]
+        self.ends, self.names = {tuple(end) for end in ends if len(end) > 1}, {end[-1] for end in ends if len(end) == 1}
+
+    def have(self, path: str) -> bool:
+        end = path.split("/")[-2:]
+        return tuple(end) in self.ends or end[-1] in self.names or (len(end) == 1 and any(each[-1] == end[0] for each in self.ends))
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/") or path == folder
+
+
+def _is_code(path: str) -> bool:
+    return not path.endswith((".md", ".rst", ".txt", ".json", ".yaml", ".yml", ".toml"))
+
+
+@lru_cache(maxsize=4096)
+def _matches(path: str, globs: tuple[str, ...]) -> bool:
+    return bool(matching_paths(pa.array([path]), globs)[0])

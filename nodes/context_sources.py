@@ -1,344 +1,367 @@
-"""Context sources: everything that a turn's input might show, gathered before any decision.
+"""Context sources: everything that a model input might show, by turn, before any decision.
 
-Reads: turns with their states, the session log, rules, memories, items of retrieval snapshots, tools. Gives
-`context_sources`, one row per turn and source. Each becomes one row of the ledger.
+Reads: the log with the state before it, states, rules, memories, items of retrieval, tools. Gives `context_sources`:
+the rows of each turn, made once. Each ends in one row of the ledger.
 
-Note: a turn reads the last `HORIZON` events. Earlier events are one source, a reference to the log; their effects
-persist in the state. The cost of a turn thus does not grow with its session.
+Note: events are gathered newest first until their short forms would fill the window; the events before that are one
+row per kind, with their number and range. The user's own words are gathered from the state, however old they are.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
-from .columns.keys import among, constants, flat, integers, positions, rank_within
-from .columns.ragged import starts_of
 from .context_tables import (
     CONTEXT_SOURCES,
     ContextSources,
     ContextTurns,
     LogEvents,
-    LogMatches,
     MemoryRecords,
+    PhasePolicies,
     RetrievedItems,
     RuleTexts,
     StateFacts,
     ToolSchemas,
     TurnStates,
 )
-from .turns.as_of import FOREVER, HORIZON, Sessions, before, first_seen, holding
-from .turns.conflicts import conflicts
-from .turns.duties import BOUND, CUT
-from .turns.joining import joined
-from .turns.session_sources import crossed, events_of, items_of, matches_of, named_id, rows
-from .turns.user_sources import goals, last_messages, pasted_texts
+from .turns.folding import Fact, Folded
+from .turns.reading import as_of_turns, first_of_window, rows_of
+from .turns.words import OBSERVATIONS, USER_WORDS
 
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+Row = Mapping[str, Any]
 
-_TEXT = pa.large_string()
-_ORIGINS = {
-    "user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule", "user.message": "User said", "user.confirmation": "User said",
-    "user.goal": "From an earlier goal; what it forbids or requires still holds",
-}  # fmt: skip
-"""Origins whose active constraints are instructions; a constraint of any other origin is a hint."""
+CHARACTERS_PER_TOKEN = 4
+"""Of the short forms of events, to decide how many may matter; the budget counts tokens."""
+MATCHES = 100
+"""Most matches of one search that are sources of their own; one more row stands for the others."""
+FILES = 24
+"""Most files whose current content is gathered, the last ones read or changed first."""
+HEADING = 240
+"""Longest command, tool or path in a heading, in characters."""
 
 
 def context_sources(
     context_turns: ContextTurns,
     turn_states: TurnStates,
-    state_facts: StateFacts,
     log_events: LogEvents,
-    log_matches: LogMatches,
+    state_facts: StateFacts,
     rule_texts: RuleTexts,
     memory_records: MemoryRecords,
     retrieved_items: RetrievedItems,
     tool_schemas: ToolSchemas,
+    phase_policies: PhasePolicies,
 ) -> ContextSources:
-    """Every source of every turn, by turn.
-
-    Rules, goal, constraints, state, events of the horizon with matches, snapshot items, memories, history, tools.
-    """
-    sessions = Sessions.of(context_turns)
-    seq = integers(log_events["seq"])
-    turn, event = before(sessions, sessions.codes(log_events["session_id"]), seq, HORIZON)
-    first = first_seen(turn, seq[event], context_turns.num_rows)
-    instructing = [
-        _rules(context_turns, rule_texts),
-        *goals(turn_states),
-        *_held(sessions, state_facts, turn_states),
-    ]
-    parts = [
-        *instructing,
-        conflicts(pa.concat_tables(instructing)),
-        *_state(turn_states),
-        last_messages(sessions, state_facts, first),
-        events_of(turn, event, log_events, turn_states, state_facts),
-        pasted_texts(turn, event, log_events, turn_states),
-        matches_of(turn, event, log_events, log_matches),
-        items_of(turn, event, context_turns, log_events, retrieved_items),
-        _memories(sessions, memory_records),
-        _older(first),
-        _tools(context_turns.num_rows, tool_schemas),
-    ]
-    made = pa.concat_tables(parts).combine_chunks()
-    owner = integers(made["turn"])
-    order = np.argsort(owner, kind="stable")
-    made, owner = made.take(pa.array(order)), owner[order]
-    return CONTEXT_SOURCES.build(
-        {
-            **{name: made[name] for name in made.column_names if name != "turn"},
-            "input_id": flat(context_turns["input_id"]).take(pa.array(owner)),
-            "position": rank_within(owner).astype(np.int32),
-        }
+    """The sources of every turn, by turn and position."""
+    rules, memories, items, tools = (
+        rows_of(table) for table in (rule_texts, memory_records, retrieved_items, tool_schemas)
     )
-
-
-def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
-    turn, row = crossed(turns.num_rows, rules.num_rows)
-    at = pa.array(row)
-    system = np.asarray(pc.equal(rules["origin"], "system")).astype(bool)[row]
-    place = joined(flat(rules["path"]).cast(_TEXT), pc.cast(flat(rules["line"]), _TEXT), between=":", skip_nulls=True)
-    return rows(
-        turn,
-        source_id=named_id("rule", rules["rule_id"]).take(at),
-        source_kind=pc.if_else(pa.array(system), "system_rules", "repository_instructions"),
-        part="rules",
-        content_class="rule",
-        standing="instruction",
-        required=True,
-        heading=pc.if_else(pa.array(system), None, _placed(place, rules["origin"]).take(at)),
-        text=flat(rules["text"]).take(at),
-        summary=pc.utf8_slice_codeunits(
-            pc.replace_substring_regex(flat(rules["text"]).take(at), pattern=r"(?s)[:\n].*", replacement=""), 0, 80
-        ),
-        reference=flat(rules["path"]).take(at),
-        path=flat(rules["path"]).take(at),
-        row=row,
-    )
-
-
-def _placed(place: pa.Array, origin: pa.ChunkedArray) -> pa.Array:
-    """The place of a rule; a global rule is marked as such."""
-    everywhere = joined("global rule", place, between=", ", skip_nulls=True)
-    return pc.if_else(pc.equal(flat(origin), "global"), everywhere, place)
-
-
-def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Table]:
-    """Active constraints and the summary of earlier rounds. Those stated in the turn's goal are shown with the goal."""
-    wanted = np.flatnonzero(among(facts["slot"], ("constraint", "history")))
-    some = facts.take(pa.array(wanted))
-    until = integers(pc.fill_null(some["until_seq"], FOREVER))
-    fact, turn = holding(sessions, sessions.codes(some["session_id"]), integers(some["from_seq"]), until)
-    goal = flat(states["goal_event"]).take(pa.array(turn))
-    again = pc.and_(
-        pc.equal(flat(some["origin"]).take(pa.array(fact)), "user.goal"),
-        pc.equal(flat(some["event_id"]).take(pa.array(fact)), goal),
-    )
-    long = pc.greater(pc.utf8_length(flat(states["user_goal"]).take(pa.array(turn))), BOUND)
-    again, long = (np.asarray(pc.fill_null(each, False)).astype(bool) for each in (again, long))
-    apart = np.flatnonzero(~again | long)  # a long goal may be cut to its beginning
-    fact, turn, again = fact[apart], turn[apart], again[apart]
-    order = np.lexsort((integers(some["from_seq"])[fact], turn))
-    fact, turn, again = fact[order], turn[order], again[order]
-    constraint = among(some["slot"], ("constraint",))[fact]
-    origin = flat(some["origin"]).take(pa.array(fact))
-    named = pc.index_in(origin, value_set=constants(tuple(_ORIGINS)))
-    heading = pc.fill_null(constants(tuple(_ORIGINS.values())).take(named), "Proposed, not confirmed")
-    heading = pc.if_else(pa.array(again), "From the goal", heading)
-    standing = pc.if_else(named.is_valid(), "instruction", "hint")
-    made = []
-    for kind, mask in (("active_constraint", constraint), ("history_summary", ~constraint)):
-        mine = pa.array(np.flatnonzero(mask))
-        at = pa.array(fact[mask])
-        event = named_id("event", flat(some["event_id"]).take(at))
-        text = flat(some["value"]).take(at)
-        rule = kind == "active_constraint"
-        made.append(
-            rows(
-                turn[mask],
-                source_id=named_id("constraint" if rule else "history", flat(some["event_id"]).take(at)),
-                source_kind=kind,
-                part=pc.if_else(pc.equal(standing.take(mine), "instruction"), "rules", "memory")
-                if rule
-                else "recent_tail",
-                content_class="rule" if rule else "guess",
-                standing=standing.take(mine) if rule else "hint",
-                required=pc.equal(standing, "instruction").take(mine) if rule else False,
-                heading=heading.take(mine) if rule else None,
-                text=text,
-                summary=text,
-                cut=pc.match_substring_regex(text, pattern=CUT) if rule else False,
-                reference=event,
-                seq=flat(some["from_seq"]).take(at),
-                row=wanted[fact[mask]],
-            )
-        )
-    return made
-
-
-def _state(states: pa.Table) -> list[pa.Table]:
-    """The state of the task, one line per field: from the harness, from tools, and from the model."""
-    files = _listed(states["modified_files"], integers(states["modified_count"]))
-    few = pc.list_slice(flat(states["artifact_refs"]), 0, ARTIFACTS)
-    artifacts = _listed(few, integers(states["artifact_count"]))
-    denials, unanswered = integers(states["approval_count"]), integers(states["unanswered_count"])
-    newest, others = _divided(states["approvals"], unanswered)
-    denied, answered = _listed(newest, unanswered), _listed(others, denials - unanswered)
-    count = integers(states["failure_count"])
-    failing = _listed(states["failing"], count)
-    # The name of a single check that failed on the code at hand is in the line of the failure.
-    several = pc.if_else(pc.or_(pa.array(count > 1), flat(states["failed_elsewhere"])), failing, None)
-    derived, phase = flat(states["phase_derived"]), flat(states["phase"])
-    guessed = pc.fill_null(derived, False)
-    known = [
-        _line("phase: ", pc.if_else(derived, None, phase)),
-        _line("phase, as nothing states one: ", pc.if_else(derived.is_null(), phase, None)),
-        _line("modified_files: ", files),
-        _line("latest command: ", states["latest_command"]),
-    ]
-    printed = [
-        _line("current failure: ", states["failure"]),
-        _line("failing checks: ", several),
-        _line("verification: ", states["verification"]),
-        _line("denied, no approval recorded since: ", denied),
-        _line("denied, and the user has written since: ", answered),
-        _line("artifacts: ", artifacts),
-    ]
-    unproven = [
-        _line("phase, derived from what was done: ", pc.if_else(guessed, phase, None)),
-        _line("plan: ", states["plan"], between="; "),
-        _line("interpretation of the goal: ", states["interpretation"]),
-    ]
-    made = []
-    for name, lines, standing in (
-        ("state", known, "evidence"),
-        ("state:observed", printed, "untrusted"),
-        ("state:said", unproven, "hint"),
+    full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
+    made: list[dict[str, Any]] = []
+    for (turn, folded, events, end), state in zip(
+        as_of_turns(context_turns, log_events, state_facts), turn_states.to_pylist(), strict=True
     ):
-        text = joined(*lines, between="\n", skip_nulls=True)
-        turn = np.flatnonzero(np.asarray(text.is_valid()))
-        made.append(
-            rows(
-                turn,
-                source_id=name,
-                source_kind="state_summary",
-                part="state",
-                required=True,
-                content_class={"evidence": "fact", "untrusted": "untrusted_text", "hint": "guess"}[standing],
-                standing=standing,
-                text=text.take(pa.array(turn)),
-                reference="state",
-                row=turn,
-            )
+        gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
+        found = [
+            *_rules(rules), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
+            *gathered.files(), *_items(items, turn, folded), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
+        ]  # fmt: skip
+        made += [{**row, "input_id": turn["input_id"], "position": position} for position, row in enumerate(found)]
+    return CONTEXT_SOURCES.from_rows(made)
+
+
+def source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
+    classes = {"instruction": "rule", "evidence": "fact", "history": "fact", "hint": "guess", "untrusted": "untrusted_text"}
+    return {
+        "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": classes[standing], "text": text,
+        "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "row": -1, **fields,
+    }  # fmt: skip
+
+
+def _rules(rules: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row, rule in enumerate(rules):
+        kind = "system_rules" if rule["origin"] == "system" else "repository_instructions"
+        where = f"{rule['path']}:{rule['line']}" if rule["path"] and rule["line"] else rule["path"]
+        yield source(
+            kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=rule_level(rule), reference=where,
+            path=rule["path"], row=row,
+        )  # fmt: skip
+
+
+def rule_level(rule: Row) -> str:
+    """How near a rule is to the work: of the system, of all repositories, of the repository, or of a folder in it."""
+    if rule["origin"] != "repository":
+        return {"system": "System rule", "global": "Global rule"}[rule["origin"]]
+    where = f" ({rule['path']}:{rule['line']})" if rule["path"] else ""
+    return (f"Folder rule, {rule['folder']}" if rule["folder"] else "Repo rule") + where
+
+
+def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
+    for row, memory in enumerate(memories):
+        if memory["from_seq"] < turn["as_of_seq"]:
+            yield source(
+                "memory_candidate", f"memory:{memory['memory_id']}", "memory", "hint", memory["text"],
+                reference=f"memory:{memory['memory_id']}", evidence_id=f"memory:{memory['memory_id']}", seq=memory["from_seq"], row=row,
+            )  # fmt: skip
+
+
+def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row, tool in enumerate(tools):
+        yield source(
+            "tool_schema", f"tool:{tool['tool']}", "tools", "evidence", tool["schema"], heading=tool["tool"], row=row
         )
-    return made
 
 
-ARTIFACTS = 4
-"""Artifact references that the state shows; it counts them all, and each is also shown with its text."""
-STATE_CHARACTERS = 400
-"""Characters of a plan, a failure or a command that the state shows: it is a summary and quotes no log."""
+def item_id(item: Row) -> str:
+    """The id of an item of a snapshot as a source."""
+    name = item["snapshot_id"].replace("%", "%25").replace(":", "%3A")
+    return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
 
 
-def _line(words: str, values: Any, between: str = " ") -> pa.Array:
-    """The beginning of each value on one line, with `between` where a line ends that no mark ends."""
-    whole = flat(values).cast(_TEXT)
-    value = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(whole, 0, STATE_CHARACTERS))
-    value = pc.replace_substring_regex(value, pattern=r"([^\s.:;,!?])\s*\n\s*", replacement=rf"\1{between}")
-    value = pc.replace_substring_regex(value, pattern=r"\s+", replacement=" ")
-    more = pc.subtract(pc.utf8_length(whole), STATE_CHARACTERS)
-    cut = joined(" [", pc.cast(more, pa.string()), " more characters]")
-    return joined(words, value, pc.if_else(pc.greater(more, 0), cut, ""))
+def _items(items: Sequence[Row], turn: Row, folded: Folded) -> Iterator[dict[str, Any]]:
+    """Items of the snapshots that the turn names, else of those that its events created or that the caller gave."""
+    created = {fact.fact for fact in folded.facts("retrieved", turn["zones"])}
+    wanted = turn["snapshot_ids"] if turn["snapshot_ids"] is not None else created
+    missing = set(wanted)
+    for row, item in enumerate(items):
+        missing.discard(item["snapshot_id"])
+        label = f"{item['block_ref']}:{item['label']}"
+        standing = "evidence" if item["standing"] == "instruction" else item["standing"]
+        yield source(
+            "retrieval_result", item_id(item), "retrieval", standing, item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(),
+            reference=label if item["label"] else item["snapshot_id"], path=item["path"], evidence_id=item["evidence_id"], row=row,
+        )  # fmt: skip
+    for name in sorted(missing):
+        yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name)
 
 
-def _divided(lists: Any, first: Int) -> tuple[pa.Array, pa.Array]:
-    """The first entries of each list, and the remaining ones."""
-    values = flat(lists)
-    length = integers(pc.list_value_length(values))
-    row = np.repeat(np.arange(len(length)), length)
-    among_first = np.arange(len(row)) - starts_of(length)[row] < first[row]
-    parts = []
-    for mine in (among_first, ~among_first):
-        starts = starts_of(np.bincount(row[mine], minlength=len(length)))
-        kept = values.flatten().take(pa.array(np.flatnonzero(mine)))
-        parts.append(pa.ListArray.from_arrays(pa.array(starts, pa.int32()), kept))
-    return parts[0], parts[1]
+class _Gathered:
+    """What the log and the state of one turn give."""
+
+    def __init__(self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], end: int, full: int) -> None:
+        self.turn, self.state_, self.folded, self.events, self.full = turn, state, folded, events, full
+        self.zones = turn["zones"]
+        self.loaded = first_of_window(events, end)
+        self.first = self._horizon(end)
+        self.end = end
+        self.seen: dict[str, int] = {}
+        """Of each kind the number of events that are sources of their own."""
+        self.latest: int | None = None
+
+    def _horizon(self, end: int) -> int:
+        """The first loaded event that is a source of its own."""
+        left = CHARACTERS_PER_TOKEN * max(self.turn["max_tokens"] - self.turn["reserved_output_tokens"], 0)
+        place = end
+        while place > self.loaded and left > 0:
+            place -= 1
+            event = self.events[place]
+            left -= min(max(event["characters"], len(event["command"] or "")), self.full) + HEADING
+        return place
+
+    # --- the user -----------------------------------------------------------------------------------------------------
+
+    def goal(self) -> Iterator[dict[str, Any]]:
+        if fact := self.folded.one("goal", self.zones):
+            yield self._of_user("user_goal", f"goal:{fact.event_id}", fact)
+
+    def constraints(self) -> Iterator[dict[str, Any]]:
+        """Declared constraints by origin; what others than the user propose is a hint."""
+        names = {"user": "User request", "repository": "Repo rule", "system": "Global rule"}
+        for fact in self.folded.facts("constraint", self.zones):
+            yield source(
+                "active_constraint", f"constraint:{fact.fact}", "user_goal", "instruction", fact.value, heading=names.get(fact.origin or "", "Constraint"),
+                reference=f"event:{fact.event_id}", seq=fact.seq, detail=json.dumps({"topic": fact.status, "origin": fact.origin}),
+            )  # fmt: skip
+        for fact in self.folded.facts("proposal", self.zones):
+            yield source(
+                "active_constraint", f"proposal:{fact.fact}", "memory", "hint", fact.value, heading=f"Proposed by {fact.origin}",
+                reference=f"event:{fact.event_id}", seq=fact.seq,
+            )  # fmt: skip
+
+    def words(self) -> Iterator[dict[str, Any]]:
+        """The user's own words, the newest first. Goal and declared constraints in force stand under their own heading."""
+        own = self._under_own_heading()
+        latest = True
+        for fact in reversed(self.folded.facts("word")):
+            if fact.event_id in own:
+                continue
+            visible = fact.zone in self.zones
+            heading = "Latest message" if latest and visible else "Message"
+            if fact.detail == "user.constraint":
+                heading = "Constraint, no longer in force"
+            latest &= not visible
+            yield self._of_user(
+                "user_message", f"event:{fact.event_id}", fact, heading=heading, detail=json.dumps({"zone": fact.zone})
+            )
+
+    def _under_own_heading(self) -> set[str]:
+        """Events of the user that are the goal or a constraint of this turn."""
+        goal = self.folded.one("goal", self.zones)
+        return {fact.event_id for fact in self.folded.facts("constraint", self.zones)} | ({goal.event_id} if goal else set())
+
+    def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
+        return source(
+            kind, id_, "user_goal", "instruction", fact.value, reference=f"event:{fact.event_id}", seq=fact.seq, **fields
+        )
+
+    # --- the state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> Iterator[dict[str, Any]]:
+        """Three groups of lines: what the harness states, what tools say, what the model says."""
+        of, checks = self.state_, json.loads(self.state_["checks"])
+        observed = [
+            f"check {each['name']}: {each['status']} ({', '.join(_about(each))}){': ' + each['summary'] if each['status'] != 'passed' and each['summary'] else ''}"
+            for each in checks
+        ]
+        stated = [
+            f"phase: {of['phase']}" + ("" if of["phase_stated"] else " (no event states one)"),
+            f"turn: {of['turn_count']}",
+            _listed("modified_files", of["modified_files"]),
+            f"commands since then that may have changed files without saying so: {of['unstated_changes']}" if of["unstated_changes"] else None,
+            f"latest command: {of['latest_command']}" if of["latest_command"] else None,
+            _listed("read_files", of["read_files"], 12),
+            _listed("artifacts", of["artifact_refs"], 6),
+            *(f"permission {each['status']}: {each['text']} ({each['id']})" for each in json.loads(of["approvals"])[:6]),
+        ]  # fmt: skip
+        for name, standing, lines in (
+            ("state", "evidence", stated),
+            ("state:observed", "untrusted", observed),
+            ("state:said", "hint", [f"plan: {of['plan']}"] if of["plan"] else []),
+        ):
+            if text := "\n".join(" ".join(line.split()) for line in lines if line):
+                yield source("state_summary", name, "state", standing, text)
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    def log(self) -> Iterator[dict[str, Any]]:
+        """Events from the horizon on, the newest first; the last result of a tool is the latest observation."""
+        given = self.folded.one("observation", self.zones)
+        if given is not None and "event_id" not in given.value:
+            yield _observation(given.value)
+        apart = {fact.event_id for slot in ("word", "proposal") for fact in self.folded.facts(slot)}
+        apart |= self._under_own_heading()
+        for place in range(self.end - 1, self.first - 1, -1):
+            event = self.events[place]
+            self.seen[event["kind"]] = self.seen.get(event["kind"], 0) + 1
+            if event["event_id"] in apart:
+                continue  # a source of its own: the goal, a constraint, the user's words
+            if self.latest is None and event["kind"] in OBSERVATIONS and event["visibility"] == "model-visible" and event["zone"] in self.zones:
+                self.latest = place
+            yield self._event(event, place, place == self.latest)
+            if event["kind"] == "search.result" and event["matches"]:
+                yield from _matches(event, place)
+
+    def _event(self, event: Row, place: int, latest: bool) -> dict[str, Any]:
+        part = "latest_observation" if latest else "recent_tail"
+        by_user = event["actor"] == "user"
+        standing = "history" if by_user or event["actor"] == "system" else "hint" if event["actor"] in ("model", "memory") else "untrusted"
+        classes = {"user-only": "ui_only", "runtime-only": "audit_only"}
+        what = event["command"] or event["tool"] or event["path"] or event["check"]
+        content = event["content"] if latest and event["kind"] == "file.read" else None  # else it is a source of its own
+        return source(
+            part, f"event:{event['event_id']}", part, standing, event["text"] if content is None else content,
+            heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and what[:HEADING]))),
+            summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
+            path=event["path"], characters=max(event["characters"], len(content or "")), masked=event["masked"], seq=event["seq"], row=place,
+            detail=json.dumps({name: event[name] for name in _DETAILS}),
+            **({"content_class": classes[event["visibility"]]} if event["visibility"] in classes else {}),
+        )  # fmt: skip
+
+    def files(self) -> Iterator[dict[str, Any]]:
+        """The last content of each file that was read or changed, whether or not it is still current."""
+        found: dict[tuple[str, Any, Any], int] = {}
+        for place in range(self.end - 1, self.loaded - 1, -1):
+            event = self.events[place]
+            if event["content"] is None or not event["path"] or (place == self.latest and event["kind"] == "file.read"):
+                continue
+            key = (event["path"], event["line_start"], event["line_end"])
+            if key not in found and (event["path"], None, None) not in found:
+                found[key] = place
+                if len(found) == FILES:
+                    break
+        for (path, start, end), place in found.items():
+            event = self.events[place]
+            span = f":{start}-{end}" if start is not None and end is not None else ""
+            yield source(
+                "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
+                reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
+            )  # fmt: skip
+
+    def history(self) -> Iterator[dict[str, Any]]:
+        if fact := self.folded.one("history", self.zones):
+            yield source(
+                "history_summary", f"history:{fact.event_id}", "recent_tail", "hint", fact.value,
+                heading=fact.detail, reference=f"event:{fact.event_id}", seq=fact.seq,
+            )  # fmt: skip
+
+    def older(self) -> Iterator[dict[str, Any]]:
+        """One row for the events of each kind before the horizon, with their number and range."""
+        words = [fact.detail for fact in self.folded.facts("word")]
+        for fact in self.folded.facts("kind"):
+            count = fact.value[0] - (words.count(fact.fact) if fact.fact in USER_WORDS else self.seen.get(fact.fact, 0))
+            if count > 0:
+                last = self.events[self.first]["seq"] - 1 if self.first < self.end else self.turn["as_of_seq"] - 1
+                yield source(
+                    "older_history", f"older:{fact.fact}", "recent_tail", "evidence", heading=f"{count} earlier events, {fact.fact}",
+                    reference=f"log:{fact.value[1]}-{max(min(last, fact.value[2]), fact.value[1])}",
+                )  # fmt: skip
 
 
-def _listed(lists: Any, count: Int) -> pa.Array:
-    """`a, b and 7 more`; null for an empty list."""
-    values = flat(lists)
-    more = count - integers(pc.fill_null(pc.list_value_length(values), 0))
-    tail = pc.if_else(
-        pa.array(more > 0),
-        joined(pc.if_else(pa.array(more < count), " and ", ""), pc.cast(pa.array(more), pa.string()), " more"),
-        "",
-    )
-    return pc.if_else(pa.array(count > 0), joined(pc.binary_join(values, ", "), tail), None)
+_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "check_status", "capability", "arguments", "version", "line_start", "line_end", "refs")
 
 
-def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
-    """Memories without a session, and those that the session recalled within the horizon."""
-    everywhere = np.flatnonzero(np.asarray(flat(memories["session_id"]).is_null()))
-    turn, row = crossed(len(sessions.turn_seq), len(everywhere))
-    row = everywhere[row]
-    session = np.where(np.asarray(flat(memories["session_id"]).is_valid()), sessions.codes(memories["session_id"]), -1)
-    start = integers(memories["from_seq"])
-    fact, later = holding(sessions, session, start, start + HORIZON)
-    turn, row = np.concatenate([turn, later]), np.concatenate([row, fact])
-    order = np.lexsort((row, start[row], turn))
-    turn, row = turn[order], row[order]
-    code = (
-        turn * (memories.num_rows + 1) + positions(memories["memory_id"], pc.unique(flat(memories["memory_id"])))[row]
-    )
-    last = np.sort(len(code) - 1 - np.unique(code[::-1], return_index=True)[1])  # the last record of an id wins
-    turn, row = turn[last], row[last]
-    at = pa.array(row)
-    return rows(
-        turn,
-        source_id=named_id("memory", flat(memories["memory_id"]).take(at)),
-        source_kind="memory_candidate",
-        part="memory",
-        standing="hint",
-        text=flat(memories["text"]).take(at),
-        summary=flat(memories["text"]).take(at),
-        reference=named_id("memory", flat(memories["memory_id"]).take(at)),
-        row=row,
-    )
+def _about(check: Row) -> Iterator[str]:
+    if check["command"] and check["command"] != check["name"]:
+        yield f"last run: {check['command']}"
+    yield f"event {check['event_id']}"
+    yield f"files changed since: {check['changed_since']}"
 
 
-def _older(first: Int) -> pa.Table:
-    """The events before the horizon of each turn, as one reference to the log."""
-    behind = np.flatnonzero((first > 0) & (first < FOREVER))
-    numbers = pc.cast(pa.array(first[behind] - 1), pa.string())
-    return rows(
-        behind,
-        source_id="older",
-        source_kind="older_history",
-        part="recent_tail",
-        standing="history",
-        reference=joined("log:0-", numbers),
-        heading=joined("Events 0 to ", numbers, " of the session"),
-        row=behind,
-    )
+def _listed(name: str, values: Sequence[str], most: int = 40) -> str | None:
+    if not values:
+        return None
+    more = f" and {len(values) - most} more" if len(values) > most else ""
+    return f"{name}: {', '.join(values[:most])}{more}"
 
 
-def _tools(turns: int, tools: pa.Table) -> pa.Table:
-    turn, row = crossed(turns, tools.num_rows)
-    at = pa.array(row)
-    return rows(
-        turn,
-        source_id=named_id("tool", flat(tools["tool"]).take(at)),
-        source_kind="tool_schema",
-        part="tools",
-        heading=flat(tools["tool"]).take(at),
-        text=flat(tools["schema"]).take(at),
-        reference=named_id("tool", flat(tools["tool"]).take(at)),
-        row=row,
-    )
+def _happened(event: Row) -> str:
+    """The kind of an event in words, and how it ended where the event says so."""
+    name = event["kind"].replace(".", " ")
+    if event["kind"] in ("command.finished", "tool.finished"):
+        name = f"{name.split()[0]} {(event['outcome'] or 'finished').replace('_', ' ')}"
+        return f"{name} (exit {event['exit_code']})" if event["exit_code"] is not None else name
+    if event["kind"].startswith("permission.") and event["actor"] not in ("user", "system"):
+        return f"no permission: words of the {event['actor']}"
+    return f"{name}: {event['check_status']}" if event["check_status"] else name
+
+
+def _observation(given: Row) -> dict[str, Any]:
+    """The latest observation of a given state, an object of document 003 (S3.50)."""
+    refs = [str(each) for each in given.get("artifacts") or ()]
+    detail = dict.fromkeys(_DETAILS) | {
+        "kind": "command.finished", "command": given.get("command"), "exit_code": given.get("exitCode"),
+        "outcome": None if given.get("exitCode") is None else "failed" if given["exitCode"] else "succeeded", "refs": refs,
+    }  # fmt: skip
+    text = given.get("visibleExcerpt")
+    return source(
+        "latest_observation", "observation:state", "latest_observation", "untrusted", text, summary=given.get("summary"), excerpt=text,
+        heading=given.get("command") or given.get("kind"), reference=refs[-1] if refs else None, detail=json.dumps(detail),
+    )  # fmt: skip
+
+
+def _matches(event: Row, place: int) -> Iterator[dict[str, Any]]:
+    """The matches of a search, each to be opened on demand."""
+    found = json.loads(event["matches"])
+    for number, match in enumerate(found[:MATCHES], start=1):
+        locator = f"{match['path']}:{match['line']}" if match.get("line") else match["path"]
+        yield source(
+            "search_match", f"match:{event['event_id']}:{number}", "retrieval", "untrusted", match.get("text"), heading=locator, reference=locator,
+            path=match["path"], seq=event["seq"], row=place, detail=json.dumps({name: bool(match.get(name)) for name in ("generated", "public_api")}),
+        )  # fmt: skip
+    if len(found) > MATCHES:
+        yield source(
+            "search_match", f"match:{event['event_id']}:rest", "retrieval", "untrusted", heading=f"{len(found) - MATCHES} other matches",
+            reference=f"event:{event['event_id']}", seq=event["seq"], row=place, detail="{}",
+        )  # fmt: skip

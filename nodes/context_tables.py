@@ -60,7 +60,7 @@ LOG_EVENTS = table(
 
 STATE_FACTS = table(
     "state_facts",
-    key=("session_id", "slot", "fact"),
+    key=("session_id", "slot", "fact", "zone"),
     order=("session_id", "seq"),
     persist=False,
     doc="The state of a session as of `seq`: facts that events or the caller stated and nothing has ended.",
@@ -238,6 +238,7 @@ TURN_STATES = table(
     approvals=text("permission requests that were denied and not granted since: id, text, event_id"),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
+    clock_backwards=boolean("an event has an earlier time than the one before it"),
 )
 
 # --- sources of each turn; the tables below have one row per source, in one order ----------------------------------------

@@ -1,8 +1,7 @@
-"""Fits sources into inputs: many turns at once, one source of each at a time.
+"""Fits sources into one input: whole bodies in the order of keeping, first within the shares of the parts, then from the
+tokens that are left, then longer forms, and last references.
 
-Gives: `input_limits`, `part_limits`, `required`, `tokens_of`, and `fill`, which takes whole bodies in the order of
-keeping, first within the shares of the parts, then from the remaining tokens, and last references to the sources that
-had no room.
+Gives: `input_limit`, `tokens_of`, `Candidate`, `fill`.
 
 Note: a heading and a fence cost tokens too, charged to the first source under them. A share is not a reservation:
 tokens that one part leaves go to the parts that are cut last.
@@ -10,200 +9,134 @@ tokens that one part leaves go to the parts that are cut last.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..blocks.token_counting import Counters
-from ..columns.keys import among, flat, integers, rank_within, truth
-from ..columns.ragged import Ragged
-from .frame import FENCES, GROUPS, PLACE, STYLES, counted, frame_costs
-from .words import LOWEST, REQUIRED_PARTS
+from .frame import FENCES, GROUPS, PLACE, counted, frame_costs
 
-Int = NDArray[np.int64]
-Bool = NDArray[np.bool_]
+__all__ = ["Candidate", "Room", "fill", "input_limit", "tokens_of"]
 
-UNLIMITED = np.iinfo(np.int64).max // 4
-NOTHING, BODY, FALLBACK, QUOTED = 0, 1, 2, 3
-FORMS_SHOWN = ("none", "body", "fallback", "quoted")
-"""Their names: no line, its own body, a reference in its place, or no line because another source quotes it."""
-_FENCE_OF = np.array([FENCES.index(g.fence) if g.fence else -1 for g in GROUPS])
+UNLIMITED = 2**62
+NONE, BODY, LONGER, FALLBACK = "none", "body", "longer", "fallback"
 
 
-def input_limits(turns: pa.Table) -> Int:
-    """Most tokens that the input of each turn may have."""
-    return np.maximum(integers(turns["max_tokens"]) - integers(turns["reserved_output_tokens"]), 0)
+def input_limit(turn: Mapping[str, Any]) -> int:
+    """Most tokens that the input of a turn may have."""
+    return max(turn["max_tokens"] - turn["reserved_output_tokens"], 0)
 
 
-def required(sources: pa.Table, ordering: pa.Table) -> Bool:
-    """The sources without which there is no input: rules, goal, state, constraints."""
-    return _of_required_parts(sources) & ~on_demand(sources, ordering)
+def tokens_of(texts: Sequence[str | None], input_ids: Sequence[str], turns: pa.Table, counters: Counters) -> NDArray[np.int64]:
+    """Tokens of each text under the counter of its input; each distinct text is counted once."""
+    names = dict(zip(*(turns[name].to_pylist() for name in ("input_id", "tokenizer")), strict=True))
+    which = sorted(set(names.values()))
+    index: dict[tuple[str, int], int] = {}
+    place = np.array([
+        index.setdefault((text, which.index(names[id_])), len(index)) if text else -1 for text, id_ in zip(texts, input_ids, strict=True)
+    ], dtype=np.int64)  # fmt: skip
+    if not index:
+        return np.zeros(len(texts), dtype=np.int64)
+    distinct = pa.array([counted(text) for text, _ in index], pa.large_string())
+    cost = counters.count(distinct, which, np.array([number for _, number in index], dtype=np.int64))
+    return np.where(place < 0, 0, np.append(cost, 0)[place])
 
 
-def on_demand(sources: pa.Table, ordering: pa.Table) -> Bool:
-    """Rules for other work, which the input only names."""
-    return _of_required_parts(sources) & (integers(ordering["level"]) == LOWEST)
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A source that may be shown. Tokens are those of its lines; -1 where it lacks a form."""
+
+    section: int
+    part: str
+    required: bool
+    body: int
+    longer: int
+    fallback: int
 
 
-def _of_required_parts(sources: pa.Table) -> Bool:
-    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an input may hold: all of it, what is filled by worth, and each part's share and hard limit."""
 
-
-def part_limits(turns: pa.Table, part: str) -> Int:
-    """The hard limit of a part in each turn, where its `limits` name one."""
-    lists = Ragged.of(turns["limits"])
-    prefix = f"{part}="
-    known = [
-        int(text.removeprefix(prefix)) if text.startswith(prefix) else UNLIMITED
-        for text in lists.vocabulary.to_pylist()
-    ]
-    found = np.full(turns.num_rows, UNLIMITED, dtype=np.int64)
-    np.minimum.at(found, lists.rows, np.array([*known, UNLIMITED], dtype=np.int64)[lists.codes])
-    return found
-
-
-def tokens_of(texts: pa.Array, turn: Int, turns: pa.Table, counters: Counters) -> Int:
-    """Tokens of each text under the counter of its turn; each distinct text is counted once."""
-    if not len(turn):
-        return np.zeros(0, dtype=np.int64)
-    names = flat(turns["tokenizer"]).dictionary_encode()
-    which = np.asarray(names.indices).astype(np.int64)[turn]
-    encoded = flat(texts).cast(pa.large_string()).fill_null("").dictionary_encode()
-    text = np.asarray(encoded.indices).astype(np.int64)
-    width = len(names.dictionary)
-    pairs, place = np.unique(text * width + which, return_inverse=True)
-    cost = counters.count(
-        counted(encoded.dictionary.take(pa.array(pairs // width))), names.dictionary.to_pylist(), pairs % width
-    )
-    return cost[place]
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Sources that may be shown, sorted by turn and order of keeping."""
-
-    turn: Int
-    group: Int
-    part: Int
-    required: Bool
-    body: Int
-    """Tokens of the body."""
-    fallback: Int
-    """Tokens of the reference that may replace it; -1 where there is none."""
-    last: Bool
-    """Shown only in room that all others leave."""
-
-
-@dataclass(frozen=True)
-class Frames:
-    """Tokens of headings and fences, by turn."""
-
-    heading: Int
-    """[turns, groups]"""
-    fence: Int
-    """[turns, fences]"""
-
-    @classmethod
-    def of(cls, turns: pa.Table, counters: Counters) -> Frames:
-        """Counts them with the counter of each turn."""
-        style = np.asarray(pc.index_in(flat(turns["fences"]), value_set=pa.array(STYLES))).astype(np.int64)
-        made = []
-        for place in (0, 1):
-            lines = [frame_costs(name)[place] for name in STYLES]
-            per = len(lines[0])
-            texts = pa.array([line for each in lines for line in each], pa.large_string())
-            rows = (style[:, None] * per + np.arange(per)).reshape(-1)
-            cost = tokens_of(texts.take(pa.array(rows)), np.repeat(np.arange(len(style)), per), turns, counters)
-            made.append(cost.reshape(len(style), per))
-        return cls(*made)
+    limit: int
+    target: int
+    shares: Mapping[str, float]
+    hard: Mapping[str, int]
 
 
 @dataclass
 class Filled:
-    """The shown form of each candidate, and the tokens used by each turn; `failed`: the required sources do not fit."""
+    """The shown form of each candidate, the tokens of all, the limit of each part; `failed`: the required do not fit."""
 
-    shown: Int
-    used: Int
-    failed: Bool
-    share: Int
-    """[turns, parts]: the tokens that each part had in the first pass."""
-
-
-def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]) -> Filled:
-    """Fill every turn up to its limit. `hard` and `shares` [turns, parts]: limits of parts, shares by phase."""
-    turns = len(limit)
-    state = _State(some, frames, turns)
-    for index in state.columns(some.required):
-        state.take(index, some.body[index], BODY)
-    failed = state.used > limit
-    room = np.where(failed, 0, limit - state.used)
-    total = np.maximum(shares.sum(axis=1), 1e-9)
-    share = np.minimum(np.floor(room[:, None] * shares / total[:, None]).astype(np.int64), hard)
-    elastic = ~some.required & ~some.last & ~failed[some.turn]
-    if not _all_fit(state, some, elastic, limit, share):
-        for index in state.columns(elastic):
-            state.take_if_room(index, some.body[index], BODY, limit, share)
-    for index in state.columns(elastic & (state.shown == NOTHING)):
-        state.take_if_room(index, some.body[index], BODY, limit, hard)
-    for index in state.columns(elastic & (state.shown == NOTHING) & (some.fallback >= 0)):
-        state.take_if_room(index, some.fallback[index], FALLBACK, limit, hard)
-    for index in state.columns(some.last & ~failed[some.turn]):
-        state.take_if_room(index, some.body[index], BODY, limit, hard)
-    state.shown[failed[some.turn]] = NOTHING
-    return Filled(state.shown, state.used, failed, share)
+    shown: list[str]
+    used: int
+    failed: bool
+    part_limits: dict[str, int]
 
 
-def _all_fit(state: _State, some: Candidates, elastic: Bool, limit: Int, share: Int) -> bool:
-    """Whether everything fits regardless of the shares: then the second pass takes all of it."""
-    cost = np.bincount(some.turn[elastic], weights=some.body[elastic], minlength=len(limit))
-    frame = state.frames.heading.sum(axis=1) + state.frames.fence.sum(axis=1)
-    return bool((state.used + cost + frame <= limit).all())
+class _Frame:
+    """Tokens of headings and fences that are not open yet."""
+
+    def __init__(self, headings: Sequence[int], fences: Sequence[int]) -> None:
+        self.headings, self.fences = headings, fences
+        self.open: set[str] = set()
+
+    def cost(self, section: int) -> int:
+        group = GROUPS[section]
+        own = 0 if f"heading {section}" in self.open else self.headings[section]
+        return own + (0 if not group.fence or group.fence in self.open else self.fences[FENCES.index(group.fence)])
+
+    def enter(self, section: int) -> None:
+        self.open |= {f"heading {section}", GROUPS[section].fence}
 
 
-class _State:
-    """What is shown so far in every turn, with the tokens used."""
+def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]) -> Filled:
+    """Fill one input. `order`: the candidates in the order of keeping."""
+    frame, shown = _Frame(headings, fences), [NONE] * len(some)
+    spent = dict.fromkeys([*room.shares, *room.hard, *(each.part for each in some)], 0)
+    used = 0
 
-    def __init__(self, some: Candidates, frames: Frames, turns: int) -> None:
-        self.some, self.frames = some, frames
-        self.shown = np.full(len(some.turn), NOTHING, dtype=np.int64)
-        self.used = np.zeros(turns, dtype=np.int64)
-        self.parts = np.zeros((turns, int(some.part.max(initial=0)) + 1), dtype=np.int64)
-        self.groups = np.zeros((turns, len(GROUPS)), dtype=bool)
-        self.fences = np.zeros((turns, len(FENCES) + 1), dtype=bool)
-        self.fences[:, -1] = True  # groups without a fence count as having an open one
+    def take(n: int, tokens: int, section: int, form: str) -> None:
+        nonlocal used
+        used += tokens + frame.cost(section)
+        frame.enter(section)
+        spent[some[n].part] += tokens
+        shown[n] = form
 
-    def columns(self, mask: Bool) -> list[Int]:
-        """The candidates selected by a mask: the first of every turn, then the second of every turn, and so on."""
-        index = np.flatnonzero(mask)
-        rank = rank_within(self.some.turn[index])
-        order = np.argsort(rank, kind="stable")
-        return np.split(index[order], np.cumsum(np.bincount(rank))[:-1]) if len(index) else []
+    for n in order:
+        if some[n].required and some[n].body >= 0:
+            take(n, some[n].body, some[n].section, BODY)
+    left = max(room.limit - used, 0)
+    total = max(sum(room.shares.values()), 1e-9)
+    share = {part: min(int(left * room.shares.get(part, 0.0) / total), room.hard.get(part, UNLIMITED)) for part in spent}
+    if used > room.limit:
+        return Filled([NONE] * len(some), used, True, share)
+    for parts in (share, room.hard):
+        for n in order:
+            one = some[n]
+            if one.required or one.body < 0 or shown[n] != NONE:
+                continue
+            if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= parts.get(one.part, UNLIMITED):
+                take(n, one.body, one.section, BODY)
+    for n in order:
+        one, more = some[n], some[n].longer - some[n].body
+        if shown[n] == BODY and one.longer > 0 and used + more <= room.target and spent[one.part] + more <= room.hard.get(one.part, UNLIMITED):
+            used += more
+            spent[one.part] += more
+            shown[n] = LONGER
+    for n in order:
+        one = some[n]
+        if shown[n] == NONE and one.fallback >= 0 and used + one.fallback + frame.cost(PLACE["references"]) <= room.target:
+            take(n, one.fallback, PLACE["references"], FALLBACK)
+    return Filled(shown, used, False, share)
 
-    def cost(self, index: Int, group: Int, body: Int) -> Int:
-        """Tokens of bodies, including the heading and the fence that they open."""
-        turn, fence = self.some.turn[index], _FENCE_OF[group]
-        heading = np.where(self.groups[turn, group], 0, self.frames.heading[turn, group])
-        return body + heading + np.where(self.fences[turn, fence], 0, self.frames.fence[turn, fence])
 
-    def group(self, index: Int, how: int) -> Int:
-        """The groups of candidates; all references share one."""
-        return self.some.group[index] if how == BODY else np.full(len(index), PLACE["references"])
-
-    def take(self, index: Int, body: Int, how: int) -> None:
-        """Show these candidates, at most one per turn."""
-        turn, group = self.some.turn[index], self.group(index, how)
-        self.used[turn] += self.cost(index, group, body)
-        self.parts[turn, self.some.part[index]] += body
-        self.groups[turn, group] = True
-        self.fences[turn, _FENCE_OF[group]] = True
-        self.shown[index] = how
-
-    def take_if_room(self, index: Int, body: Int, how: int, limit: Int, parts: Int) -> None:
-        """Show the candidates that fit into the remaining tokens of their turn and part."""
-        turn, part = self.some.turn[index], self.some.part[index]
-        fits = self.used[turn] + self.cost(index, self.group(index, how), body) <= limit[turn]
-        fits &= self.parts[turn, part] + body <= parts[turn, part]
-        self.take(index[fits], body[fits], how)
+def costs_of_frame(style: str, counter: Any) -> tuple[list[int], list[int]]:
+    """Tokens of each heading and each fence in a style."""
+    return tuple(  # type: ignore[return-value]
+        counter.count(pa.array([counted(line) for line in lines], pa.large_string())).tolist() for lines in frame_costs(style)
+    )

@@ -1,32 +1,23 @@
-"""Both messages of many turns from the shown text of each source; `context_budget` counts them, `context_messages`
-keeps them.
+"""Both messages of an input from the form in which it shows each source; `context_budget` counts them,
+`context_messages` keeps them, and a replay makes them again.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ..columns.keys import flat, integers
-from .fitting import BODY, FALLBACK
-from .frame import GROUPS, INSTRUCTING, PLACE, assemble
+from .fitting import FALLBACK, NONE
+from .frame import PLACE, assemble
 
-Int = NDArray[np.int64]
+__all__ = ["shown_texts"]
 
 
-def texts_of(
-    shown: Int, turn: Int, group: Int, isolated: pa.Table, ordering: pa.Table, turns: pa.Table
-) -> tuple[pa.Array, pa.Array]:
-    """Both messages of every turn, with a NUL in place of the nonce."""
-    group = np.where(shown == FALLBACK, PLACE["references"], group)
-    body = pc.if_else(pa.array(shown == FALLBACK), flat(isolated["fallback"]), flat(isolated["body"]))
-    place = integers(ordering["place"])
-    made = []
-    for first, end in ((0, INSTRUCTING), (INSTRUCTING, len(GROUPS))):
-        mine = np.flatnonzero(((shown == BODY) | (shown == FALLBACK)) & (group >= first) & (group < end))
-        mine = mine[np.lexsort((place[mine], group[mine], turn[mine]))]
-        texts = assemble(turn[mine], group[mine], body.take(pa.array(mine)), flat(turns["fences"]), turns.num_rows)
-        made.append(texts)
-    return made[0], made[1]
+def shown_texts(shown: Sequence[str], isolated: Sequence[Mapping[str, Any]], ordering: Sequence[Mapping[str, Any]], style: str) -> tuple[str, str]:
+    """Both messages, with a NUL in place of the nonce."""
+    bodies = [
+        (PLACE["references"] if form == FALLBACK else lines["section"], order["place"], lines[form])
+        for form, lines, order in zip(shown, isolated, ordering, strict=True)
+        if form != NONE
+    ]
+    return assemble(((section, body) for section, _, body in sorted(bodies, key=lambda each: each[:2])), style)

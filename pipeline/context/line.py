@@ -3,25 +3,23 @@
 
 Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs and intermediate tables.
 
-Note: many turns are one table. They run in shards, so that the gathered sources fit in memory; the state of the
-sessions is folded once, before the shards.
+Note: many turns are one table. They run in shards, so that the gathered sources fit in memory; each shard gets the
+events that its turns look at, and the state that the events before them left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.context_tables import (
     CONTEXT_TURNS,
     LOG_EVENTS,
-    LOG_MATCHES,
     MEMORY_RECORDS,
     PHASE_POLICIES,
     RETRIEVED_ITEMS,
@@ -29,17 +27,11 @@ from ...nodes.context_tables import (
     STATE_FACTS,
     TOOL_SCHEMAS,
 )
-from ...nodes.turns.as_of import HORIZON
+from ...nodes.turns.folding import Folded
+from ...nodes.turns.reading import first_of_window
 from ..line.planned_driver import PlannedDriver, driver_of
 
-__all__ = [
-    "CONTEXT_STEPS",
-    "OUTPUTS",
-    "ContextInputs",
-    "build_context_driver",
-    "fold_states",
-    "run_context",
-]
+__all__ = ["CONTEXT_STEPS", "OUTPUTS", "ContextInputs", "build_context_driver", "fold_states", "run_context"]
 
 CONTEXT_STEPS = (
     "context_state",
@@ -55,6 +47,7 @@ CONTEXT_STEPS = (
 """The step modules in the order of the line."""
 OUTPUTS = (
     "turn_states",
+    "context_sources",
     "selection",
     "ordering",
     "isolated",
@@ -63,18 +56,17 @@ OUTPUTS = (
     "context_decisions",
     "turn_warnings",
 )
-"""The nodes whose tables a projection records."""
-SHARD = 512
+"""The nodes whose tables a projection keeps."""
+SHARD = 64
 """Number of turns per shard. No result depends on it."""
 
 
 @dataclass(frozen=True)
 class ContextInputs:
-    """The inputs of a projection."""
+    """The inputs of a projection; turns are of one session, in the order of its log."""
 
     turns: pa.Table
     events: pa.Table
-    matches: pa.Table
     facts: pa.Table
     rules: pa.Table
     memories: pa.Table
@@ -88,8 +80,7 @@ class ContextInputs:
         given = {
             "context_turns": (CONTEXT_TURNS, self.turns),
             "log_events": (LOG_EVENTS, self.events),
-            "log_matches": (LOG_MATCHES, self.matches),
-            "checkpoint_facts": (STATE_FACTS, self.facts),
+            "state_facts": (STATE_FACTS, self.facts),
             "rule_texts": (RULE_TEXTS, self.rules),
             "memory_records": (MEMORY_RECORDS, self.memories),
             "retrieved_items": (RETRIEVED_ITEMS, self.items),
@@ -110,12 +101,9 @@ def build_context_driver() -> PlannedDriver:
 def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
     """The tables of `OUTPUTS` for all turns, in the order of the turns."""
     driver, given = build_context_driver(), inputs.checked()
-    facts = driver.execute(["state_facts"], inputs=given)
-    parts: list[Mapping[str, pa.Table]] = []
-    for start in range(0, max(inputs.turns.num_rows, 1), SHARD):
-        turns = given["context_turns"].slice(start, SHARD).combine_chunks()
-        near = _near(turns, given, facts["state_facts"])
-        parts.append(driver.execute(OUTPUTS, inputs={**given, "context_turns": turns, **near[0]}, overrides=near[1]))
+    parts: list[Mapping[str, pa.Table]] = [
+        driver.execute(OUTPUTS, inputs={**given, **shard}) for shard in _shards(given)
+    ]
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
 
 
@@ -124,22 +112,22 @@ def fold_states(inputs: ContextInputs) -> pa.Table:
     return build_context_driver().execute(["turn_states"], inputs=inputs.checked())["turn_states"]
 
 
-def _near(
-    turns: pa.Table, given: Mapping[str, Any], facts: pa.Table
-) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """The log rows and facts that these turns can see, so that their cost does not depend on the length of the log."""
-    places = turns.group_by("session_id", use_threads=False).aggregate([("as_of_seq", "min"), ("as_of_seq", "max")])
-
-    def bounds(table: pa.Table) -> tuple[pa.Array, pa.Array]:
-        at = pc.index_in(table["session_id"], value_set=places["session_id"].combine_chunks())
-        return places["as_of_seq_min"].take(at), places["as_of_seq_max"].take(at)
-
-    found = {}
-    for name in ("log_events", "log_matches"):
-        table = given[name]
-        low, high = bounds(table)
-        seen = pc.and_(pc.greater_equal(table["seq"], pc.subtract(low, HORIZON)), pc.less(table["seq"], high))
-        found[name] = table.filter(pc.fill_null(seen, False)).combine_chunks()
-    low, high = bounds(facts)
-    held = pc.and_(pc.less(facts["from_seq"], high), pc.fill_null(pc.greater_equal(facts["until_seq"], low), True))
-    return found, {"state_facts": facts.filter(pc.fill_null(held, False)).combine_chunks()}
+def _shards(given: Mapping[str, Any]) -> Iterator[dict[str, pa.Table]]:
+    """Turns with the events from the first one's window to the last turn, and the state before that window."""
+    turns, events = given["context_turns"], given["log_events"]
+    if turns.num_rows <= SHARD:
+        yield {}
+        return
+    sizes = events.select(["characters"]).to_pylist()
+    ends = turns["as_of_seq"].to_pylist()
+    base = events["seq"][0].as_py() if events.num_rows else 0
+    folded, done = Folded.of(given["state_facts"]), 0
+    session = turns["session_id"][0].as_py()
+    for start in range(0, turns.num_rows, SHARD):
+        some = turns.slice(start, SHARD).combine_chunks()
+        first = first_of_window(sizes, ends[start] - base)
+        for row in events.slice(done, first - done).to_pylist():
+            folded.add(row)
+        done = max(first, done)
+        last = ends[min(start + SHARD, len(ends)) - 1] - base
+        yield {"context_turns": some, "log_events": events.slice(done, last - done).combine_chunks(), "state_facts": folded.table(session)}

@@ -10,7 +10,7 @@ event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,8 @@ import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
-from ...nodes.turns.session_sources import item_ids
 from ..line.tokenizers import load_counters
 from ..sources.jsonl import Record
-from .before_horizon import BeforeHorizon, texts_of_log
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -44,13 +42,13 @@ from .line import ContextInputs, fold_states, run_context
 from .log_files import LogView
 from .masking import column_from_folder, expect_unicode, is_absolute, listed
 from .phases import load_phases
-from .projection import Projection, Projections
+from .projection import Projection, Projections, agent_state
 
 __all__ = ["ContextPolicy"]
 
 TURN_FIELDS = (
     "inputId", "turnId", "asOfSeq", "asOf", "phase", "budget", "project", "workingDirectory", "taskPaths", "packageRoot", "zones",
-    "instructionSources", "retrievalSnapshotIds", "snapshotIds", "input_id", "turn_id", "as_of_seq", "as_of", "working_directory",
+    "instructionSources", "retrievalSnapshotIds", "snapshotIds", "topics", "externalKnowledge", "external_knowledge", "input_id", "turn_id", "as_of_seq", "as_of", "working_directory",
     "task_paths", "package_root", "instruction_sources", "snapshot_ids",
 )  # fmt: skip
 """Fields of a turn; budgets have fields of their own."""
@@ -62,6 +60,8 @@ class ContextPolicy:
     Args:
         rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `inputs.read_rules`.
         tools: tool schemas, neutral or in a provider's shape.
+        checks: prefixes of command lines that are checks, such as `pnpm test`.
+        duty_words: words that protect a section of rules from becoming a reference, besides the bundled ones.
         phases: a YAML file of phases that replaces the bundled one.
         defaults: fields of every turn: project, working_directory, task_paths, package_root, zones, instruction_sources, run_id.
 
@@ -74,10 +74,13 @@ class ContextPolicy:
         *,
         rules: Iterable[Any] = (),
         tools: Iterable[Any] = (),
+        checks: Iterable[str] = (),
+        duty_words: Iterable[str] = (),
         phases: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        self.rules, self.tools = read_rules(rules), read_tools(tools)
+        self.rules, self.tools = read_rules(rules, duty_words=duty_words), read_tools(tools)
+        self.checks = tuple(listed(checks, "command prefixes", "checks"))
         self.phases, self.phases_digest = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
 
@@ -98,7 +101,7 @@ class ContextPolicy:
         Args:
             events: session events in their order (S3.58), or the view of a session log.
             state: an AgentState of the harness's own; events add to it.
-            budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
+            budget: `maxTokens`, `reservedOutputTokens`, `targetTokens`, `userWordsTokens`, `reserved` by part, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
             visible_tools: the tools of this turn, replacing those of the policy.
             memories: governed memory records.
             snapshots: retrieval snapshots: JSON objects, or replays of this project's own. Those that neither an event nor `snapshotIds` names belong to this turn.
@@ -131,8 +134,7 @@ class ContextPolicy:
             turns=turns, events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
             session_id=session_id, facts=facts,
         )  # fmt: skip
-        before_horizon = BeforeHorizon(log, inputs.items)
-        return Projections(inputs.turns, run_context(inputs), log.artifacts, before_horizon, partial(_texts, inputs))
+        return Projections(inputs.turns, run_context(inputs), log.artifacts)
 
     def state(
         self,
@@ -147,7 +149,7 @@ class ContextPolicy:
         """
         turns = [{} if turn is None else turn]
         _, inputs = self._inputs(turns=turns, events=events, state=state, session_id=session_id)
-        return fold_states(inputs).to_pylist()[0]
+        return agent_state(fold_states(inputs).to_pylist()[0])
 
     def _inputs(
         self,
@@ -168,28 +170,23 @@ class ContextPolicy:
         expect_unicode(session_id, "session_id")
         if isinstance(events, LogView):
             events, facts = events.tables, events.facts if facts is None else facts
-        log = events if isinstance(events, LogTables) else read_events(events, session_id)
+        log = events if isinstance(events, LogTables) else read_events(events, session_id, self.checks)
         table = self.turns_of(turns, log.events, session_id, budget)
         named_from = partial(_from_folder, root=_root(table))
-        log = replace(
-            log, events=named_from(log.events), matches=named_from(log.matches), before=_then(log.before, named_from)
-        )
+        log = replace(log, events=named_from(log.events))
         earlier = STATE_FACTS.empty() if facts is None else facts
         given_snapshots = listed(snapshots, "snapshots", "snapshots")
         items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
         items = distinguished(items)
-        named = log.snapshots({item["snapshot_id"] for item in items}) if items else set[str]()
-        named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
         inputs = ContextInputs(
             turns=table,
             events=log.events,
-            matches=log.matches,
             facts=named_from(pa.concat_tables([seed_facts(state, session_id), earlier]), column="fact"),
             rules=self.rules,
             memories=pa.concat_tables([read_memories(memories), log.memories]),
-            items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
+            items=named_from(items_table(items)),
             tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
@@ -237,7 +234,7 @@ class ContextPolicy:
             spoken = row["turn_id"] if "turnId" in value or "turn_id" in value else seq
             row["input_id"] = str(named) if named else f"{session_id}/{spoken}"
             rows.append(row)
-        table = CONTEXT_TURNS.from_rows(rows)
+        table = CONTEXT_TURNS.from_rows(sorted(rows, key=lambda row: row["as_of_seq"]))
         if pc.count_distinct(table["input_id"]).as_py() < table.num_rows:
             raise InputError.described(
                 "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
@@ -269,8 +266,8 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
     for name in {column, "locator"} & set(table.column_names):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), column_from_folder(table[name], root))
-    for name in {"may_change", "doubtful"} & set(table.column_names):
-        place, lists = table.schema.get_field_index(name), table[name].combine_chunks()
+    if "changed_files" in table.column_names:
+        place, lists = table.schema.get_field_index("changed_files"), table["changed_files"].combine_chunks()
         named = column_from_folder(lists.flatten(), root)
         named = pa.ListArray.from_arrays(_offsets(lists), named, mask=lists.is_null())
         table = table.set_column(place, table.schema.field(place), named)
@@ -281,25 +278,3 @@ def _offsets(lists: pa.Array) -> pa.Array:
     """The offset of each list in the flattened entries."""
     sizes = pc.fill_null(pc.list_value_length(lists), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes).cast(pa.int32())])
-
-
-def _then(
-    before: Callable[[], LogTables] | None, named: Callable[[pa.Table], pa.Table]
-) -> Callable[[], LogTables] | None:
-    """Reads the earlier events of a log, with their paths in the form of the loaded ones."""
-    if before is None:
-        return None
-
-    def read() -> LogTables:
-        found = before()
-        return replace(found, events=named(found.events), matches=named(found.matches))
-
-    return read
-
-
-def _texts(inputs: ContextInputs) -> dict[str, str]:
-    """Texts of rules, constraints, memories, items and matches, by source."""
-    found = texts_of_log(inputs.events, inputs.matches, inputs.memories)
-    found |= {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
-    found |= zip(item_ids(inputs.items).to_pylist(), inputs.items["text"].to_pylist(), strict=True)
-    return {source: text for source, text in found.items() if text}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import positions
 from ...nodes.context_tables import TURN_WARNINGS
 from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
-from .before_horizon import BeforeHorizon, Decisions
+from .native import native
 
-__all__ = ["Projection", "Projections"]
+__all__ = ["Projection", "Projections", "agent_state"]
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,20 @@ class Projection:
     decisions: Sequence[Mapping[str, Any]]
     """The rows of the ledger."""
     warnings: Sequence[Mapping[str, Any]]
-    state: Mapping[str, Any]
+    turn_state: Mapping[str, Any]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to the loaded events."""
-    load_texts: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
-    isolated: Callable[[], pa.Table | None] = field(default=lambda: None, compare=False)
-    """The lines of its sources, from the table `isolated`."""
+    load_sources: Callable[[], list[dict[str, Any]] | None] = field(default=lambda: None, compare=False)
 
     @cached_property
-    def texts(self) -> Mapping[str, str]:
-        """Texts of loaded rules, constraints, memories, matches and items, by source; a record has only those of its input."""
-        return self.load_texts()
+    def sources(self) -> list[dict[str, Any]] | None:
+        """The sources with their texts, sections and lines, in the order of the ledger; None for a record."""
+        return self.load_sources()
 
-    @cached_property
-    def lines(self) -> Mapping[str, str]:
-        """The rendered lines of each source, with margins; a record has only those of its input."""
-        table = self.isolated()
-        rows = [] if table is None else table.select(["source_id", "body"]).to_pylist()
-        return {row["source_id"]: row["body"] for row in rows if row["body"]}
+    @property
+    def state(self) -> dict[str, Any]:
+        """The AgentState of document 003 (S3.58) as of the turn."""
+        return agent_state(self.turn_state)
 
     @property
     def input_id(self) -> str:
@@ -105,11 +100,17 @@ class Projection:
         """The neutral form, whose SHA-256 is `input_sha256`."""
         return shapes.neutral_json(self.model_input)
 
-    def openai(self) -> dict[str, Any]:
-        return shapes.openai(self.model_input)
+    def openai(self, *, native_tools: bool = False) -> dict[str, Any]:
+        """The shape of OpenAI's chat completions; with `native_tools`, results of tools are paired calls and results.
 
-    def anthropic(self) -> dict[str, Any]:
-        return shapes.anthropic(self.model_input)
+        Raises:
+            InputError: a tool has a name that the provider refuses; `native_tools` of a recorded input.
+        """
+        return shapes.openai(self.model_input, native(self) if native_tools else None)
+
+    def anthropic(self, *, native_tools: bool = False) -> dict[str, Any]:
+        """The shape of Anthropic's messages, as `openai`."""
+        return shapes.anthropic(self.model_input, native(self) if native_tools else None)
 
     def ledger(self) -> dict[str, Any]:
         """`ContextDecisionLedger` (S3.39)."""
@@ -162,13 +163,29 @@ class Projection:
         }
 
 
+def agent_state(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of TURN_STATES as the AgentState of document 003, with what it holds besides."""
+    constraints = json.loads(row["constraints"])
+    observation = row["latest_observation"]
+    return {
+        "userGoal": row["user_goal"], "phase": row["phase"], "phaseStated": row["phase_stated"],
+        "activeConstraints": [each["text"] for each in constraints if not each["proposed"]], "constraints": constraints,
+        "latestObservation": json.loads(observation) if observation else None, "modifiedFiles": row["modified_files"],
+        "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": json.loads(row["checks"]),
+        "currentFailure": row["failure"], "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
+        "pendingApprovals": json.loads(row["approvals"]), "unstatedChanges": row["unstated_changes"],
+    }  # fmt: skip
+
+
 def _unknown(source_id: str) -> Mapping[str, Any]:
     raise KeyError(source_id)
 
 
-def _of_input(tables: Mapping[str, pa.Table], input_id: str) -> pa.Table:
-    isolated = tables["isolated"]
-    return isolated.filter(pc.equal(isolated["input_id"], input_id))
+def _sources(tables: Mapping[str, pa.Table], input_id: str) -> list[dict[str, Any]]:
+    """The sources of an input, with what the later steps made of each."""
+    names = ("context_sources", "ordering", "isolated", "fitted")
+    parts = [tables[name].filter(pc.equal(tables[name]["input_id"], input_id)).to_pylist() for name in names]
+    return [first | order | lines | fit for first, order, lines, fit in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -178,11 +195,6 @@ class Projections:
     turns: pa.Table
     tables: Mapping[str, pa.Table]
     artifacts: Artifacts = field(default_factory=Artifacts)
-    before_horizon: BeforeHorizon | None = None
-    """The sources of the turns: the ledger has a row for each."""
-    load_texts: Callable[[], Mapping[str, str]] = dict
-    """Texts of the inputs, by source."""
-
     def __len__(self) -> int:
         return self.turns.num_rows
 
@@ -208,30 +220,19 @@ class Projections:
             start, end = bounds.get(turn["input_id"], (0, 0))
             rows[name] = self.tables[name].slice(start, end - start).to_pylist()
         one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
-        near, older = rows["context_decisions"], self.before_horizon
         return Projection(
-            turn,
-            one["model_inputs"],
-            near if older is None else Decisions(near, partial(older.rows, turn)),
-            rows["turn_warnings"],
-            one["turn_states"],
-            self.artifacts,
-            self.load_texts,
-            partial(_of_input, self.tables, turn["input_id"]),
-        )
+            turn, one["model_inputs"], rows["context_decisions"], rows["turn_warnings"], one["turn_states"], self.artifacts,
+            partial(_sources, self.tables, turn["input_id"]),
+        )  # fmt: skip
 
     def under(self, condition: str, message: str) -> Projections:
         """These inputs, each with one more condition."""
-        inputs, warnings = self.turns["input_id"], self.tables["turn_warnings"]
-        more = {
-            "input_id": inputs,
-            "condition": pa.repeat(condition, len(self)),
-            "message": pa.repeat(message, len(self)),
-        }
-        table = pa.concat_tables([warnings, TURN_WARNINGS.build(more)]).combine_chunks()
-        which = np.asarray(pc.index_in(table["condition"], value_set=pa.array(TURN_CONDITIONS.values, pa.string())))
-        order = np.lexsort((which, positions(table["input_id"], inputs)))
-        return replace(self, tables={**self.tables, "turn_warnings": table.take(pa.array(order)).combine_chunks()})
+        place = {name: n for n, name in enumerate(TURN_CONDITIONS.values)}
+        order = {id_: n for n, id_ in enumerate(self.turns["input_id"].to_pylist())}
+        rows = self.tables["turn_warnings"].to_pylist()
+        rows += [{"input_id": id_, "condition": condition, "message": message} for id_ in order]
+        rows.sort(key=lambda row: (order[row["input_id"]], place[row["condition"]]))
+        return replace(self, tables={**self.tables, "turn_warnings": TURN_WARNINGS.from_rows(rows)})
 
     def named(self, input_id: str) -> Projection:
         """The projection of a model input.

@@ -21,17 +21,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.digests import named_digest, stored_form, table_digest, text_sha256
-from ...nodes.columns.keys import constants, flat, integers, positions
+from ...nodes.columns.keys import flat, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
-from ...nodes.turns.fitting import FORMS_SHOWN
+from ...nodes.turns.fitting import NONE
 from ...nodes.turns.frame import neutral, sealed
-from ...nodes.turns.texts import texts_of
+from ...nodes.turns.texts import shown_texts
 from ..config.settings import Settings
 from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
@@ -57,8 +56,6 @@ _RECORDED = (
 )
 
 
-_ADDED = ("failing", "failed_elsewhere", "failure_count", "phase_derived", "unanswered_count")
-"""Columns of a state that records of the first development versions lack."""
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -205,30 +202,22 @@ class ContextStore:
                 f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
             )
         schema = TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema
-        return read_parquet(
-            file, lambda given: pa.schema([f for f in schema if f.name in given or f.name not in _ADDED])
-        )
+        return read_parquet(file, schema)
 
     def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
         texts = self._table(manifest, "texts")
         tables = {name: self._rows(manifest, name, input_id, texts) for name in _RECORDED}
         turn, model_input = tables["context_turns"].to_pylist()[0], tables["model_inputs"].to_pylist()[0]
-        isolated = tables["isolated"]
-        gone = isolated.filter(pc.is_null(isolated["body"]))
-        erased = tuple(gone["source_id"].to_pylist())
+        lines, fits = tables["isolated"].to_pylist(), tables["fitted"].to_pylist()
+        shown = [fit["shown"] for fit in fits]
+        gone = tuple(line["source_id"] for line, form in zip(lines, shown, strict=True) if form != NONE and line[form] is None)
         model_input |= {"system_text": "", "user_text": ""}
-        if not erased and whole and model_input["tool_schemas"] is not None:
-            model_input |= _put_together(tables, model_input)
+        if not gone and whole and model_input["tool_schemas"] is not None:
+            model_input |= _put_together(shown, lines, tables["ordering"].to_pylist(), turn, model_input)
         projection = Projection(
-            turn,
-            model_input,
-            tables["context_decisions"].to_pylist(),
-            tables["turn_warnings"].to_pylist(),
-            {**dict.fromkeys(_ADDED), **tables["turn_states"].to_pylist()[0]},
-            load_texts=lambda: _shown_lines(isolated, tables["context_decisions"]),
-            isolated=lambda: isolated,
+            turn, model_input, tables["context_decisions"].to_pylist(), tables["turn_warnings"].to_pylist(), tables["turn_states"].to_pylist()[0]
         )
-        return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
+        return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], gone)
 
     def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
         """The rows of one input, with their texts; null where a text was erased."""
@@ -249,34 +238,23 @@ class ContextStore:
 
 
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
-    """The lines that are in an input; omitted ones are not recorded."""
-    return isolated.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))
+    """The lines that are in an input; the other forms of each source are not recorded."""
+    for form in ("body", "longer", "fallback"):
+        place = isolated.schema.get_field_index(form)
+        kept = pc.if_else(pc.equal(fitted["shown"], form), isolated[form], None)
+        isolated = isolated.set_column(place, isolated.schema.field(place), kept)
+    return isolated
 
 
-def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
-    """The lines of rules, constraints, memories, items and matches whose text is in an input, by source."""
-    worded = decisions.filter(pc.is_in(decisions["mode"], value_set=constants(("full", "excerpt", "summary"))))
-    isolated = isolated.filter(pc.is_in(isolated["source_id"], value_set=flat(worded["source_id"])))
-    rows = isolated.select(["source_id", "body"]).to_pylist()
-    kinds = ("rule:", "constraint:", "memory:", "item:", "match:")
-    return {row["source_id"]: row["body"] for row in rows if row["body"] and row["source_id"].startswith(kinds)}
-
-
-def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]) -> dict[str, str]:
+def _put_together(
+    shown: list[str], lines: list[dict[str, Any]], order: list[dict[str, Any]], turn: Mapping[str, Any], model_input: Mapping[str, Any]
+) -> dict[str, str]:
     """Both messages from the lines of the sources, verified by the digest."""
-    isolated, turns = tables["isolated"], tables["context_turns"]
-    fitted = tables["fitted"]
-    fitted = fitted.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))
-    order = tables["ordering"]
-    order = order.take(pa.array(positions(isolated["source_id"], order["source_id"])))
-    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(FORMS_SHOWN))).astype(np.int64)
-    nothing = np.zeros(isolated.num_rows, dtype=np.int64)
-    system, user = sealed(*texts_of(shown, nothing, integers(isolated["section"]), isolated, order, turns))
-    tools = ",".join(model_input["tool_schemas"].splitlines())
-    whole = neutral(system, user, pa.array([tools], pa.large_string()))[0].as_py()
+    system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))
+    whole = neutral(system, user, model_input["tool_schemas"].splitlines())
     if hashlib.sha256(whole.encode()).hexdigest() != model_input["input_sha256"]:
         raise VerificationError(f"Expected the input that was recorded, got another - at {model_input['input_id']}")
-    return {"system_text": system[0].as_py(), "user_text": user[0].as_py()}
+    return {"system_text": system, "user_text": user}
 
 
 def inputs_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -68,7 +68,7 @@ def _erase_from(folder: Place, wanted: pa.Array) -> int:
     isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
     at = pair_positions((isolated["input_id"], isolated["source_id"]), (shown["input_id"], shown["source_id"]))
     mine = isolated.filter(pa.array(at >= 0))
-    hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
+    hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "longer", "fallback")])
     texts = read_parquet(folder / "texts.parquet", TEXTS)
     left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
     manifest = read_json(folder / "manifest.json")

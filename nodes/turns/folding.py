@@ -1,0 +1,244 @@
+"""The state of a session, folded from its events: facts that later events replace or end.
+
+    folded = Folded()
+    for row in events:
+        folded.add(row)
+    folded.facts("modified")          # newest last
+
+Gives: `Folded`, and `SLOTS`, what it keeps. Only fields of events decide; no text is interpreted.
+
+Note: a fact is kept per zone, so that words of a zone that a turn may not see replace nothing that it may. Events that
+are not model-visible say nothing: of them only what they end and which files they change is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from ..context_tables import STATE_FACTS
+from .words import CHECK_STATUSES, MAY_CHANGE, OBSERVATIONS, USER_WORDS
+
+__all__ = ["SLOTS", "Fact", "Folded"]
+
+SLOTS: Mapping[str, str] = {
+    "goal": "the goal in the user's words",
+    "word": "by event: the user's own words; detail: the kind of the event",
+    "constraint": "by id: a declared constraint; status: its topic; origin: user, repository or system",
+    "proposal": "by id: a goal or constraint of another than the user",
+    "phase": "the phase",
+    "plan": "the model's plan",
+    "history": "the newest summary of earlier rounds; detail: what it refers to",
+    "command": "the last command; detail: how it ended",
+    "check": "by name: what its last run says, its summary in the first line; status: passed, failed or unknown; detail: the command",
+    "observation": "the last result of a tool as JSON (S3.50)",
+    "modified": "by path: the file was changed",
+    "changed": "by path: an event that is not model-visible changed it",
+    "unstated": "commands that may have changed files without saying so, since files were last stated: their number",
+    "read": "by path: the file was read",
+    "artifact": "by reference: an artifact",
+    "approval": "by request: asked for, or denied, and not granted since; status: requested or denied",
+    "revoked": "by id: a memory that no longer holds",
+    "retrieved": "by id: a retrieval snapshot that an event created",
+    "disclosed": "by item: shown by an earlier request",
+    "turns": "number of rounds",
+    "kind": "by kind of event: how many, and their first and last place",
+}
+WORDS_KEPT = 200_000
+"""Characters of the user's words that a state holds; beyond it the oldest are counted (slot `kind`) and not held."""
+ARTIFACTS_KEPT = 64
+_HARNESS = ("user", "system")
+_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Fact(NamedTuple):
+    """One fact of a slot."""
+
+    fact: str
+    value: Any
+    detail: str | None
+    status: str | None
+    origin: str | None
+    zone: str
+    event_id: str
+    seq: int
+
+
+class Folded:
+    """Facts by slot, name and zone, the newest last."""
+
+    def __init__(self, facts: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
+        self._words = 0
+        self.last_change: dict[str, Fact] = {}
+        """The last change of each file, whatever its zone; detail: its time."""
+        self.turn, self.backwards = -1, False
+        self._time = _FIRST
+        for row in facts:
+            self._keep(row["slot"], Fact(*(row[name] for name in Fact._fields)))
+
+    def facts(self, slot: str, zones: Collection[str] | None = None) -> list[Fact]:
+        """The facts of a slot that these zones may see, one of each name, the newest last."""
+        held = self._slots[slot].values()
+        newest = {fact.fact: fact for fact in held if zones is None or fact.zone in zones}
+        if len(newest) == len(held):
+            return list(held)
+        return sorted(newest.values(), key=lambda fact: fact.seq)
+
+    def one(self, slot: str, zones: Collection[str] | None = None) -> Fact | None:
+        """The newest fact of a slot."""
+        found = self.facts(slot, zones)
+        return found[-1] if found else None
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds, those before the log included."""
+        before = self._slots["turns"].get(("", "internal"))
+        return self.turn + 1 + (int(before.value) if before else 0)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """The next event, as a row of LOG_EVENTS."""
+        kind, actor, id_ = row["kind"], row["actor"], row["event_id"]
+        subject = row["subject"] or id_
+        self.turn = row["turn"]
+        self.backwards |= row["created_at"] < self._time
+        self._time = row["created_at"]
+        self._count(row)
+        if actor in _HARNESS:
+            self._ended(kind, subject)
+        self._changes(row)
+        if row["visibility"] != "model-visible":
+            return
+        if kind in USER_WORDS and actor == "user":
+            self._set(row, "word", id_, row["text"], kind)
+            if kind == "user.goal":
+                self._set(row, "goal", "", row["text"])
+        if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
+            slot = "constraint" if actor in ("user", "system", "repository") and kind == "user.constraint" else "proposal"
+            self._set(row, slot, subject if slot == "constraint" else f"{actor}:{subject}", row["text"], status=row["topic"])
+        elif kind == "phase.changed" and actor in _HARNESS:
+            self._set(row, "phase", "", row["subject"])
+        elif kind == "plan.updated":
+            self._set(row, "plan", "", row["text"])
+        elif kind == "history.summarized":
+            self._set(row, "history", "", row["text"], ", ".join(row["refs"]) or None)
+        elif kind in ("permission.requested", "permission.denied"):
+            status = "denied" if kind == "permission.denied" else "requested"
+            self._set(row, "approval", subject, row["text"] or row["command"], row["command"], status)
+        elif kind == "retrieval.snapshot.created":
+            for name in row["snapshot_ids"]:
+                self._set(row, "retrieved", name, name)
+        elif kind == "model.request":
+            for name in row["evidence_ids"] or ():
+                self._set(row, "disclosed", name, name)
+        self._results(row, kind, actor)
+
+    def _results(self, row: Mapping[str, Any], kind: str, actor: str) -> None:
+        """Commands, checks, reads and artifacts. A model's claim that its checks pass is no run of them."""
+        by_model = actor in ("model", "memory")
+        if kind == "command.finished" and row["command"] and not by_model:
+            self._set(row, "command", "", row["command"], row["outcome"])
+        if row["check"] and row["check_status"] in CHECK_STATUSES.values and not by_model:
+            said = "\n".join(filter(None, (row["summary"], row["excerpt"])))
+            self._set(row, "check", row["check"], said or row["text"], row["command"], row["check_status"])
+        if kind in OBSERVATIONS and not by_model:
+            self._set(row, "observation", "", row)
+        if kind == "file.read" and row["path"]:
+            self._set(row, "read", row["path"], row["path"])
+        for name in row["refs"]:
+            self._set(row, "artifact", name, name)
+
+    def _changes(self, row: Mapping[str, Any]) -> None:
+        """Files that an event says it changed, and commands that may have changed some without saying so."""
+        stated = row["changed_files"]
+        if stated is None and row["kind"] == "file.modified" and row["path"]:
+            stated = [row["path"]]
+        slot = "modified" if row["visibility"] == "model-visible" else "changed"
+        for path in stated or ():
+            self._set(row, slot, path, path, row["created_at"].isoformat())
+        if row["kind"] == "work.changed":
+            self._slots["unstated"].clear()
+        elif stated is None and row["kind"] in ("command.finished", "tool.finished") and row["capability"] in MAY_CHANGE:
+            before = self._slots["unstated"].get(("", "internal"))
+            count = int(before.value) + 1 if before else 1
+            self._keep("unstated", Fact("", str(count), None, None, row["actor"], "internal", row["event_id"], row["seq"]))
+
+    def _ended(self, kind: str, subject: str) -> None:
+        """What the user or the harness ends."""
+        slots = {"constraint.ended": ("constraint", "proposal"), "permission.granted": ("approval",)}.get(kind, ())
+        for slot in slots:
+            for key in [key for key in self._slots[slot] if key[0].split(":", 1)[-1] == subject or key[0] == subject]:
+                del self._slots[slot][key]
+        if kind == "memory.revoked":
+            self._keep("revoked", Fact(subject, subject, None, None, "system", "internal", subject, -1))
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        held = self._slots["kind"].get((row["kind"], "internal"))
+        count, first = (held.value[0], held.value[1]) if held else (0, row["seq"])
+        self._keep("kind", Fact(row["kind"], (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]))
+
+    def _set(
+        self, row: Mapping[str, Any], slot: str, fact: str, value: Any, detail: str | None = None, status: str | None = None
+    ) -> None:
+        self._keep(slot, Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"]))
+
+    def _keep(self, slot: str, fact: Fact) -> None:
+        held = self._slots[slot]
+        before = held.pop((fact.fact, fact.zone), None)
+        held[fact.fact, fact.zone] = fact
+        if slot == "artifact" and len(held) > ARTIFACTS_KEPT:
+            del held[next(iter(held))]
+        if slot in ("modified", "changed"):
+            self.last_change[fact.fact] = max(fact, self.last_change.get(fact.fact, fact), key=lambda each: each.seq)
+        if slot == "word":
+            self._words += len(fact.value or "") - len((before.value if before else None) or "")
+            while self._words > WORDS_KEPT and len(held) > 1:
+                self._words -= len(held.pop(next(iter(held))).value or "")
+
+    def table(self, session_id: str) -> pa.Table:
+        """STATE_FACTS of this state."""
+        rows = [
+            {"session_id": session_id, "slot": slot, **fact._asdict(), "value": _plain(slot, fact.value)}
+            for slot, held in self._slots.items()
+            for fact in held.values()
+        ]
+        rows.append({
+            "session_id": session_id, "slot": "turns", "fact": "log", "value": str(self.turn), "detail": self._time.isoformat(),
+            "status": "backwards" if self.backwards else None, "zone": "internal", "event_id": "log", "seq": -1,
+        })  # fmt: skip
+        return STATE_FACTS.from_rows(sorted(rows, key=lambda row: row["seq"]))
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Folded:
+        """The state that a table of facts holds."""
+        made = cls()
+        for row in table.to_pylist():
+            if row["slot"] == "turns" and row["fact"] == "log":
+                made.turn, made.backwards = int(row["value"]), row["status"] == "backwards"
+                made._time = datetime.fromisoformat(row["detail"])
+                continue
+            value = json.loads(row["value"]) if row["slot"] in ("observation", "kind") and row["value"] else row["value"]
+            made._keep(row["slot"], Fact(row["fact"], value, *(row[name] for name in Fact._fields[2:])))
+        return made
+
+
+def _plain(slot: str, value: Any) -> str | None:
+    if slot == "observation":
+        return json.dumps(observation(value), ensure_ascii=False)
+    return json.dumps(value) if slot == "kind" else value
+
+
+def observation(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The Observation object of document 003 (S3.50) of an event; one that is given stays as it is."""
+    if "event_id" not in row:
+        return dict(row)
+    kind = "command_result" if row["kind"] == "command.finished" else row["kind"]
+    found = {
+        "kind": kind, "command": row["command"], "exitCode": row["exit_code"], "summary": row["summary"], "artifacts": list(row["refs"]),
+        "trustLevel": "fact" if row["actor"] in ("tool", "system") else "untrusted", "visibleExcerpt": row["excerpt"],
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value is not None}

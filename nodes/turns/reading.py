@@ -1,0 +1,67 @@
+"""Reading tables row by row: turns with the state as of them, and the rows of each turn.
+
+Gives `as_of_turns`, `first_of_window`, `rows_of` and `by_turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .folding import Folded
+
+__all__ = ["as_of_turns", "by_turn", "first_of_window", "rows_of"]
+
+WINDOW = 1_000
+"""Most events that a turn looks at one by one."""
+WINDOW_CHARACTERS = 600_000
+_MOST = 24_000
+"""Most characters that one event counts towards the window."""
+
+Row = Mapping[str, Any]
+
+
+def as_of_turns(turns: pa.Table, events: pa.Table, facts: pa.Table) -> Iterator[tuple[Row, Folded, Sequence[Row], int]]:
+    """Each turn with the state as of it, the loaded events of its session, and how many of these precede it. Turns of
+    a session are in the order of `as_of_seq`, so each event is folded once.
+    """
+    by_session: dict[str, list[dict[str, Any]]] = {}
+    for row in events.to_pylist():
+        by_session.setdefault(row["session_id"], []).append(row)
+    folded: dict[str, tuple[Folded, int]] = {}
+    for turn in turns.to_pylist():
+        session = turn["session_id"]
+        rows = by_session.get(session, [])
+        if session not in folded:
+            own = facts.filter(pc.equal(facts["session_id"], session))
+            folded[session] = (Folded.of(own), 0)
+        state, done = folded[session]
+        while done < len(rows) and rows[done]["seq"] < turn["as_of_seq"]:
+            state.add(rows[done])
+            done += 1
+        folded[session] = (state, done)
+        yield turn, state, rows, done
+
+
+def rows_of(table: pa.Table, *columns: str) -> list[dict[str, Any]]:
+    """Some columns of a table as records."""
+    return table.select(list(columns)).to_pylist() if columns else table.to_pylist()
+
+
+def by_turn(input_ids: pa.ChunkedArray) -> list[slice]:
+    """The rows of each model input, in table order; inputs are contiguous."""
+    runs = pc.run_end_encode(input_ids.combine_chunks())
+    ends = runs.run_ends.to_pylist()
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def first_of_window(events: Sequence[Row], end: int) -> int:
+    """The first event before `end` that a turn looks at: what it shows of earlier ones comes from the state alone."""
+    left, first = WINDOW_CHARACTERS, end
+    while first > 0 and end - first < WINDOW and left > 0:
+        first -= 1
+        left -= min(events[first]["characters"], _MOST)
+    return first

@@ -1,0 +1,72 @@
+"""Results of tools as native messages: calls and results of a provider, paired, instead of lines of the recent tail.
+
+Gives `Native` and `native`.
+
+Note: the first message has the same bytes as in the flat form. Results that the flat form shows are the ones that become
+pairs; where calls with their arguments would exceed the limit, the oldest stay lines.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError
+from ...nodes.turns.fitting import NONE
+from ...nodes.turns.frame import sealed
+from ...nodes.turns.texts import shown_texts
+from ..line.tokenizers import load_counters
+
+if TYPE_CHECKING:
+    from .projection import Projection
+
+__all__ = ["Native", "native"]
+
+
+@dataclass(frozen=True)
+class Native:
+    """The second message without the pairs, and the pairs, oldest first: id, tool, arguments, result, failed."""
+
+    user_text: str
+    pairs: list[dict[str, Any]]
+
+
+def native(seen: Projection) -> Native:
+    """The native form of an input.
+
+    Raises:
+        InputError: the input was read from a record, which holds the flat form.
+    """
+    if seen.sources is None:
+        raise InputError.described("an input that was just projected", "a recorded one", seen.input_id, hint="a record holds the flat form.")  # fmt: skip
+    counter = load_counters({seen.turn["tokenizer"]}).get(seen.turn["tokenizer"])
+    rows = seen.sources
+    called = [n for n, row in enumerate(rows) if row["shown"] in ("body", "longer") and _is_call(row)]
+    called.sort(key=lambda n: rows[n]["seq"])
+    for first in range(len(called) + 1):
+        pairs = [_pair(rows[n]) for n in called[first:]]
+        apart = set(called[first:])
+        shown = [NONE if n in apart else row["shown"] for n, row in enumerate(rows)]
+        system, user = sealed(*shown_texts(shown, rows, rows, seen.turn["fences"]))
+        texts = [system, user, seen.model_input["tool_schemas"], *(json.dumps(pair, ensure_ascii=False) for pair in pairs)]
+        if not pairs or counter.count(pa.array(texts, pa.large_string())).sum() <= seen.model_input["input_limit"]:
+            return Native(user, pairs)
+    raise AssertionError("without pairs the loop returns")
+
+
+def _is_call(row: dict[str, Any]) -> bool:
+    if row["source_kind"] not in ("recent_tail", "latest_observation") or not row["detail"] or row["standing"] != "untrusted":
+        return False
+    return json.loads(row["detail"]).get("tool") is not None
+
+
+def _pair(row: dict[str, Any]) -> dict[str, Any]:
+    of = json.loads(row["detail"])
+    arguments = json.loads(of["arguments"]) if of["arguments"] else {"command": of["command"]} if of["command"] else {}
+    return {
+        "id": row["source_id"].removeprefix("event:"), "tool": of["tool"], "arguments": arguments, "result": row[row["shown"]],
+        "failed": of["outcome"] == "failed",
+    }  # fmt: skip
