@@ -1,16 +1,18 @@
-"""Flags: whether a file is generated and whether it is a public interface, from the record, else from its path.
+"""Flags of a record: what it states about who may see it and what kind of file it is.
 
-Gives `flags_of`, for matches of searches and items of snapshots alike.
+Gives `sight_of` (zone and visibility) and `flags_of` (a generated file, a public interface; where the record does not
+say, by the path).
 """
 
 from __future__ import annotations
 
 import re
 
+from ...nodes.vocabulary import VISIBILITIES, ZONES, Vocabulary
 from ..sources.file_kinds import made_elsewhere
 from ..sources.jsonl import Record
 
-__all__ = ["flags_of"]
+__all__ = ["flags_of", "sight_of"]
 
 _PUBLIC = re.compile(
     r"(?:^|/)(?:index\.[jt]sx?|__init__\.pyi?|mod\.rs|lib\.rs|types\.[jt]s|api\.[jt]s|public\.[jt]s)$|\.d\.ts$|\.pyi$|\.proto$"
@@ -27,3 +29,16 @@ def flags_of(path: str | None, record: Record | None = None) -> dict[str, bool]:
         "generated": generated if isinstance(generated, bool) else made_elsewhere(path),
         "public_api": public if isinstance(public, bool) else bool(_PUBLIC.search(path)),
     }
+
+
+def sight_of(*records: Record) -> dict[str, str]:
+    """The zone and the visibility of records, the most restrictive of each; a record and its container both count."""
+    zone = _narrowest(ZONES, records, "zone", "sensitivity")
+    visibility = _narrowest(VISIBILITIES, records, "visibility")
+    return {name: value for name, value in (("zone", zone), ("visibility", visibility)) if value is not None}
+
+
+def _narrowest(words: Vocabulary, records: tuple[Record, ...], *names: str) -> str | None:
+    """The most restrictive word of a vocabulary, ordered from open to closed, that any of the records has."""
+    found = [word for each in records if (word := each.word(words, *names))]
+    return max(found, key=words.values.index, default=None)

@@ -1,63 +1,57 @@
-"""Inputs of a projection besides the session log, read strictly: rules, memories, tools, snapshots, budget, turns.
+"""Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
-Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `distinguished`, `seed_facts`. Names
-of document 003 and snake_case are both read.
+Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `items_table`, `distinguished`,
+`budget_fields`, `default_fields`, `turn_row`, `seed_facts`, and the readers of `rules`. Names of document 003 and
+snake_case are both read.
 
-Note: a rule file is a source of instructions because the contract names its path, and its sections are separate rules,
-so a task gets only those that it touches.
+Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
-from ...nodes.turns.asserting import ABOUT
-from ...nodes.turns.duties import binding
 from ...nodes.turns.frame import STYLES
-from ...nodes.turns.scopes import TOPICS, folders_of, last_segments, paths_named, topics_in
-from ...nodes.turns.session_sources import item_names
-from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
-from ...nodes.vocabulary import STANDINGS, ZONES
+from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
+from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
 from ..parsing.quoting import canonical
 from ..parsing.strict_json import json_text
 from ..sources.jsonl import Record
-from .checks import EVERYTHING
-from .event_rows import given_memory, sight_of
-from .flags import flags_of
-from .masking import from_folder, is_absolute, listed, masked_values, one_path
+from .flags import flags_of, sight_of
+from .masking import from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
-from .tool_names import capability_of, narrowed
 
 __all__ = [
+    "EPOCH",
     "INSTRUCTION_FILES",
     "budget_fields",
     "default_fields",
     "distinguished",
     "items_of_replay",
+    "items_table",
+    "memory_row",
     "read_memories",
     "read_rules",
     "read_snapshots",
     "read_tools",
     "rule_files",
     "seed_facts",
+    "turn_row",
 ]
 
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MOST_MEMORIES = 256
-DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
-LEAST_TAIL, MOST_TAIL = 6, 10
-"""Number of key events in the tail (S3.51)."""
+DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_USER_WORDS = 16_000, 1_024, 20_000
 
 
 def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
@@ -66,10 +60,8 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     Raises:
         InputError: a record is invalid, or there are more than a projection reads.
     """
-    rows = [
-        given_memory(Record.of(value, f"{at}[{number}]"))
-        for number, value in enumerate(masked_values(listed(values, "memories", at), lambda n: f"{at}[{n}]"))
-    ]
+    given = masked_values(listed(values, "memories", at), lambda n: f"{at}[{n}]")
+    rows = [memory_row(Record.of(value, f"{at}[{number}]")) for number, value in enumerate(given)]
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
                                    hint="a context policy does not search: retrieve the memories for the task first, and pass only these.")  # fmt: skip
@@ -77,30 +69,53 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     return MEMORY_RECORDS.from_rows(rows)
 
 
+def memory_row(record: Record, from_seq: int = -1) -> dict[str, Any]:
+    """A row of MEMORY_RECORDS from the fields of a memory (S3.52); `from_seq`: the event that recalled it."""
+    id_ = record.identifier("memoryId", "memory_id", "id")
+    if id_ is None:
+        raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
+    return {
+        "memory_id": id_,
+        "from_seq": from_seq,
+        "text": record.required("text", "content"),
+        "scope": record.text("scope"),
+        "source": record.text("source"),
+        "confidence": record.number("confidence", least=0, most=1, what="a confidence"),
+        "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
+        "expires_at": record.instant("expiresAt", "expires_at"),
+        "lifecycle": record.word(LIFECYCLES, "lifecycle", "status") or "candidate",
+        "source_refs": record.strings("sourceRefs", "source_refs", "evidence") or [],
+        "verify": record.text("verify"),
+        "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
+    }
+
+
 def _expect_once(what: str, names: list[str], at: str) -> None:
     """Reject a duplicate name: the last one would silently win."""
-    if len(set(names)) != len(names):
-        raise InputError.described(f"every {what} once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
+    if again := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError.described(f"every {what} once", f"{again[0]!r} again", at)
 
 
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
-    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed from the name
-    if it is missing.
-    """
+    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape, with `capability` and `phases` as stated."""
     rows = []
     for number, value in enumerate(masked_values(listed(values, "tools", at), lambda n: f"{at}[{n}]")):
         record = Record.of({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
+        capability, phases = record.word(CAPABILITIES, "capability"), record.strings("phases")
         name = inner.required("name")
-        given = record.value("capability")
-        named = None if given is None else canonical(CAPABILITIES, given, record.place("capability"))
-        capability = named or narrowed(capability_of(name), inner)
         parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
-        text = json_text(schema, record.at, sort_keys=True)
-        phases = record.strings("phases")
-        phases = None if phases is None else [canonical(PHASES, each, record.place("phases")) for each in phases]
-        rows.append({"tool": name, "place": number, "capability": capability, "phases": phases, "schema": text})
+        rows.append(
+            {
+                "tool": name,
+                "place": number,
+                "capability": capability or "external",
+                "declared": capability is not None,
+                "phases": phases and [canonical(PHASES, each, record.place("phases")) for each in phases],
+                "schema": json_text(schema, record.at, sort_keys=True),
+            }
+        )
     _expect_once("tool", [row["tool"] for row in rows], at)
     return TOOL_SCHEMAS.from_rows(rows)
 
@@ -111,124 +126,131 @@ _RECORDED = (
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
-    """Rows of RETRIEVED_ITEMS from JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text etc."""
+    """Rows of RETRIEVED_ITEMS from JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text, reason etc."""
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
         if isinstance(value, str):
             raise InputError.of_kind("an object", value, f"{at}[{number}]", hint=_RECORDED)
         record = Record.of(value, f"{at}[{number}]")
-        first = len(rows)
-        name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
-        as_of = record.instant("asOf", "as_of", "createdAt", "created_at")
-        given = record.value("items", "citations")
-        given = [] if given is None else listed(given, "items", record.place("items", "citations"))
-        if not given:
-            rows.append(
-                {
-                    "snapshot_id": name,
-                    "as_of": as_of,
-                    "block_ref": ref or name,
-                    "place": 0,
-                    "standing": "evidence",
-                    **flags_of(None),
-                    **sight_of(record),
-                }
-            )
-        for place, each in enumerate(given):
-            item = Record.of(each, f"{record.at}.items[{place}]")
-            path, line, section = (
-                one_path(item.text("path")),
-                item.whole("line", "line_start", "lineStart", least=1, what="a line number"),
-                item.text("section"),
-            )
-            end = item.whole("line_end", "lineEnd", least=1, what="a line number")
-            span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
-            locator = item.text("locator") or (path or "") + (span or (f"#{section}" if section else ""))
-            rows.append(
-                {
-                    "snapshot_id": name, "as_of": as_of, "block_ref": ref or name, "label": item.required("label"), "place": place + 1,
-                    "evidence_id": item.text("evidence_id", "evidenceId", "id"),
-                    "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
-                    "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
-                    **flags_of(path, item),
-                    "text": item.text("text", "content", "excerpt"), **{"zone": "internal", **sight_of(record, item)},
-                }
-            )  # fmt: skip
-        names.append(name)
+        name = record.required("snapshot_id", "snapshotId", "id")
+        snapshot = {
+            "snapshot_id": name,
+            "as_of": record.instant("asOf", "as_of", "createdAt", "created_at"),
+            "block_ref": record.text("block_ref", "blockRef") or name,
+        }
+        items = record.objects("items", "citations")
         _expect_once(
-            "item of a snapshot", [row["label"] for row in rows[first:] if "label" in row], f"{record.at}.items"
+            "item of a snapshot", [each.required("label") for each in items], record.place("items", "citations")
         )
+        rows += [snapshot | _item(item, place, record) for place, item in enumerate(items, start=1)] or [
+            {**snapshot, "place": 0, "standing": "evidence", **flags_of(None), **sight_of(record)}
+        ]
+        names.append(name)
     _expect_once("snapshot", names, at)
     return rows
 
 
-def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Items of all snapshots of a projection, supplied and replayed, each with an unambiguous block ref: an ambiguous
-    one is replaced by the id of its snapshot.
-    """
-    shared = _ambiguous(items)
-    return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
-
-
-def _ambiguous(items: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The refs that are ambiguous: one label under them names several rows of evidence."""
-    meant = {(row["block_ref"], row.get("label"), row.get("evidence_id") or row["snapshot_id"]) for row in items}
-    times = Counter((ref, label) for ref, label, _ in meant)
-    return {ref for (ref, label), count in times.items() if count > 1 and label is not None}
+def _item(item: Record, place: int, snapshot: Record) -> dict[str, Any]:
+    path, section = one_path(item.text("path")), item.text("section")
+    line = item.whole("line", "line_start", "lineStart", least=1, what="a line number")
+    end = item.whole("line_end", "lineEnd", least=1, what="a line number")
+    span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
+    return {
+        "label": item.required("label"),
+        "place": place,
+        "evidence_id": item.text("evidence_id", "evidenceId", "id"),
+        "evidence_kind": item.text("evidence_kind", "kind") or "doc",
+        "path": path,
+        "locator": item.text("locator") or (path or "") + (span or (f"#{section}" if section else "")),
+        "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
+        "reason": item.text("reason", "retrievalReason", "selected_reason"),
+        **flags_of(path, item),
+        "text": item.text("text", "content", "excerpt"),
+        **{"zone": "internal", **sight_of(snapshot, item)},
+    }
 
 
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not
-    resolve are left out.
+    resolve are left out. Their reasons are those of the ranking, which a replay has for auditors.
     """
-    shown = {row["label"]: row for row in replay.tables["trimmed"].to_pylist()}
-    rows = []
-    for citation in sorted(replay.citations.to_pylist(), key=lambda row: row.get("position", 0)):
-        item = shown.get(citation["label"])
-        if item is None or item["visible_text"] is None or not citation["resolves"]:
-            continue
-        path = citation["path"]
-        rows.append(
-            {
-                "snapshot_id": replay.snapshot_id, "as_of": replay.request.get("as_of"), "block_ref": replay.block_ref, "label": citation["label"], "place": len(rows) + 1,
-                "evidence_id": citation["evidence_id"], "evidence_kind": citation["evidence_kind"], "path": path,
-                "locator": citation["locator"], "standing": citation["standing"],
-                **flags_of(path),
-                "text": item["visible_text"],
-            }
-        )  # fmt: skip
-    return rows
+    visible = {row["label"]: row["visible_text"] for row in replay.tables["trimmed"].to_pylist()}
+    reasons = {row["evidence_id"]: row.get("selected_reason") for row in replay.tables["ranked"].to_pylist()}
+    cited = sorted(replay.citations.to_pylist(), key=lambda row: row.get("position", 0))
+    shown = [row for row in cited if row["resolves"] and visible.get(row["label"]) is not None]
+    return [
+        {
+            **{name: row[name] for name in ("label", "evidence_id", "evidence_kind", "path", "locator", "standing")},
+            "snapshot_id": replay.snapshot_id,
+            "as_of": replay.request.get("as_of"),
+            "block_ref": replay.block_ref,
+            "place": place,
+            "reason": reasons.get(row["evidence_id"]),
+            **flags_of(row["path"]),
+            "text": visible[row["label"]],
+        }
+        for place, row in enumerate(shown, start=1)
+    ]
+
+
+def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Items of all snapshots of a projection, supplied and replayed, each with an unambiguous block ref: one under which
+    a label names several rows of evidence is replaced by the id of its snapshot.
+    """
+    meant = {(row["block_ref"], row.get("label"), row.get("evidence_id") or row["snapshot_id"]) for row in items}
+    times = Counter((ref, label) for ref, label, _ in meant)
+    shared = {ref for (ref, label), count in times.items() if count > 1 and label is not None}
+    return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
 
 
 def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """RETRIEVED_ITEMS from rows; an item without an evidence id gets its own name as one."""
-    table = RETRIEVED_ITEMS.from_rows(list(rows))
-    place = table.schema.get_field_index("evidence_id")
-    return table.set_column(place, table.schema.field(place), pc.coalesce(table["evidence_id"], item_names(table)))
+    """RETRIEVED_ITEMS from rows; an item without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT`
+    escaped.
+    """
+    return RETRIEVED_ITEMS.from_rows(
+        [{**row, "evidence_id": row.get("evidence_id") or _item_name(row)} for row in rows]
+    )
+
+
+def _item_name(row: Mapping[str, Any]) -> str | None:
+    escaped = row["snapshot_id"].replace("%", "%25").replace(":", "%3A")
+    return f"{escaped}:{row['label']}" if row.get("label") is not None else None
 
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     """The columns of CONTEXT_TURNS that a budget sets (S3.34)."""
     record = Record.of({} if value is None else value, at)
-    known = {"maxTokens", "max_tokens", "reserved", "parts", "reservedOutputTokens", "reserved_output_tokens", "tokenizer", "trimOrder", "trim_order",
-             "tailLimit", "tail_limit", "disclosure", "fences"}  # fmt: skip
-    record.expect_no_others(sorted(known))
-    order = record.value("trimOrder", "trim_order")
     style = record.text("fences") or STYLES[0]
     if style not in STYLES:
         raise InputError.one_of(STYLES, style, record.place("fences"))
-    tail = record.whole("tailLimit", "tail_limit", least=LEAST_TAIL, most=MOST_TAIL, what="a number of events")
-    return {
-        "max_tokens": _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens"),
-        "reserved_output_tokens": _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens"),
+    window = _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens")
+    reserved = _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens")
+    limit = max(window - reserved, 0)
+    fields = {
+        "max_tokens": window,
+        "reserved_output_tokens": reserved,
+        "target_tokens": min(_count(record, limit, "targetTokens", "target_tokens"), limit),
+        "user_words_tokens": _count(record, DEFAULT_USER_WORDS, "userWordsTokens", "user_words_tokens"),
         "tokenizer": known_name(record.text("tokenizer") or BASE, record.place("tokenizer")),
         "limits": _numbers(record, "reserved", "parts"),
-        "trim_order": _trim_order(order, record.place("trimOrder", "trim_order")),
-        "tail_limit": DEFAULT_TAIL if tail is None else tail,
+        "trim_order": _trim_order(record.value("trimOrder", "trim_order"), record.place("trimOrder", "trim_order")),
+        "tail_limit": record.whole("tailLimit", "tail_limit", what="a number of events"),
         "disclosure": _numbers(record, "disclosure"),
         "fences": style,
     }
+    _expect_all_read(record)
+    return fields
+
+
+def _expect_all_read(record: Record) -> None:
+    """Refuse fields that no reader used.
+
+    Raises:
+        InputError: there is one; lists the known fields in the spelling of document 003.
+    """
+    if unknown := sorted(record.unread()):
+        raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], record.at)
 
 
 def _count(record: Record, default: int, *names: str) -> int:
@@ -245,106 +267,133 @@ def _numbers(record: Record, *names: str) -> list[str]:
 
 
 def _trim_order(value: Any, at: str) -> list[str]:
+    known = TRIM_ORDERS["default"]
     if value is None:
-        return list(TRIM_ORDERS["default"])
+        return list(known)
     if isinstance(value, str):
         if value not in TRIM_ORDERS:
             raise InputError.one_of(TRIM_ORDERS, value, at)
         return list(TRIM_ORDERS[value])
-    known = TRIM_ORDERS["default"]
     if not isinstance(value, list):
         raise InputError.of_kind("a list of parts, or the name of an order", value, at)
-    for name in value:
-        if name not in known:
-            raise InputError.one_of(known, name, at)
-    if again := next((name for place, name in enumerate(value) if name in value[:place]), None):
-        raise InputError.described("every part once", f"{again!r} again", at)
-    if missing := [name for name in known if name not in value]:
-        raise InputError.described(f"every part once: {', '.join(known)}", f"a list without {', '.join(missing)}", at)
+    if unknown := [name for name in value if name not in known]:
+        raise InputError.one_of(known, unknown[0], at)
+    if sorted(value) != sorted(known):
+        got = f"{', '.join(value)}" if value else "an empty list"
+        raise InputError.described(f"every part once: {', '.join(known)}", got, at)
     return value
 
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
-    """STATE_FACTS of an AgentState kept by the harness (S3.58): the facts that held before the first loaded event."""
-    record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
-    facts: list[tuple[str, str, str, str]] = []
-    if goal := record.text("userGoal", "user_goal"):
-        facts.append(("goal", "", goal, "user"))
-        if bound := binding(goal):
-            facts.append(("constraint", "state-goal", bound, "user.goal"))
-    if phase := record.word(PHASES, "phase"):
-        facts.append(("phase", "", phase, "system"))
-    for number, text in enumerate(record.strings("activeConstraints", "active_constraints") or []):
-        facts.append(("constraint", f"state:{number}", text, "user"))
-    for slot, names in (
-        ("modified", ("modifiedFiles", "modified_files")),
-        ("artifact", ("artifactRefs", "artifact_refs")),
-    ):
-        facts += [
-            (slot, path, path, "tool") if slot == "artifact" else (slot, one_path(path) or path, "state", "tool")
-            for path in record.strings(*names) or []
-        ]
-    if failure := record.text("latestFailure", "latest_failure"):
-        facts.append(("failure", f"state\n{EVERYTHING}", failure, "tool"))
-    facts += _touched([fact for slot, fact, *_ in facts if slot == "modified"], failure)
-    if command := record.text("latestCommand", "latest_command"):
-        facts.append(("command", "", command, "tool"))
-    record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events provide them
-    if unknown := sorted(record.unread()):
-        raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], at)
-    rows = [
-        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "zone": "internal", "event_id": fact if fact == "state-goal" else "state-failure" if slot == "failure" else f"state-{slot}{'-' + fact if fact else ''}",
-         "from_seq": -1}
-        for slot, fact, value, origin in facts
-    ]  # fmt: skip
-    return STATE_FACTS.from_rows(rows)
+    """STATE_FACTS of an AgentState kept by the harness (S3.58): what held before the first loaded event.
 
-
-def _touched(modified: list[str], failure: str | None) -> Iterator[tuple[str, str, str, str]]:
-    """Folders and topics of files that were modified, and topics of files that fail, as the fold of events names
-    them.
+    Raises:
+        InputError: a field is unknown or invalid.
     """
-    paths, failing = pa.array(modified, pa.string()), paths_named(pa.array([failure], pa.string())).flatten()
-    about = topics_in(pa.concat_arrays([last_segments(paths, 1), failing])).any(axis=0)
-    topics = [list(TOPICS)[place] for place in np.flatnonzero(about)]
-    for slot, names in (("folder", {*folders_of(paths).to_pylist()} - {""}), ("topic", topics)):
-        yield from ((slot, f"internal{ABOUT}{name}", name, "tool") for name in sorted(names))
+    record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
+    facts = [
+        *_one("goal", record.text("userGoal", "user_goal"), origin="user"),
+        *_one("phase", record.word(PHASES, "phase"), origin="system"),
+        *_constraints(record),
+        *_one("plan", record.text("plan", "currentPlan", "current_plan"), origin="model"),
+        *_results(record),
+        *_one("turns", record.whole("turnCount", "turn_count"), origin="system"),
+    ]
+    for slot, *names in (("modified", "modifiedFiles", "modified_files"), ("read", "readFiles", "read_files")):
+        paths = dict.fromkeys(one_path(path) or path for path in record.strings(*names) or [])
+        facts += [{"slot": slot, "fact": path, "origin": "tool"} for path in paths]
+    refs = dict.fromkeys(record.strings("artifactRefs", "artifact_refs") or [])
+    facts += [{"slot": "artifact", "fact": ref, "origin": "tool"} for ref in refs]
+    _expect_all_read(record)
+    shared = {"session_id": session_id, "fact": "", "zone": "internal", "event_id": "state", "seq": -1}
+    return STATE_FACTS.from_rows([{**shared, **fact} for fact in facts])
+
+
+def _one(slot: str, value: Any, **fields: Any) -> list[dict[str, Any]]:
+    """The fact of a slot that has one; none without a value."""
+    return [] if value is None else [{"slot": slot, "value": str(value), **fields}]
+
+
+def _constraints(record: Record) -> list[dict[str, Any]]:
+    """Texts, which are the user's, or objects: `text`, `id`, `topic`, `origin`."""
+    names = ("activeConstraints", "active_constraints")
+    given = record.value(*names)
+    made = []
+    for number, value in enumerate([] if given is None else listed(given, "constraints", record.place(*names))):
+        each = Record.of({"text": value} if isinstance(value, str) else value, f"{record.place(*names)}[{number}]")
+        fact = each.identifier("id", "constraintId") or f"state:{number}"
+        origin = each.word(ACTORS, "origin", "actor") or "user"
+        made += _one("constraint", each.required("text"), fact=fact, status=each.text("topic"), origin=origin)
+    return made
+
+
+def _results(record: Record) -> list[dict[str, Any]]:
+    """The last command, the last observation (S3.50) as it was given, and the failing check. `latestFailure` is a text,
+    or an object: `check` (its name), `summary`, `command`, `status`.
+    """
+    seen = record.value("latestObservation", "latest_observation")
+    observation = Record.of({} if seen is None else seen, record.place("latestObservation", "latest_observation"))
+    command, code = observation.text("command"), observation.whole("exitCode", "exit_code", least=-(2**31))
+    _ = (
+        observation.text("summary"),
+        observation.text("visibleExcerpt", "visible_excerpt"),
+        observation.strings("artifacts"),
+    )
+    latest = record.text("latestCommand", "latest_command") or command
+    ended = observation.word(OUTCOMES, "status") or (None if code is None else "failed" if code else "succeeded")
+    made = _one("command", latest, detail=ended if latest == command else None, origin="tool")
+    if seen is not None:
+        made += _one("observation", json_text(seen, observation.at), origin="tool")
+    value = record.value("latestFailure", "latest_failure")
+    if value is not None:
+        given = {"summary": value} if isinstance(value, str) else value
+        failure = Record.of(given, record.place("latestFailure", "latest_failure"))
+        ran = failure.text("command") or latest
+        made += _one(
+            "check",
+            failure.required("summary", "text"),
+            fact=failure.text("check", "name") or ran or "state",
+            detail=ran,
+            status=failure.word(CHECK_STATUSES, "status") or "failed",
+            origin="tool",
+        )
+    return made
 
 
 def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn."""
+    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn; the others are those of `defaults`."""
     record = Record.of(value, at)
-    phase = record.word(PHASES, "phase")
-    zones = record.strings("zones")
-    for zone in zones or []:
-        canonical(ZONES, zone, record.place("zones"))
-    now = record.instant("asOf", "as_of")
-    named = record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds")
-    root = one_path(record.text("workingDirectory", "working_directory") or defaults.get("working_directory"))
-    package = one_path(record.text("packageRoot", "package_root") or defaults.get("package_root"))
-    return {
+    record.value("inputId", "input_id", "asOfSeq", "as_of_seq", "budget")  # the caller of this function reads them
+
+    def first(given: Any, name: str, default: Any = None) -> Any:
+        """The given value, else that of the defaults; an empty list counts."""
+        return next((each for each in (given, defaults.get(name), default) if each is not None), None)
+
+    root = one_path(first(record.text("workingDirectory", "working_directory"), "working_directory"))
+    package = one_path(first(record.text("packageRoot", "package_root"), "package_root"))
+    paths = first(record.strings("taskPaths", "task_paths"), "task_paths", [])
+    sources = first(
+        record.strings("instructionSources", "instruction_sources"), "instruction_sources", INSTRUCTION_FILES
+    )
+    row = {
         **defaults,
-        "turn_id": record.identifier("turnId", "turn_id") or defaults["turn_id"],
-        "as_of": now or defaults["as_of"],
-        "phase": phase,
-        "project": record.text("project") or defaults.get("project"),
+        "turn_id": first(record.identifier("turnId", "turn_id"), "turn_id"),
+        "as_of": first(record.instant("asOf", "as_of"), "as_of"),
+        "phase": record.word(PHASES, "phase"),
+        "project": first(record.text("project"), "project"),
         "working_directory": root,
-        "task_paths": [
-            from_folder(one_path(each), root)
-            for each in _first_given(record.strings("taskPaths", "task_paths"), defaults.get("task_paths"), [])
-        ],
-        "package_root": None if is_absolute(root) and package == root else from_folder(package, root),
-        "zones": _first_given(zones, defaults.get("zones"), ["public", "internal"]),
-        "instruction_sources": [
-            unicodedata.normalize("NFC", each).removeprefix("./")
-            for each in _first_given(
-                record.strings("instructionSources", "instruction_sources"),
-                defaults.get("instruction_sources"),
-                INSTRUCTION_FILES,
-            )
-        ],
-        "snapshot_ids": named if named is not None else defaults.get("snapshot_ids"),
+        "task_paths": [from_folder(one_path(each), root) for each in paths],
+        "topics": first(record.strings("topics"), "topics"),
+        "package_root": (from_folder(f"{package}/", root) or "").rstrip("/") or None if package else None,
+        "zones": first(_zones(record), "zones", ["public", "internal"]),
+        "instruction_sources": [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources],
+        "external_knowledge": first(
+            _flag(record, "externalKnowledge", "external_knowledge"), "external_knowledge", False
+        ),
+        "snapshot_ids": first(record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds"), "snapshot_ids"),
     }
+    _expect_all_read(record)
+    return row
 
 
 def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
@@ -354,20 +403,22 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
         InputError: a field is unknown or invalid.
     """
     record = Record.of(given, at)
-    lists = ("task_paths", "zones", "instruction_sources", "snapshot_ids")
     found: dict[str, Any] = {
-        name: record.strings(name) if name in lists else record.text(name)
-        for name in ("run_id", "project", "working_directory", "task_paths", "package_root", *lists[1:])
+        name: record.text(name) for name in ("run_id", "project", "working_directory", "package_root")
     }
+    found |= {name: record.strings(name) for name in ("task_paths", "topics", "instruction_sources", "snapshot_ids")}
+    found |= {"zones": _zones(record), "external_knowledge": _flag(record, "external_knowledge")}
     record.expect_no_others(found)
-    for zone in found["zones"] or []:
-        canonical(ZONES, zone, record.place("zones"))
     return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
 
 
-def _first_given(*lists: Sequence[str] | None) -> Sequence[str]:
-    """The first list that is not None; an empty list counts."""
-    return next((each for each in lists if each is not None), [])
+def _zones(record: Record) -> list[str] | None:
+    zones = record.strings("zones")
+    return zones and [canonical(ZONES, zone, record.place("zones")) for zone in zones]
 
 
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+def _flag(record: Record, *names: str) -> bool | None:
+    value = record.value(*names)
+    if not isinstance(value, bool | None):
+        raise InputError.of_kind("true or false", value, record.place(*names))
+    return value
