@@ -147,7 +147,7 @@ class _Lines:
     def _latest_observation(self, text: str | None, form: str) -> str:
         """What ran and how it ended, its key fragment, where its whole text is stored, and its text, in a fence."""
         of = json.loads(self.of["detail"])
-        ended, what = (of["outcome"] or "").replace("_", " "), of["command"] or of["tool"] or self.of["path"] or self.heading
+        ended, what = (of["outcome"] or "").replace("_", " "), of["command"] or self.of["path"] or of["tool"] or self.heading
         command = of["kind"] == "command.finished"
         first = f"{'Command' if command else (of['kind'] or 'result').replace('.', ' ')} {ended}".rstrip() + f": {_one_line(what)}"
         first += f" (exit {of['exit_code']})" if of["exit_code"] is not None else ""

@@ -90,7 +90,8 @@ class _Turn:
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
         self.revoked = {fact.fact for fact in folded.facts("revoked")}
-        self.disclosed = {fact.fact for fact in folded.facts("disclosed")}
+        shown = {fact.fact for fact in folded.facts("disclosed")}
+        self.disclosed = shown | {item["evidence_id"] for item in items if f"snapshot:{item['snapshot_id']}" in shown and item["evidence_id"]}
         self.limits = dict(_pair(each) for each in turn["disclosure"])
 
     def judged(self, sources: list[Row]) -> list[dict[str, Any]]:
@@ -120,15 +121,11 @@ class _Turn:
     # --- the gates, in their order ------------------------------------------------------------------------------------
 
     def relevance(self, source: Row) -> str | None:
-        """Rules for other files or topics, generated files, code outside of the package, snapshots of other turns."""
+        """Rules for other files or topics, generated files, code outside of the package."""
         kind, row = source["source_kind"], source["row"]
         if kind == "repository_instructions":
             rule = self.rules[row]
             return rule["left_out"] or (None if self._applies(rule) else "out_of_task_scope")
-        if kind == "retrieval_result" and row >= 0:
-            wanted, name = self.turn["snapshot_ids"], self.items[row]["snapshot_id"]
-            if wanted is not None and name not in wanted:
-                return "other_turn"
         if kind in ("retrieval_result", "search_match", "file_content") and source["path"]:
             if self._flag(source, "generated") and not self.own_files.have(source["path"]):
                 return "generated_file"

@@ -58,6 +58,7 @@ def context_sources(
         rows_of(table) for table in (rule_texts, memory_records, retrieved_items, tool_schemas)
     )
     full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
+    snapshots = _by_snapshot(items)
     made: list[dict[str, Any]] = []
     for (turn, folded, events, end), state in zip(
         as_of_turns(context_turns, log_events, state_facts), turn_states.to_pylist(), strict=True
@@ -65,7 +66,7 @@ def context_sources(
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [
             *_rules(rules), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
-            *gathered.files(), *_items(items, turn, folded), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
+            *gathered.files(), *gathered.items(snapshots), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
         ]  # fmt: skip
         made += [{**row, "input_id": turn["input_id"], "position": position} for position, row in enumerate(found)]
     return CONTEXT_SOURCES.from_rows(made)
@@ -120,21 +121,11 @@ def item_id(item: Row) -> str:
     return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
 
 
-def _items(items: Sequence[Row], turn: Row, folded: Folded) -> Iterator[dict[str, Any]]:
-    """Items of the snapshots that the turn names, else of those that its events created or that the caller gave."""
-    created = {fact.fact for fact in folded.facts("retrieved", turn["zones"])}
-    wanted = turn["snapshot_ids"] if turn["snapshot_ids"] is not None else created
-    missing = set(wanted)
+def _by_snapshot(items: Sequence[Row]) -> dict[str, list[tuple[int, Row]]]:
+    found: dict[str, list[tuple[int, Row]]] = {}
     for row, item in enumerate(items):
-        missing.discard(item["snapshot_id"])
-        label = f"{item['block_ref']}:{item['label']}"
-        standing = "evidence" if item["standing"] == "instruction" else item["standing"]
-        yield source(
-            "retrieval_result", item_id(item), "retrieval", standing, item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(),
-            reference=label if item["label"] else item["snapshot_id"], path=item["path"], evidence_id=item["evidence_id"], row=row,
-        )  # fmt: skip
-    for name in sorted(missing):
-        yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name)
+        found.setdefault(item["snapshot_id"], []).append((row, item))
+    return found
 
 
 class _Gathered:
@@ -219,7 +210,7 @@ class _Gathered:
             f"phase: {of['phase']}" + ("" if of["phase_stated"] else " (no event states one)"),
             f"turn: {of['turn_count']}",
             _listed("modified_files", of["modified_files"]),
-            f"commands since then that may have changed files without saying so: {of['unstated_changes']}" if of["unstated_changes"] else None,
+            f"commands that may have changed files without saying so: {of['unstated_changes']}" if of["unstated_changes"] else None,
             f"latest command: {of['latest_command']}" if of["latest_command"] else None,
             _listed("read_files", of["read_files"], 12),
             _listed("artifacts", of["artifact_refs"], 6),
@@ -288,6 +279,24 @@ class _Gathered:
                 "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
             )  # fmt: skip
+
+    def items(self, snapshots: Mapping[str, Sequence[tuple[int, Row]]]) -> Iterator[dict[str, Any]]:
+        """Items of the snapshots that the turn names, else of those that its last events created or that the caller gave."""
+        since = self.events[self.first]["seq"] if self.first < self.end else -1
+        created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= since}
+        given = {name: self.turn["as_of_seq"] for name, rows in snapshots.items() if rows[0][1]["given"]}
+        named = self.turn["snapshot_ids"]
+        wanted = {**given, **created} if named is None else {name: created.get(name, self.turn["as_of_seq"]) for name in named}
+        for name, seq in wanted.items():
+            if name not in snapshots:
+                yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
+            for row, item in snapshots.get(name, ()):
+                label = f"{item['block_ref']}:{item['label']}"
+                yield source(
+                    "retrieval_result", item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
+                    item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(), reference=label if item["label"] else name,
+                    path=item["path"], evidence_id=item["evidence_id"], seq=seq, row=row,
+                )  # fmt: skip
 
     def history(self) -> Iterator[dict[str, Any]]:
         if fact := self.folded.one("history", self.zones):

@@ -180,6 +180,7 @@ RETRIEVED_ITEMS = table(
     persist=True,
     doc="The selected items of retrieval snapshots with their citations. A snapshot without items has one row without a label.",
     snapshot_id=string("the snapshot"),
+    given=boolean("for every turn that names no snapshots: the caller gave it, and no event names it"),
     as_of=timestamp("it knows of changes up to this time; null = it was retrieved for its turn", nullable=True),
     block_ref=string("the reference that its block prints", nullable=True),
     label=string("label in that block", nullable=True),

@@ -34,4 +34,6 @@ _ESCAPED = re.compile(ESCAPED)
 
 def escape(text: str) -> str:
     r"""The text with escapes such as `\x1b` and `\u202e` in place of invisible characters."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     return _ESCAPED.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -122,12 +122,12 @@ def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: 
                 continue
             if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= parts.get(one.part, UNLIMITED):
                 take(n, one.body, one.section, BODY)
-    for n in order:
-        one, more = some[n], some[n].longer - some[n].body
-        if shown[n] == BODY and one.longer > 0 and used + more <= room.target and spent[one.part] + more <= room.hard.get(one.part, UNLIMITED):
-            used += more
-            spent[one.part] += more
-            shown[n] = LONGER
+        for n in order:
+            one, more = some[n], some[n].longer - some[n].body
+            if shown[n] == BODY and one.longer > 0 and used + more <= room.target and spent[one.part] + more <= parts.get(one.part, UNLIMITED):
+                used += more
+                spent[one.part] += more
+                shown[n] = LONGER
     for n in order:
         one = some[n]
         if shown[n] == NONE and one.fallback >= 0 and used + one.fallback + frame.cost(PLACE["references"]) <= room.target:

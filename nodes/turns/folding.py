@@ -130,10 +130,11 @@ class Folded:
             status = "denied" if kind == "permission.denied" else "requested"
             self._set(row, "approval", subject, row["text"] or row["command"], row["command"], status)
         elif kind == "retrieval.snapshot.created":
-            for name in row["snapshot_ids"]:
+            for name in row["snapshot_ids"] or ():
                 self._set(row, "retrieved", name, name)
         elif kind == "model.request":
-            for name in row["evidence_ids"] or ():
+            shown = row["evidence_ids"]  # a request that names none may have shown all items of its snapshots
+            for name in [f"snapshot:{each}" for each in row["snapshot_ids"] or ()] if shown is None else shown:
                 self._set(row, "disclosed", name, name)
         self._results(row, kind, actor)
 

@@ -89,7 +89,7 @@ INSTRUCTING = sum(group.fence == "trusted_instructions" for group in GROUPS)
 """Number of groups in the first message: those that may instruct, and no others."""
 STYLES = ("tags", "lines")
 
-_EDGES = re.compile(r"\A(?:[ \t\r]*\n)+|\s+\Z")
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
 
 
 def _opening(fence: str, style: str, source: str = "") -> str:
@@ -123,7 +123,8 @@ def quote(text: str | None) -> str:
 
 
 def _trimmed(text: str) -> str:
-    return escape(_EDGES.sub("", text))
+    blank = _BLANK_LINES.match(text)
+    return escape(text[blank.end() if blank else 0 :].rstrip())
 
 
 def assemble(bodies: Iterable[tuple[int, str]], style: str) -> tuple[str, str]:

@@ -170,7 +170,6 @@ REASONS: Mapping[str, str] = {
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "another source has the same evidence or says the same, and its row says what became of it",
     "snapshot_empty": "the retrieval snapshot selected nothing",
-    "other_turn": "retrieved for another turn: the turn names other snapshots",
     "disclosure_cap": "beyond what the session may disclose of this part",
     "snapshot_missing": "the snapshot that the turn names was not found",
     "budget_part": "beyond the share of its part, and nothing else left room",

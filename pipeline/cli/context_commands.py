@@ -148,30 +148,25 @@ def why(
         str, typer.Argument(metavar="EXPECTED", help="A path, a source, a row of evidence, or words of an event.")
     ],
     log: LogFlag = None,
-    model_input: Annotated[
-        Path | None, typer.Option("--model-input", metavar="FILE", help="File with the input as it was sent.")
-    ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Show what happened to a source in an input. Names the layer that dropped it."""
-    from ..context.projections import decisions_of_snapshots, events_of, read_input
-    from ..context.reasons import why as asked
+    from ..context.projections import decisions_of_snapshots, events_of
     from ..context.store import ContextStore
+    from ..context.why import why as asked
 
     settings = settings_of(runs=runs, grants=grants)
     store = ContextStore.of(settings)
     replayed = store.replay(input_id)
     _tell_others(replayed)
     seen = replayed.projection
-    sent = read_input(model_input) if model_input else None
     found = asked(
         seen,
         expected,
         events=events_of(log) if log else None,
         snapshots=decisions_of_snapshots(settings, seen),
-        sent=sent,
     )
     lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
     lines += [
@@ -227,10 +222,9 @@ def log(
         Path | None, typer.Option("--append", metavar="FILE", help="Append these events (JSON lines).")
     ] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Id of a new log.")] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="Compact its lines into Parquet.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Append to a session log, compact it, or count its events."""
+    """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
     from ..context.log import SessionLog
     from ..context.log_files import file_lines, of_other_file, values_of
@@ -243,15 +237,14 @@ def log(
         except InputError as error:
             raise of_other_file(error, append) from error
         added = opened.append(given, lambda number: places[number])
-    compacted = opened.compact() if compact else 0
     events = opened.count()
     for sentence in (*notes, *opened.notes):
         note(f"log: {sentence}")
-    value = {"session_id": opened.session_id, "events": events, "appended": added, "compacted": compacted}
+    value = {"session_id": opened.session_id, "events": events, "appended": added}
     emit(
         value,
         as_json=as_json,
-        text=f"session {opened.session_id}: {counted(events, 'event')}, {added} appended, {compacted} compacted",
+        text=f"session {opened.session_id}: {counted(events, 'event')}, {added} appended",
     )
     return EXIT["ok"]
 

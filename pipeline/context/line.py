@@ -50,6 +50,7 @@ OUTPUTS = (
     "context_sources",
     "selection",
     "ordering",
+    "compressed",
     "isolated",
     "fitted",
     "model_inputs",

@@ -8,12 +8,15 @@ pairs; where calls with their arguments would exceed the limit, the oldest stay 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ...nodes.columns.hidden_characters import escape
 from ...nodes.errors import InputError
 from ...nodes.turns.fitting import NONE
 from ...nodes.turns.frame import sealed
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from .projection import Projection
 
 __all__ = ["Native", "native"]
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""Names of tools that every provider accepts; results of others stay lines."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +67,19 @@ def native(seen: Projection) -> Native:
 def _is_call(row: dict[str, Any]) -> bool:
     if row["source_kind"] not in ("recent_tail", "latest_observation") or not row["detail"] or row["standing"] != "untrusted":
         return False
-    return json.loads(row["detail"]).get("tool") is not None
+    return bool(_NAME.fullmatch(json.loads(row["detail"]).get("tool") or ""))
 
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:
     of = json.loads(row["detail"])
     arguments = json.loads(of["arguments"]) if of["arguments"] else {"command": of["command"]} if of["command"] else {}
     return {
-        "id": row["source_id"].removeprefix("event:"), "tool": of["tool"], "arguments": arguments, "result": row[row["shown"]],
+        "id": f"call_{hashlib.sha256(row['source_id'].encode()).hexdigest()[:24]}", "tool": of["tool"], "arguments": arguments, "result": _result(row),
         "failed": of["outcome"] == "failed",
     }  # fmt: skip
+
+
+def _result(row: dict[str, Any]) -> str:
+    """The text that is shown, and where the whole of it is."""
+    text = escape((row["whole"] if row["shown"] == "longer" else row["short"]) or row["summary"] or "")
+    return text if row["shown"] == "longer" or row["form"] == "full" else f"{text}\n(full text: {row['reference']})"

@@ -10,6 +10,7 @@ event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,7 @@ from .inputs import (
 )
 from .line import ContextInputs, fold_states, run_context
 from .log_files import LogView
-from .masking import column_from_folder, expect_unicode, is_absolute, listed
+from .masking import expect_unicode, is_absolute, listed
 from .phases import load_phases
 from .projection import Projection, Projections, agent_state
 
@@ -79,7 +80,7 @@ class ContextPolicy:
         phases: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        self.rules, self.tools = read_rules(rules, duty_words=duty_words), read_tools(tools)
+        self.rules, self.tools = read_rules(rules, duties=duty_words), read_tools(tools)
         self.checks = tuple(listed(checks, "command prefixes", "checks"))
         self.phases, self.phases_digest = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
@@ -94,7 +95,7 @@ class ContextPolicy:
         memories: Iterable[Any] = (),
         snapshots: Iterable[Any] = (),
         turn: Mapping[str, Any] | None = None,
-        session_id: str = "session",
+        session_id: str | None = None,
     ) -> Projection:
         """The input of one turn, at the end of the events unless `turn` names an earlier one.
 
@@ -126,7 +127,7 @@ class ContextPolicy:
         visible_tools: Iterable[Any] | None = None,
         memories: Iterable[Any] = (),
         snapshots: Iterable[Any] = (),
-        session_id: str = "session",
+        session_id: str | None = None,
         facts: pa.Table | None = None,
     ) -> Projections:
         """The inputs of many turns of a session, one row each. `facts`: of a checkpoint before the events."""
@@ -142,7 +143,7 @@ class ContextPolicy:
         events: Iterable[Any] | LogTables | LogView = (),
         state: Mapping[str, Any] | None = None,
         turn: Mapping[str, Any] | None = None,
-        session_id: str = "session",
+        session_id: str | None = None,
     ) -> dict[str, Any]:
         """The AgentState of one turn without its input: `Projection.state` at a fraction of the cost. Arguments and
         errors are those of `project`.
@@ -157,7 +158,7 @@ class ContextPolicy:
         turns: Sequence[Mapping[str, Any]],
         events: Iterable[Any] | LogTables | LogView,
         state: Mapping[str, Any] | None,
-        session_id: str,
+        session_id: str | None,
         budget: Mapping[str, Any] | None = None,
         visible_tools: Iterable[Any] | None = None,
         memories: Iterable[Any] = (),
@@ -165,12 +166,15 @@ class ContextPolicy:
         facts: pa.Table | None = None,
     ) -> tuple[LogTables, ContextInputs]:
         """The log and the inputs of the line, checked."""
-        if not isinstance(session_id, str):
-            raise InputError.of_kind("text", session_id, "session_id")
-        expect_unicode(session_id, "session_id")
         if isinstance(events, LogView):
             events, facts = events.tables, events.facts if facts is None else facts
-        log = events if isinstance(events, LogTables) else read_events(events, session_id, self.checks)
+        if isinstance(events, LogTables):
+            log, own = events, events.events["session_id"].slice(0, 1).to_pylist()
+            session_id = session_id or (own[0] if own else "session")
+        else:
+            session_id = "session" if session_id is None else session_id
+            expect_unicode(session_id, "session_id")
+            log = read_events(events, session_id, self.checks)
         table = self.turns_of(turns, log.events, session_id, budget)
         named_from = partial(_from_folder, root=_root(table))
         log = replace(log, events=named_from(log.events))
@@ -180,13 +184,15 @@ class ContextPolicy:
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
         items = distinguished(items)
+        named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
+        named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
         inputs = ContextInputs(
             turns=table,
             events=log.events,
             facts=named_from(pa.concat_tables([seed_facts(state, session_id), earlier]), column="fact"),
             rules=self.rules,
             memories=pa.concat_tables([read_memories(memories), log.memories]),
-            items=named_from(items_table(items)),
+            items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
             tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
@@ -197,7 +203,7 @@ class ContextPolicy:
         self,
         turns: Sequence[Mapping[str, Any]],
         events: pa.Table,
-        session_id: str,
+        session_id: str | None,
         budget: Mapping[str, Any] | None = None,
     ) -> pa.Table:
         """CONTEXT_TURNS from the fields that a caller passes for each turn.
@@ -263,18 +269,12 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
     """A table whose paths (and locators) below an absolute working directory are relative to it."""
     if root is None:
         return table
-    for name in {column, "locator"} & set(table.column_names):
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), column_from_folder(table[name], root))
-    if "changed_files" in table.column_names:
-        place, lists = table.schema.get_field_index("changed_files"), table["changed_files"].combine_chunks()
-        named = column_from_folder(lists.flatten(), root)
-        named = pa.ListArray.from_arrays(_offsets(lists), named, mask=lists.is_null())
-        table = table.set_column(place, table.schema.field(place), named)
+    pattern = f"^{re.escape(root.rstrip('/'))}/"
+    for name in {column, "locator", "changed_files"} & set(table.column_names):
+        place, values = table.schema.get_field_index(name), table[name].combine_chunks()
+        flat = values.values if pa.types.is_list(values.type) else values
+        flat = pc.replace_substring_regex(flat, pattern=pattern, replacement="")
+        if pa.types.is_list(values.type):
+            flat = pa.ListArray.from_arrays(values.offsets, flat, mask=values.is_null())
+        table = table.set_column(place, table.schema.field(place), flat)
     return table
-
-
-def _offsets(lists: pa.Array) -> pa.Array:
-    """The offset of each list in the flattened entries."""
-    sizes = pc.fill_null(pc.list_value_length(lists), 0)
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes).cast(pa.int32())])

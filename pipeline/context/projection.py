@@ -183,9 +183,12 @@ def _unknown(source_id: str) -> Mapping[str, Any]:
 
 def _sources(tables: Mapping[str, pa.Table], input_id: str) -> list[dict[str, Any]]:
     """The sources of an input, with what the later steps made of each."""
-    names = ("context_sources", "ordering", "isolated", "fitted")
+    names = ("compressed", "context_sources", "ordering", "isolated", "fitted")
     parts = [tables[name].filter(pc.equal(tables[name]["input_id"], input_id)).to_pylist() for name in names]
-    return [first | order | lines | fit for first, order, lines, fit in zip(*parts, strict=True)]
+    return [
+        {**first, **order, **lines, **fit, "form": form["form"], "short": form["text"], "whole": form["longer"]}
+        for form, first, order, lines, fit in zip(*parts, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

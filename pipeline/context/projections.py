@@ -5,8 +5,8 @@ Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `de
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, StoreError
-from ...nodes.turns.as_of import HORIZON
 from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
 from ..parsing.quoting import canonical
@@ -28,14 +27,13 @@ from .log_files import LogView
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
-from .rules import about_rules, not_given, rule_files, unread_files
+from .rules import about_rules, rule_files
 from .sessions import read_session
 
-__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "read_input", "snapshots_of"]
+__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "snapshots_of"]
 
-_KEYS = ("rules", "tools", "memories", "snapshots", "budget", "state", "turn", "phases", *("run_id", "project", "working_directory", "task_paths",
-         "package_root", "zones", "instruction_sources"))  # fmt: skip
-_DEFAULTS = _KEYS[8:]
+_DEFAULTS = ("run_id", "project", "working_directory", "task_paths", "topics", "package_root", "zones", "instruction_sources", "external_knowledge")
+_KEYS = ("rules", "tools", "memories", "snapshots", "budget", "state", "turn", "phases", "checks", "duty_words", *_DEFAULTS)
 
 
 def project_log(
@@ -58,7 +56,8 @@ def project_log(
     given = _read(inputs)
     turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
-    session_id, view = _session(log, place if type(place) is int else None, every)
+    checks = _given(given, "checks")
+    session_id, view = _session(log, place if type(place) is int else None, every, checks)
     if at is not None:
         _expect_place(view.tables, at)
     if notes is not None:
@@ -80,27 +79,26 @@ def project_log(
             turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
-    capped = [each.get("disclosure") for each in (budget, _object(turn, "budget"))]
-    disclosed = _disclosed(view) if any(capped) else ()
-    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns, disclosed)]
-    left_out = dict[str, str]()
-    files = rule_files(rules, left_out=left_out) if rules else []
-    left_out = not_given(left_out, _given(given, "rules"))
-    found = policy_of(given, [*files, *unread_files(left_out)]).project_turns(
+    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view, turns)]
+    files = rule_files(rules) if rules else []
+    policy = policy_of(given, files)
+    found = policy.project_turns(
         turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
-    if rules and (missing := about_rules(rules, files, left_out)):
+    if rules and (missing := about_rules(rules, policy.rules)):
         found = found.under(*missing)
-    # Rows of all older events for every turn would grow with the square of the log: `older` replaces them.
-    return replace(found, before_horizon=None) if every else found
+    return found
 
 
 def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:
     """The policy that an input file describes, plus the rule files of a work tree."""
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
     found = [*_given(given, "rules"), *files]
-    return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
+    return ContextPolicy(
+        rules=found, tools=_given(given, "tools"), checks=_given(given, "checks"), duty_words=_given(given, "duty_words"), phases=given.get("phases"),
+        defaults=defaults,
+    )  # fmt: skip
 
 
 def _expect_place(tables: LogTables, at: int) -> None:
@@ -136,49 +134,26 @@ def _read(inputs: Path | None) -> dict[str, Any]:
     return {name: field.value for name, field in fields.items() if not field.missing}
 
 
-def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
+def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> tuple[str, LogView]:
     """The session of a log; of a folder only the events that the turn needs."""
     if log.is_dir() and not every:
-        opened = SessionLog.open(log)
+        opened = SessionLog.open(log, checks=checks)
         return opened.session_id, opened.view(at)
-    return read_session(log)
+    return read_session(log, checks=checks)
 
 
-def _disclosed(view: LogView) -> set[str]:
-    """The snapshots that requests of the session, in the log or before it, name without listing the items shown."""
-    asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
-    lists = asked.filter(pc.is_null(asked["evidence_ids"]))["snapshot_ids"].to_pylist()
-    facts = [] if view.facts is None else view.facts.filter(pc.equal(view.facts["slot"], "listed"))["fact"].to_pylist()
-    return {*facts, *(name for names in lists for name in names or ())}
-
-
-def _own_snapshots(
-    settings: Settings, tables: LogTables, turns: list[dict[str, Any]], disclosed: Iterable[str] = ()
-) -> list[Any]:
-    """The snapshots of this project's runs that the principal may read and that turns or events of their horizons name,
-    or that count as disclosed.
-    """
+def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]]) -> list[Any]:
+    """The snapshots of this project's runs that turns or events name, and that the principal may read."""
     from ..reading.replaying import replayed
 
-    named = set(disclosed)
+    named = {name for names in view.tables.events["snapshot_ids"].to_pylist() for name in names or ()}
+    named.update(view.facts.filter(pc.equal(view.facts["slot"], "retrieved"))["fact"].to_pylist())
     for turn in turns:
         named.update(turn.get("retrievalSnapshotIds") or turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
-    end = tables.events["seq"].to_pylist()[-1] + 1 if tables.events.num_rows else 0
-    asked = (turn.get("asOfSeq", turn.get("as_of_seq", end)) for turn in turns)
-    ends = sorted(seq for seq in asked if type(seq) is int)
-    created = tables.events.filter(pc.equal(tables.events["kind"], "retrieval.snapshot.created"))
-    for seq, names in zip(created["seq"].to_pylist(), created["snapshot_ids"].to_pylist(), strict=True):
-        after = bisect_right(ends, seq)
-        if after < len(ends) and ends[after] - seq <= HORIZON:
-            named.update(names or [])
     found = []
-    for name in sorted(named):
-        if not is_snapshot(name):
-            continue
-        try:
+    for name in sorted(filter(is_snapshot, named)):
+        with suppress(AccessError, StoreError, InputError):  # the ledger reports it as missing
             found.append(replayed(settings, name))
-        except (AccessError, StoreError, InputError):
-            continue  # the ledger reports it as missing
     return found
 
 
@@ -222,20 +197,12 @@ def events_of(log: Path) -> LogTables:
     return replace(read_session(log, keep=held.keep)[1].tables, artifacts=held)
 
 
-def read_input(file: Path) -> str:
-    """Reads a model input as another program sent it."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Expected a readable UTF-8 file, got {type(error).__name__} - at {file}") from error
-
-
 def demonstration() -> Projection:
     """Round 9 of the bundled session (S3.61)."""
     folder = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "round-9"
     with resources.as_file(folder) as place:
         given = _read(place / "inputs.yaml")
-        session_id, view = read_session(place / "session.jsonl", "round-9")
+        session_id, view = read_session(place / "session.jsonl", "round-9", checks=_given(given, "checks"))
     return policy_of(given).project(
         events=view.tables, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
         turn=given.get("turn"), session_id=session_id,

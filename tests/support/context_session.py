@@ -12,7 +12,7 @@ START = datetime(2026, 5, 20, 8, 0, tzinfo=UTC)
 RULES = ("Only modify the current workspace.", "Never publish a package.")
 TOOLS = (
     {"name": "read_file", "capability": "read"}, {"name": "search", "capability": "search"},
-    {"name": "run_command", "capability": "run_read_only"}, {"name": "apply_patch", "capability": "write"},
+    {"name": "run_command", "capability": "run_read_only"}, {"name": "apply_patch", "capability": "edit"},
     {"name": "web", "capability": "external"},
 )  # fmt: skip
 
