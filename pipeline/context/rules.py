@@ -149,7 +149,7 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
         if (top / name).is_file():
             left_out[name] = "rule_link" if through_link(top, name) else "rule_ignored"
     for name, text in read.items():
-        left_out |= {path: "rule_imported" for path in _imports(top, name, text) if path not in read}
+        left_out |= dict.fromkeys(_imports(top, name, text), "rule_imported")  # `read_rules` drops those that are read
     return [
         *({"path": name, "text": text} for name, text in read.items()),
         *({"path": name, "leftOut": why} for name, why in left_out.items()),
