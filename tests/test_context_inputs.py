@@ -29,7 +29,7 @@ from scoped_retrieval.pipeline.context.inputs import (
     turn_row,
 )
 from scoped_retrieval.pipeline.context.phases import load_phases
-from scoped_retrieval.pipeline.context.rules import about_rules, duty_words, read_rules, rule_files
+from scoped_retrieval.pipeline.context.rules import about_rules, bundled_duty_words, read_rules, rule_files
 
 DEFAULTS = {"turn_id": "0", "as_of": datetime(2026, 5, 20, tzinfo=UTC)}
 SECRET = "gh" + "p_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1b4D7f0GhK"
@@ -172,8 +172,8 @@ def test_a_section_with_a_duty_word_is_a_duty(text: str):
 def test_a_duty_word_inside_of_another_word_is_none_and_a_project_adds_its_own():
     text = {"path": "AGENTS.md", "text": "Mustard is commonly stored. Bitte nicht pushen."}
     assert [each["duty"] for each in rules(text)] == [False]
-    assert [each["duty"] for each in rules(text, duties=["nicht"])] == [True]
-    assert len(duty_words()) == len(set(duty_words())) <= 32
+    assert [each["duty"] for each in rules(text, duty_words=["nicht"])] == [True]
+    assert len(bundled_duty_words()) == len(set(bundled_duty_words())) <= 32
 
 
 def test_rule_files_of_a_work_tree_are_found_by_name(tmp_path: Path):
@@ -414,11 +414,14 @@ def test_the_state_of_the_document_is_read_as_printed():
     })  # fmt: skip
     assert {slot: [(row["fact"], row["value"], row["origin"]) for row in rows] for slot, rows in found.items() if slot != "observation"} == {
         "goal": [("", "Fix it.", "user")], "phase": [("", "diagnosing", "system")], "constraint": [("state:0", "Only fix this failure.", "user")],
-        "command": [("", "pnpm test --filter parser", "tool")], "turns": [("", "9", "system")], "modified": [("src/a.ts", None, "tool")],
-        "artifact": [("artifacts/1", None, "tool"), ("artifacts/2", None, "tool")],
+        "command": [("", "pnpm test --filter parser", "tool")], "turns": [("", "9", "system")], "modified": [("src/a.ts", "src/a.ts", "tool")],
+        "artifact": [("artifacts/1", "artifacts/1", "tool"), ("artifacts/2", "artifacts/2", "tool")],
     }  # fmt: skip
     assert json.loads(found["observation"][0]["value"]) == OBSERVATION
     assert found["command"][0]["detail"] == "failed"
+    snake = {"exit_code": 0, "visible_excerpt": "ok", "command": "make"}
+    found = facts({"latest_observation": snake})
+    assert json.loads(found["observation"][0]["value"]) == {"exitCode": 0, "visibleExcerpt": "ok", "command": "make"}
 
 
 def test_a_state_names_constraints_by_topic_and_a_failure_by_its_check():
@@ -438,6 +441,8 @@ def test_a_state_names_constraints_by_topic_and_a_failure_by_its_check():
         "failed",
     )
     assert (found["command"][0]["value"], found["command"][0]["detail"]) == ("ls", None), "how it ended is not known"
+    (command,) = facts({"latestCommand": "ls", "latestObservation": OBSERVATION})["command"]
+    assert (command["value"], command["detail"]) == ("ls", None), "the observation is of another command"
     assert (found["plan"][0]["origin"], found["read"][0]["fact"]) == ("model", "b.ts")
     assert [row["fact"] for row in facts({"latestFailure": "boom"})["check"]] == ["state"]
     assert facts(None) == facts({}) == {}
@@ -473,6 +478,9 @@ def test_secrets_are_masked_in_every_input():
         (read_rules, [{"path": "a.md", "leftOut": "lost"}], "Expected one of rule_dependency, "),
         (read_rules, [{"path": "a.md", "leftOut": "rule_empty", "content": "x"}], "Expected no text beside `leftOut`, got text - at rules[0].content"),
         (read_rules, [{"path": "a.md", "text": "x"}] * 2, "Expected every rule once, got 'a.md:1' again"),
+        *((lambda value: read_rules([], duty_words=value), value, message) for value, message in (
+            ("never", "Expected a list of words, got text - at duty_words"), (["a", 3], "at duty_words[1]"), ([" "], "at duty_words[0]"),
+        )),
         (read_memories, [memory(lifecycle="odd")], "Expected one of candidate, verified"),
         (read_memories, [{"text": "x"}], "Expected the id of a memory, got nothing - at memories[0].memoryId"),
         (read_memories, [memory(confidence=5.0)], "Expected a confidence from 0 to 1, got 5.0 - at memories[0].confidence"),

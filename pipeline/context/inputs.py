@@ -301,9 +301,9 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     ]
     for slot, *names in (("modified", "modifiedFiles", "modified_files"), ("read", "readFiles", "read_files")):
         paths = dict.fromkeys(one_path(path) or path for path in record.strings(*names) or [])
-        facts += [{"slot": slot, "fact": path, "origin": "tool"} for path in paths]
+        facts += [{"slot": slot, "fact": path, "value": path, "origin": "tool"} for path in paths]
     refs = dict.fromkeys(record.strings("artifactRefs", "artifact_refs") or [])
-    facts += [{"slot": "artifact", "fact": ref, "origin": "tool"} for ref in refs]
+    facts += [{"slot": "artifact", "fact": ref, "value": ref, "origin": "tool"} for ref in refs]
     _expect_all_read(record)
     shared = {"session_id": session_id, "fact": "", "zone": "internal", "event_id": "state", "seq": -1}
     return STATE_FACTS.from_rows([{**shared, **fact} for fact in facts])
@@ -327,6 +327,10 @@ def _constraints(record: Record) -> list[dict[str, Any]]:
     return made
 
 
+_PRINTED = {"exit_code": "exitCode", "trust_level": "trustLevel", "visible_excerpt": "visibleExcerpt"}
+"""Fields of an observation in the spelling of document 003."""
+
+
 def _results(record: Record) -> list[dict[str, Any]]:
     """The last command, the last observation (S3.50) as it was given, and the failing check. `latestFailure` is a text,
     or an object: `check` (its name), `summary`, `command`, `status`.
@@ -343,7 +347,8 @@ def _results(record: Record) -> list[dict[str, Any]]:
     ended = observation.word(OUTCOMES, "status") or (None if code is None else "failed" if code else "succeeded")
     made = _one("command", latest, detail=ended if latest == command else None, origin="tool")
     if seen is not None:
-        made += _one("observation", json_text(seen, observation.at), origin="tool")
+        printed = {_PRINTED.get(name, name): each for name, each in observation.fields.items()}
+        made += _one("observation", json_text(printed, observation.at), origin="tool")
     value = record.value("latestFailure", "latest_failure")
     if value is not None:
         given = {"summary": value} if isinstance(value, str) else value

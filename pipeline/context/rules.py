@@ -1,7 +1,7 @@
 """Rules: texts of the system, and the sections of the rule files of a repository.
 
 Gives: `read_rules`, `rule_files` (the rule files of a work tree as values for `read_rules`), `about_rules` (the
-condition that reports files that were not read), `duty_words`, `INSTRUCTION_FILES`.
+condition that reports files that were not read), `bundled_duty_words`, `INSTRUCTION_FILES`.
 
 Note: a heading is part of the meaning of its section. Under `Never`, `force push` is a prohibition; alone it is a
 request. So the text of a section begins with the headings above it.
@@ -29,7 +29,7 @@ from ..sources.work_tree import list_files, through_link
 from .flags import sight_of
 from .masking import listed, masked_values, one_path
 
-__all__ = ["INSTRUCTION_FILES", "about_rules", "duty_words", "read_rules", "rule_files"]
+__all__ = ["INSTRUCTION_FILES", "about_rules", "bundled_duty_words", "read_rules", "rule_files"]
 
 INSTRUCTION_FILES = (
     "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "**/GEMINI.md", "CONVENTIONS.md",
@@ -53,10 +53,10 @@ _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\
 _HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*)")
 
 
-def read_rules(values: Iterable[Any], at: str = "rules", *, duties: Iterable[str] = ()) -> pa.Table:
+def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable[str] = ()) -> pa.Table:
     """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (its sections become rules),
     `origin`, `topics`, `folder`, `zone`, `visibility`. An object with `path` and `leftOut` (a reason) is a file that
-    was not read; it counts only if no other value gives its text. `duties`: duty words of the project.
+    was not read; it counts only if no other value gives its text. `duty_words`: those of the project.
 
     Raises:
         InputError: a value is invalid, or two rules have one id.
@@ -67,7 +67,10 @@ def read_rules(values: Iterable[Any], at: str = "rules", *, duties: Iterable[str
     given = {row["path"] for row in rows if row["path"] and not row.get("left_out")}
     rows = [row for row in rows if not (row.get("left_out") and row["path"] in given)]
     seen = set[str]()
-    duty = _duty_pattern((*duty_words(), *duties))
+    own = listed(duty_words, "words", "duty_words")
+    if wrong := [number for number, word in enumerate(own) if not isinstance(word, str) or not word.strip()]:
+        raise InputError.of_kind("text", own[wrong[0]] or None, f"duty_words[{wrong[0]}]")
+    duty = _duty_pattern((*bundled_duty_words(), *own))
     for place, row in enumerate(rows):
         if row["rule_id"] in seen:
             raise InputError.described("every rule once", f"{row['rule_id']!r} again", at)
@@ -146,7 +149,7 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
         if (top / name).is_file():
             left_out[name] = "rule_link" if through_link(top, name) else "rule_ignored"
     for name, text in read.items():
-        left_out |= {path: "rule_imported" for path in _imports(top, name, text) if path not in read}
+        left_out |= dict.fromkeys(_imports(top, name, text), "rule_imported")  # `read_rules` drops those that are read
     return [
         *({"path": name, "text": text} for name, text in read.items()),
         *({"path": name, "leftOut": why} for name, why in left_out.items()),
@@ -169,7 +172,7 @@ def about_rules(root: Path, rules: pa.Table) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=1)
-def duty_words() -> tuple[str, ...]:
+def bundled_duty_words() -> tuple[str, ...]:
     """The words that mark a duty, from `data/context/duty-words.txt`."""
     file = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "duty-words.txt"
     lines = file.read_text(encoding="utf-8").splitlines()
