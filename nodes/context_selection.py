@@ -90,8 +90,13 @@ class _Turn:
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
         self.revoked = {fact.fact for fact in folded.facts("revoked")}
-        shown = {fact.fact for fact in folded.facts("disclosed")}
-        self.disclosed = shown | {item["evidence_id"] for item in items if f"snapshot:{item['snapshot_id']}" in shown and item["evidence_id"]}
+        told = {fact.fact for fact in folded.facts("disclosed")}
+        self.disclosed = {name for name in told if not name.startswith("snapshot:")}
+        """Rows of evidence and memories that earlier requests state to have shown."""
+        unstated = {name.removeprefix("snapshot:") for name in told - self.disclosed}
+        held = {item["snapshot_id"] for item in items}
+        self.perhaps = {item["evidence_id"] for item in items if item["snapshot_id"] in unstated and item["evidence_id"]} | (unstated - held)
+        """Items of snapshots that requests name without stating what they showed; a snapshot that is not there counts as one."""
         self.limits = dict(_pair(each) for each in turn["disclosure"])
 
     def judged(self, sources: list[Row]) -> list[dict[str, Any]]:
@@ -269,7 +274,8 @@ class _Turn:
         order = sorted(range(len(sources)), key=lambda n: self._rank(sources[n], found[n]))
         counts: dict[str, int] = {}
         evidence: set[str] = set()
-        shown = {"retrieval": set(self.disclosed), "memory": set(self.disclosed)}
+        memories = {name for name in self.disclosed if name.startswith("memory:")}
+        counted = {"retrieval": (self.disclosed - memories) | self.perhaps, "memory": memories}
         for place, n in enumerate(order):
             source, row = sources[n], found[n]
             row["rank"] = place
@@ -292,10 +298,11 @@ class _Turn:
                 else:
                     row["decided_by"], row["reason_code"] = "worth", reason
                 continue
-            if part in self.limits and name:
-                shown[part].add(name)
-                if len(shown[part]) > self.limits[part] and name not in self.disclosed:
+            if part in self.limits and name and name not in self.disclosed:
+                if len(counted[part] | {name}) > self.limits[part]:
                     row["decided_by"], row["reason_code"] = "permission", "disclosure_cap"
+                else:
+                    counted[part].add(name)
 
     def _rank(self, source: Row, row: Row) -> tuple[Any, ...]:
         """Within a part: near the failure first; of the tail what the user and the harness say, then tools, then the

@@ -80,7 +80,7 @@ class ContextPolicy:
         phases: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        self.rules, self.tools = read_rules(rules, duties=duty_words), read_tools(tools)
+        self.rules, self.tools = read_rules(rules, duty_words=duty_words), read_tools(tools)
         self.checks = tuple(listed(checks, "command prefixes", "checks"))
         self.phases, self.phases_digest = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
