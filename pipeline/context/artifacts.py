@@ -1,21 +1,32 @@
-"""The targets of references of a model input: long texts, by their digest, and loaded events."""
+"""The whole texts behind the references of a model input: `artifact:ID`, `event:ID` and `log:FIRST-LAST`.
+
+Gives: `whole_text` of an event, `artifact`, the reference of a text, and `Artifacts`, which opens references.
+
+Note: nothing is stored beside the events. A reference is derived from the masked text alone, so a long text is found by
+reading the events again.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from ...nodes.errors import InputError
+from ...nodes.turns.words import EVENT_KINDS
 from ..redaction.masking import redact_text
-from .masking import masked_reference
+from ..sources.jsonl import Record
+from .masking import masked_values
 
-__all__ = ["IDS", "REFERENCES", "Artifacts", "artifact"]
+__all__ = ["EVENT_ID", "REFERENCES", "Artifacts", "artifact", "kind_of_event", "payload_of", "plain_json", "whole_text"]
 
-IDS = ("id", "eventId", "event_id")
-"""Field names for the id of an event."""
-REFERENCES = "a reference of these events: artifact:ID, event:ID or log:FIRST-LAST"
+EVENT_ID = ("id", "eventId", "event_id")
+"""Names of the field with the id of an event."""
+REFERENCES = "a reference of this session: artifact:ID, event:ID or log:FIRST-LAST"
+_TEXTS = ("text", "message", "output", "diff")
 
 
 def artifact(text: str) -> str:
@@ -23,63 +34,75 @@ def artifact(text: str) -> str:
     return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-class Artifacts:
-    """Opens references of the loaded events: `artifact:ID` for long texts, `event:ID` and `log:FIRST-LAST` for the
-    events themselves. Secrets are masked when a text is opened.
+def payload_of(record: Record) -> Record:
+    """The payload of an event; an event without one has its fields itself."""
+    return record.mapping("payload") if record.value("payload") is not None else record
+
+
+def kind_of_event(record: Record) -> str:
+    """The canonical kind of an event.
+
+    Raises:
+        InputError: it has none, or one that is not in the vocabulary.
     """
+    kind = record.word(EVENT_KINDS, "kind", "type")
+    if kind is None:
+        raise InputError.one_of(EVENT_KINDS.values, None, record.place("kind"))
+    return kind
 
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-        self.events: Sequence[Mapping[str, Any]] = ()
-        """The loaded events in order, unmodified."""
 
-    def keep(self, text: str) -> str:
-        """Store a text; returns its reference."""
-        reference = artifact(text)
-        self._texts[reference] = text
-        return reference
+def whole_text(kind: str, payload: Record) -> str | None:
+    """All that a masked event says: its text, else both streams; of a permission, the reason as well."""
+    of_file = kind in ("file.read", "file.modified")  # there, `content` is the file
+    text = payload.text(*_TEXTS) if of_file else payload.text(*_TEXTS, "content")
+    parts = (text,) if text else (payload.text("stdout"), payload.text("stderr"))
+    reason = payload.text("reason") if kind.startswith("permission.") else None
+    given = [part for part in (*parts, reason) if part]
+    return redact_text("\n".join(given)) if len(given) > 1 else next(iter(given), None)
 
-    def says(self, reference: str | None, words: Callable[[str], object]) -> bool | None:
-        """Whether a long text contains these words, also with its secrets masked; None if the text is not stored."""
-        text = self._texts.get(reference or "")
-        return None if text is None else bool(words(text) and words(redact_text(text)))
 
-    @property
-    def kept(self) -> list[str]:
-        """The references of the long texts."""
-        return list(self._texts)
+def plain_json(value: Any) -> Any:
+    """JSON of the values that it lacks and that callers put into events: instants and other mappings."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(type(value).__name__)
+
+
+class Artifacts:
+    """Opens the references of events, secrets masked. `events` returns them in their order, as they came."""
+
+    def __init__(self, events: Callable[[], Iterable[Mapping[str, Any]]] = tuple) -> None:
+        self._events = events
 
     def open(self, reference: str, at: str = "reference") -> str:
         """The text of a reference; `at` names its owner in messages.
 
         Raises:
-            InputError: no loaded event has it.
+            InputError: no event has it.
         """
-        if reference in self._texts:
-            return redact_text(self._texts[reference])
-        if not (found := self._events(reference)):
-            raise InputError.expected(REFERENCES, reference, at)
-        indent, separators = (1, None) if reference.startswith("event:") else (None, (",", ":"))
-        lines = [
-            json.dumps(each, ensure_ascii=False, indent=indent, separators=separators, default=_plain) for each in found
-        ]
-        return masked_reference(reference, "\n".join(lines))
-
-    def _events(self, reference: str) -> Sequence[Mapping[str, Any]]:
-        """The events that a reference names."""
         kind, _, name = reference.partition(":")
+        first, _, last = name.partition("-")
+        if kind == "log" and first.isdecimal() and last.isdecimal():
+            found = self._masked(islice(self._events(), int(first), int(last) + 1))
+            if found:
+                return "\n".join(map(_line, found))
         if kind == "event":
-            return [
-                each
-                for each in self.events
-                if str(next((each[id_] for id_ in IDS if each.get(id_) is not None), "")) == name
-            ][:1]
-        span = name.split("-")
-        if kind == "log" and len(span) == 2 and all(part.isdecimal() for part in span):
-            return self.events[int(span[0]) : int(span[1]) + 1]
-        return ()
+            for event in self._masked(self._events()):
+                if name in (str(event.get(each)) for each in EVENT_ID):
+                    return json.dumps(event, ensure_ascii=False, indent=1)
+        if kind == "artifact":
+            for event in self._masked(self._events()):
+                record = Record("event", event)
+                text = whole_text(kind_of_event(record), payload_of(record))
+                if text is not None and artifact(text) == reference:
+                    return text
+        raise InputError.expected(REFERENCES, reference, at)
+
+    def _masked(self, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return masked_values([dict(event) for event in events], "events[{}]".format)
 
 
-def _plain(value: Any) -> Any:
-    """Text of values that JSON lacks: instants, and anything else a caller put into an event."""
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _line(event: Mapping[str, Any]) -> str:
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

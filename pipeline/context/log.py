@@ -1,394 +1,298 @@
-"""The session log on disk: append-only lines of JSON, artifacts beside them, and checkpoints of the state.
+"""The session log on disk: a folder to which events are only appended.
 
     log = SessionLog.open("sessions/s-1", session_id="s-1")
     log.append([{"id": "e1", "kind": "user.goal", ...}])
     view = log.view()                    # the rows and facts for a projection at the end of the log
 
-A log is a folder: the lines (`log_lines`); `artifacts/`, texts that are too long for an event; `checkpoints/`, the
-state at every 64th event. Several objects and processes may append to one folder.
+`events.jsonl` has the events as they came, one line each; `head.json` the number of lines written and the digest of
+their chain, so that a changed or missing line is detected. Several objects and processes may append to one folder.
 
-Note: the lines are authoritative. Folding all of them gives the same state as a checkpoint and the lines after it, so
-checkpoints and `head.json` may be removed. `notes` lists repaired damage: an interrupted append, a damaged checkpoint.
+Note: the lines are authoritative. They are on disk before `append` returns and before the head that counts them, so
+lines after the head are events as well. Bytes after the last newline are an append in progress or interrupted: readers
+skip them, and the next append removes them.
 """
 
 from __future__ import annotations
 
-import re
-from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from ...nodes.context_tables import LOG_EVENTS
+from ...nodes.context_tables import STATE_FACTS
 from ...nodes.errors import InputError, StoreError
-from ...nodes.turns.as_of import HORIZON
-from ..runs.files import read_json, write_json
-from ..storage.durable import remove_leftovers, write_atomic
-from ..storage.file_access import keep_out, make_folder
+from ...nodes.turns.folding import Folded
+from ..progress import counted
+from ..runs.files import read_json
+from ..sources.jsonl import parse_json
+from ..storage.durable import sync_path, write_atomic
+from ..storage.file_access import keep_out, make_folder, open_new
 from ..storage.locks import held
-from .artifacts import artifact
-from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
-from .events import LogReader, LogTables
-from .log_files import DAMAGED, LogView, event_line, ids_of, once_more, take_up, text_behind, values_of
-from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
-from .masking import masked_reference
+from .artifacts import Artifacts
+from .events import LogReader, LogTables, Row, event_line
+from .log_files import LogView, notes_of
+from .masking import listed
 
 __all__ = ["SessionLog"]
 
-FORMAT = 2
-CHUNK = 4096
-"""Number of lines folded at a time."""
-_PLAIN_ID = re.compile(r"[A-Za-z0-9._:/-]+")
-"""Ids that a stored line has verbatim; others may be escaped there, or masked here."""
-NAMING = b"napshot"
-"""Part of the name of every field that names a snapshot."""
-_BUSY = "The session log is being written by another process"
-_LATER = "try again when the other writer is done"
-
-
-@dataclass(frozen=True)
-class _End:
-    """The state that an append needs of the events before it."""
-
-    checked: Checked
-    stats: Mapping[str, list[int]]
-    ids: dict[str, str]
-    reader: LogReader
-    stack: tuple[Checkpoint, ...]
-    events: pa.Table
-    """The rows after the last checkpoint."""
-    lines: list[bytes]
-    """Their lines."""
-    starts: list[int]
-    """The offset of each in the file; -1 in a part."""
+FORMAT = 3
+WINDOW_EVENTS = 2_000
+WINDOW_CHARACTERS = 600_000
+EVENT_CHARACTERS = 24_000
+"""A view has the newest events, as many as could matter: up to so many, of so many characters together; of a longer
+event, so many count.
+"""
+_START = hashlib.sha256(b"").hexdigest()
+"""The chain of a log without events."""
+_DAMAGED = (
+    "restore the file from a backup, or remove head.json and open the log with its session id to take it as it is"
+)
 
 
 class SessionLog:
-    """The log of one session."""
+    """The log of one session. An open log keeps its rows in memory and reads only what was appended since."""
 
-    def __init__(self, path: Path, session_id: str) -> None:
-        self.path, self.session_id = path, session_id
+    def __init__(self, path: Path, session_id: str, checks: Sequence[str]) -> None:
+        self.path, self.session_id, self.checks = path, session_id, checks
         self.notes: list[str] = []
         """Repaired damage, in sentences."""
-        self._lines, self._checkpoints = LogLines(path), Checkpoints(path / "checkpoints", session_id)
-        self._end: _End | None = None
+        self._file, self._head = path / "events.jsonl", path / "head.json"
+        self._forget()
 
     @classmethod
-    def open(cls, path: str | Path, *, session_id: str | None = None) -> SessionLog:
-        """Opens the log in a folder; with `session_id`, creates it if there is none.
+    def open(cls, path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> SessionLog:
+        """Opens the log in a folder; with `session_id`, creates it if there is none. `checks` are commands that count
+        as checks.
 
         Raises:
             StoreError: there is no log, or it is of another session or version.
         """
         place = Path(path)
-        about = place / "session.json"
-        if not about.exists():
+        head = place / "head.json"
+        if not head.exists():
             if session_id is None:
                 hint = "`context log LOG --session ID` makes one, `context import` one of a transcript"
                 raise StoreError(f"Expected the folder of a session log, got none - at {place}", hint=hint)
-            for folder in (place, place / "artifacts", place / "checkpoints", place / "parts"):
-                make_folder(folder)
-            keep_out(place)
-            write_json(about, {"format": FORMAT, "session_id": session_id}, sync=True)
-        stated = read_json(about)
-        if (
-            not isinstance(stated, dict)
-            or stated.get("format") != FORMAT
-            or not isinstance(stated.get("session_id"), str)
-        ):
-            got = repr(stated.get("format")) if isinstance(stated, dict) else "another file"
-            hint = "append the lines of its events.jsonl to a new log: `context log NEW --session ID --append FILE`"
-            raise StoreError(f"Expected a session log of format {FORMAT}, got {got} - at {about}", hint=hint)
+            _create(place, session_id)
+        stated = _stated(head)
         if session_id is not None and stated["session_id"] != session_id:
-            raise StoreError(
-                f"Expected the log of session {session_id!r}, got that of {stated['session_id']!r} - at {place}"
-            )
-        return cls(place, stated["session_id"])
+            got = stated["session_id"]
+            raise StoreError(f"Expected the log of session {session_id!r}, got that of {got!r} - at {place}")
+        return cls(place, stated["session_id"], listed(checks, "commands", "checks"))
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, keep: Callable[[str], str] = artifact) -> LogView:
-        """Every event. `keep` stores a long text and returns its reference.
-
-        Raises:
-            StoreError: the log is damaged; the message names the file and the line.
-        """
-        with self._lines.opened() as lines:
-            checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            return self._view(lines, checked, (BEGINNING,), checked.events, keep=keep)
-
-    def view(self, as_of_seq: int | None = None) -> LogView:
-        """The rows and facts for a turn at this place of the log (default: its end), always about a hundred events.
+    def view(self, at: int | None = None) -> LogView:
+        """The newest rows before a place of the log (default: its end), and the facts of the events before them.
 
         Raises:
             InputError: the log has no such place.
-            StoreError: the log is damaged; the message names the file and the line.
+            StoreError: the log is damaged.
         """
-        with self._lines.opened() as lines:
-            checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            until = checked.events if as_of_seq is None else as_of_seq
-            if not 0 <= until <= checked.events:
-                raise InputError.expected(f"a place in the log from 0 to {checked.events}", until, str(self.path))
-            stack, passed = self._checkpoints.nearest(until - HORIZON, lines, checked.marks)
-            view = self._view(lines, checked, stack, until, passed)
-        if passed or not checked.trusted:
-            self._mend()
-        return view
+        self._refresh()
+        end = len(self._rows) if at is None else at
+        if not 0 <= end <= len(self._rows):
+            raise InputError.expected(f"a place in the log from 0 to {len(self._rows)}", at, str(self.path))
+        first = _first(self._rows, end)
+        if end == len(self._rows):  # the window only moves on
+            folded, since, self._since = self._folded, self._since, first
+        else:
+            folded, since = Folded(), 0
+        for row in self._rows[since:first]:
+            folded.add(row)
+        return LogView(self._tables(first, end), folded.table(self.session_id), self._notes())
+
+    def read(self) -> LogView:
+        """The rows of every event.
+
+        Raises:
+            StoreError: the log is damaged.
+        """
+        self._refresh()
+        return LogView(self._tables(0, len(self._rows)), STATE_FACTS.empty(), self._notes())
 
     def count(self) -> int:
-        """The number of events; an unfinished append at the end is reported in `notes`."""
-        with self._lines.opened() as lines:
-            checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            self.notes += unfinished(lines)
-            return checked.events
+        """The number of events."""
+        self._refresh()
+        return len(self._rows)
 
-    def ids(self) -> dict[str, str]:
-        """The id of every event, with a digest of its content."""
-        with self._lines.opened() as lines:
-            return ids_of(lines.read())
+    def ids(self) -> list[str]:
+        """The ids of the events."""
+        self._refresh()
+        return [row["event_id"] for row in self._rows]
 
     def open_ref(self, reference: str) -> str:
-        """The text of a reference in a model input (`artifact:…`, `event:…`, `log:0-41`), with its secrets masked,
-        since a tool may show it to a model. The folder has the original.
+        """The text of a reference in a model input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked.
 
         Raises:
             InputError: the log has nothing under that name.
-            StoreError: the text, or the log, is not what was written.
+            StoreError: the log is damaged.
         """
-        kind, _, name = reference.partition(":")
-        if kind == "artifact" and name.isalnum():
-            file = self.path / "artifacts" / f"{name}.txt"
-            if file.exists():
-                text = file.read_bytes().decode(errors="replace")
-                if artifact(text) != reference:
-                    raise StoreError(
-                        f"Expected the text of {reference}, got another - at {file}",
-                        hint="restore the file from a backup",
-                    )
-                return masked_reference(reference, text)
-        with self._lines.opened() as lines:
-            checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            text = masked_reference(reference, text_behind(reference, lines.read, str(self.path)))
-        if not checked.trusted:
-            self._mend()
-        return text
+        return Artifacts(self._events).open(reference, str(self.path))
 
-    def _view(
-        self,
-        lines: Lines,
-        checked: Checked,
-        stack: tuple[Checkpoint, ...],
-        until: int,
-        passed: Iterable[str] = (),
-        keep: Callable[[str], str] = artifact,
-    ) -> LogView:
-        mark = stack[-1]
-        reader = replace(self._reader(mark), keep=keep)
-        tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
-        if mark.seq:
-            tables = replace(tables, before=partial(self._before, mark.seq))
-        if until < checked.events:
-            tables = replace(tables, later=partial(self._later, until, checked.events))
-        notes = [*unfinished(lines), *passed]
-        return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(notes))
+    def _tables(self, first: int, end: int) -> LogTables:
+        memories = [row for row in self._reader.memories if row["from_seq"] < end]
+        return LogTables.of(self._rows[first:end], memories, Artifacts(self._events))
 
-    def _before(self, seq: int) -> LogTables:
-        """The rows of the events before `seq`."""
-        with self._lines.opened() as lines:
-            return self._rows(self._reader(BEGINNING), lines.read(0, seq))
+    def _notes(self) -> tuple[str, ...]:
+        torn = (f"an append in progress or interrupted left {self._torn} bytes, which are not read",)
+        return (*(torn if self._torn else ()), *notes_of(self._reader))
 
-    def _later(self, seq: int, end: int, given: Collection[str]) -> set[str]:
-        """Which of the given snapshots a range of events names; lines without such an id are not parsed."""
-        either = b"|".join(re.escape(name.encode()) for name in given)
-        plain = all(map(_PLAIN_ID.fullmatch, given))
-        named = re.compile(rb"(?<![\w.:/-])(?:%b)(?![\w.:/-])" % either if plain else NAMING).search
-        with self._lines.opened() as lines:
-            naming = (each for each in lines.read(seq, end) if NAMING in each[1] and named(each[1]))
-            return self._rows(self._reader(BEGINNING), naming).snapshots(())
+    def _events(self) -> Iterator[Mapping[str, Any]]:
+        """The events as they came."""
+        self._refresh()
+        with self._file.open("rb") as file:
+            for number, line in enumerate(islice(file, len(self._rows))):
+                if _chained(self._chains[number], line.rstrip(b"\n")) != self._chains[number + 1]:
+                    raise StoreError(f"Expected the event that was written, got another - at {self._at(number)}", hint=_DAMAGED)  # fmt: skip
+                yield parse_json(line, self._at(number))
 
-    def _reader(self, mark: Checkpoint) -> LogReader:
-        return LogReader(
-            self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last, place=mark.place
-        )
+    def _at(self, number: int) -> str:
+        return f"{self._file}:{number + 1}"
 
-    def _rows(self, reader: LogReader, lines: Iterable[tuple[str, bytes]]) -> LogTables:
-        """The rows of stored lines.
+    def _forget(self) -> None:
+        """Read everything again at the next use."""
+        self._reader, self._rows = LogReader(self.session_id, self.checks), list[Row]()
+        self._chains, self._size, self._torn = [_START], 0, 0
+        self._folded, self._since = Folded(), 0
+        """The facts of the first rows, before the window of the last view at the end, and how many they are."""
+
+    def _refresh(self) -> None:
+        """Read the lines that were appended since.
 
         Raises:
-            StoreError: a line is not an event.
+            StoreError: a line is not an event, or the lines are not those that were written.
         """
-        places = list[str]()
+        head = _stated(self._head)  # read first: the lines that it counts were written before it
         try:
-            found = reader.read(values_of(lines, places), lambda number: places[number])
+            with self._file.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._size:
+                    self._forget()
+                file.seek(self._size)
+                data = file.read()
+        except OSError as error:
+            raise StoreError(f"{error.strerror}: {self._file}") from error
+        *lines, torn = data.split(b"\n")
+        self._torn = len(torn)
+        before = len(self._rows)
+        try:
+            values = [parse_json(line, self._at(before + number)) for number, line in enumerate(lines)]
+            rows = self._reader.rows(values, lambda number: self._at(before + number))
+            if again := [number for number in range(len(lines)) if number not in rows]:
+                raise InputError.described("every event once", "one again", self._at(before + again[0]))
+            self._extend(lines, rows.values())
+            if head["events"] >= len(self._chains):
+                raise InputError.described(counted(head["events"], "event"), f"{len(self._rows):,}", str(self._file))
+            if self._chains[head["events"]] != head["chain"]:
+                raise InputError.described("the events that were written", "others", str(self._file))
         except InputError as error:
-            raise StoreError(error.message, hint=DAMAGED) from error
-        if reader.repeated:
-            again = next(number for number in range(len(places)) if number not in set(reader.taken))
-            raise once_more(places[again])
-        return found
+            self._forget()
+            raise StoreError(error.message, hint=_DAMAGED) from error
+
+    def _extend(self, lines: Iterable[bytes], rows: Iterable[Row]) -> None:
+        self._rows += rows
+        for line in lines:
+            self._chains.append(_chained(self._chains[-1], line))
+            self._size += len(line) + 1
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    def append(
-        self, events: Iterable[Mapping[str, Any]], at: Callable[[int], str] = lambda number: f"events[{number}]"
-    ) -> int:
+    def append(self, values: Iterable[Mapping[str, Any]], at: Callable[[int], str] = "events[{}]".format) -> int:
         """Append events durably; returns how many were new. Events already in the log with the same content are
-        skipped.
-
-        `at` returns the place of an event for messages.
+        skipped. `at` returns the place of an event for messages.
 
         Raises:
             InputError: an event is malformed, or another event has its id; then nothing is appended.
             BusyError: another process is writing.
             StoreError: the log is damaged, or the events cannot be written; then nothing is appended.
         """
-        given = [event_line(event, at(number)) for number, event in enumerate(events)]
-        with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
-            end = self._at_end()
-            fresh: dict[str, str] = {}
-            reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep, places={})
-            made = reader.read((event for _, event in given), at)
-            new = [given[number][0] for number in reader.taken]
-            if not new:
-                return 0
-            self._lines.append(b"".join(line + b"\n" for line in new), end.checked)
-            end.ids.update(fresh)
-            self._end = None
-            self._publish(end, replace(reader, seen=end.ids), made.events, new)
-        return len(new)
-
-    def keep(self, text: str) -> str:
-        """Store a text as an artifact; returns its reference."""
-        reference = artifact(text)
-        file = self.path / "artifacts" / f"{reference.removeprefix('artifact:')}.txt"
-        if not file.exists():
+        given = [event_line(value, at(number)) for number, value in enumerate(listed(values, "events", "events"))]
+        with _locked(self.path):
+            self._refresh()
+            if self._torn:
+                os.truncate(self._file, self._size)
+                self.notes.append(f"{self._torn} bytes of an append that was interrupted were removed")
             try:
-                write_atomic(file, text.encode())
+                rows = self._reader.rows([event for _, event in given], at)
+                self._reader.repeated = 0
+                lines = [given[number][0] for number in rows]
+                self._write(lines)
+            except BaseException:  # the reader has read events that are not in the log
+                self._forget()
+                raise
+            self._extend(lines, rows.values())
+            self._torn = 0
+            try:
+                _write_head(self._head, self.session_id, len(self._rows), self._chains[-1])
             except OSError as error:
-                raise StoreError(f"{error.strerror}: {file}") from error
-        return reference
+                self.notes.append(f"head.json could not be written ({error.strerror}); the events are safe")
+        return len(lines)
 
-    def compact(self) -> int:
-        """Convert the lines of the file to Parquet; returns how many. Every line is preserved byte for byte.
-
-        Raises:
-            BusyError: another process is writing.
-            StoreError: the log is damaged, or the part cannot be written; then the log is unchanged.
-        """
-        with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
-            end = self._at_end()
-            count = self._lines.compact(self._checkpoints.chains)
-            self._end = None
-            for folder in (self.path, self.path / "artifacts", self.path / "checkpoints", self.path / "parts"):
-                remove_leftovers(folder)
-            with suppress(OSError):  # without it every line is read again
-                self._lines.record(end.checked)
-        return count
-
-    def _at_end(self) -> _End:
-        """The state for the next append, cached unless another process has written since; the caller holds the lock."""
-        with self._lines.opened() as lines:
-            if lines.torn:  # the complete lines are read before the torn one is removed
-                with suppress(OSError):
-                    self._lines.record(self._lines.checked(lines, known=self._checkpoints.chains))
-        if torn := self._lines.heal():
-            self.notes.append(f"{torn} bytes of an append that was interrupted were removed")
-        with self._lines.opened() as lines:
-            if self._end is not None and self._end.stats == lines.stats():
-                return self._end
-            checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            if not checked.trusted:
-                self.notes += self._checkpoints.drop(checked.marks)
-            return self._folded(lines, checked, self._ids(lines, checked))
-
-    def _ids(self, lines: Lines, checked: Checked) -> dict[str, str]:
-        """Ids and digests of all events; only events that another writer appended are read if the others are cached."""
-        known = self._end
-        if known is not None and known.checked.events <= checked.events and known.checked.base == lines.base:
-            chain, found = known.checked.chain, dict(known.ids)
-            for where, line in lines.read(known.checked.events, offset=known.checked.size):
-                chain = chained(chain, line)
-                take_up(found, where, line)
-            if chain == checked.chain:
-                return found
-        return ids_of(lines.read())
-
-    def _folded(self, lines: Lines, checked: Checked, ids: dict[str, str]) -> _End:
-        """The end of the log; writes missing checkpoints on the way."""
-        stated = set(self._checkpoints.marks())
-        last = checked.events // EVERY * EVERY
-        missing = next((mark for mark in range(EVERY, last + 1, EVERY) if mark not in stated), last + EVERY)
-        stack, passed = self._checkpoints.nearest(missing - EVERY, lines, checked.marks)
-        self.notes += passed
-        reader, at, offset = self._reader(stack[-1]), stack[-1].seq, _offset(stack[-1], lines)
-        end = _End(checked, {}, ids, reader, stack, LOG_EVENTS.empty(), [], [])
-        while at < checked.events:
-            found = list(lines.read(at, min(at + CHUNK, checked.events), offset=offset))
-            starts, place = list[int](), offset or 0
-            for number, (_, line) in enumerate(found, start=at):
-                starts.append(place if number >= lines.base else -1)
-                place += len(line) + 1 if number >= lines.base else 0
-            end = self._fold(end, self._rows(reader, found).events, [line for _, line in found], starts)
-            at += len(found)
-            offset = place if at > lines.base else None
-        return replace(end, reader=replace(reader, seen=ids), stats=lines.stats())
-
-    def _fold(self, end: _End, events: pa.Table, lines: list[bytes], starts: list[int]) -> _End:
-        """The end of a log after more events; writes a checkpoint for every block of them."""
-        events = pa.concat_tables([end.events, events]).combine_chunks()
-        lines, starts, stack, done = [*end.lines, *lines], [*end.starts, *starts], end.stack, 0
-        while len(lines) - done >= EVERY:
-            chain, last = stack[-1].chain, done + EVERY - 1
-            for line in lines[done : done + EVERY]:
-                chain = chained(chain, line)
-            offset = starts[last] + len(lines[last]) + 1 if starts[last] >= 0 else 0
-            block = events.slice(done, EVERY).combine_chunks()
-            stack = continued(
-                stack, block, place=end.reader.places[stack[-1].seq + EVERY], chain=chain, base=end.checked.base, start=starts[done], offset=offset,
-            )  # fmt: skip
-            self._write(stack[-1])
-            done += EVERY
-        return replace(end, stack=stack, events=events.slice(done), lines=lines[done:], starts=starts[done:])
-
-    def _publish(self, end: _End, reader: LogReader, events: pa.Table, lines: list[bytes]) -> None:
-        """Write the checkpoints for new events, and the head of the log. The events are already durable."""
-        before, chain, size, starts = end.checked.before, end.checked.chain, end.checked.size, list[int]()
-        for line in lines:
-            starts.append(size)
-            before, chain, size = chain, chained(chain, line), size + len(line) + 1
-        count = end.checked.events + len(lines)
-        checked = replace(end.checked, events=count, chain=chain, size=size, marks={}, trusted=True, before=before)
-        end = self._fold(replace(end, checked=checked, reader=reader), events, lines, starts)
+    def _write(self, lines: Sequence[bytes]) -> None:
+        if not lines:
+            return
         try:
-            self._lines.record(checked)
+            with open_new(self._file, append=True) as file:
+                file.write(b"".join(line + b"\n" for line in lines))
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
-            self.notes.append(f"head.json could not be written ({error.strerror}); the events are safe")
-        with self._lines.opened() as now:
-            self._end = replace(end, stats=now.stats())
-
-    def _write(self, checkpoint: Checkpoint) -> None:
-        try:
-            self._checkpoints.write(checkpoint)
-        except OSError as error:
-            self.notes.append(
-                f"the checkpoint at event {checkpoint.seq} could not be written ({error.strerror}); the events are safe"
-            )
-
-    def _mend(self) -> None:
-        """Recreate missing and skipped checkpoints, if no process is writing and the folder is writable."""
-        with suppress(OSError), held(self.path / "events", 0.0, _BUSY), self._lines.opened() as lines:
-            if not lines.torn:  # else the next append does
-                checked = self._lines.checked(lines, whole=True)
-                self._checkpoints.drop(checked.marks)
-                self._folded(lines, checked, {})
-                self._lines.record(checked)
+            os.truncate(self._file, self._size)
+            hint = "no event was added: free disk space and append them again"
+            raise StoreError(f"{error.strerror}: {self._file}", hint=hint) from error
 
 
-def _offset(mark: Checkpoint, lines: Lines) -> int | None:
-    """Offset of the line of the event at a checkpoint, if it is in the file and its offset is known."""
-    return mark.offset if mark.base == lines.base and mark.seq >= lines.base else None
+def _chained(before: str, line: bytes) -> str:
+    """The digest of a chain extended by one line."""
+    return hashlib.sha256(before.encode() + line).hexdigest()
+
+
+def _first(rows: Sequence[Row], end: int) -> int:
+    """The first row of the window that ends before `end`."""
+    characters, first = 0, end
+    while first > 0 and end - first < WINDOW_EVENTS:
+        characters += min(rows[first - 1]["characters"], EVENT_CHARACTERS)
+        if characters > WINDOW_CHARACTERS:
+            break
+        first -= 1
+    return first
+
+
+def _create(place: Path, session_id: str) -> None:
+    """Make the folder of a log; lines that it has already are its events."""
+    make_folder(place)
+    with _locked(place):
+        if not (place / "head.json").exists():
+            keep_out(place)
+            open_new(place / "events.jsonl", append=True).close()
+            _write_head(place / "head.json", session_id, 0, _START)
+            sync_path(place.parent)
+
+
+def _locked(place: Path) -> Any:
+    busy = f"The session log is being written by another process - at {place}"
+    return held(place / "LOCK", 10.0, busy, "try again when the other writer is done")
+
+
+def _write_head(path: Path, session_id: str, events: int, chain: str) -> None:
+    stated = {"format": FORMAT, "session_id": session_id, "events": events, "chain": chain}
+    write_atomic(path, json.dumps(stated).encode())
+
+
+def _stated(head: Path) -> dict[str, Any]:
+    """The head of a log.
+
+    Raises:
+        StoreError: it is of another version, or damaged.
+    """
+    found = read_json(head)
+    kinds = {"session_id": str, "events": int, "chain": str}
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        got = repr(found.get("format")) if isinstance(found, dict) else "another file"
+        raise StoreError(f"Expected a session log of format {FORMAT}, got {got} - at {head}")
+    if not all(isinstance(found.get(name), kind) for name, kind in kinds.items()):
+        raise StoreError(f"Expected {', '.join(kinds)}, got others - at {head}", hint=_DAMAGED)
+    return found

@@ -1,7 +1,7 @@
 """Normalization of all text on its way into a projection: masks secrets and gives paths one spelling.
 
-Gives: `masked_values` (events with the secrets of their free texts masked, all events at once), `masked_reference` (a
-text that a tool opens), `one_path`, and `from_folder`, which makes a path relative to the working directory.
+Gives: `masked_values` (values with the secrets of their free texts masked, all at once), `one_path`, and `from_folder`,
+which makes a path relative to the working directory.
 
 Note: a text is scanned whole, before anything is cut from it, so that no cut hides half a secret. All masks are equal
 but ids are compared, so an id that contains a secret keeps a digest after its mask.
@@ -9,43 +9,34 @@ but ids are compared, so an id that contains a secret keeps a digest after its m
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
-from ..redaction.masking import redact_text, redact_texts
+from ..redaction.masking import redact_texts
 from ..sources.row_paths import normalized_path
 
 __all__ = [
-    "column_from_folder",
     "expect_unicode",
     "from_folder",
     "is_absolute",
     "listed",
-    "masked_reference",
     "masked_values",
     "one_path",
 ]
 
 _IDS = frozenset((
-    "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt",
-    "created_at", "timestamp", "version", "hash", "sha256", "subject", "phase", "constraintId", "memoryId",
-    "memory_id", "requestId", "origin", "actor", "role", "key", "keyEvent", "visibility", "zone", "sensitivity",
-    "scope", "lifecycle", "status", "source", "ref", "artifact", "stdoutRef", "stdout_ref", "stderrRef",
-    "stderr_ref", "artifacts", "evidenceIds", "evidence_ids", "shown", "retrievalSnapshotIds",
-    "retrieval_snapshot_ids", "snapshotIds", "snapshot_ids", "snapshotId", "snapshot_id", "sourceRefs",
-    "source_refs", "evidence", "lastVerifiedAt", "last_verified_at", "expiresAt", "expires_at", "contextHash",
-    "modelInputRef", "visibleToolSet", "evidence_id", "evidenceId", "label", "block_ref", "blockRef",
+    "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "requestId", "request_id", "constraintId",
+    "constraint_id", "memoryId", "memory_id", "subject", "version", "hash", "sha256", "ref", "artifact", "artifacts",
+    "stdoutRef", "stdout_ref", "stderrRef", "stderr_ref", "evidenceIds", "evidence_ids", "snapshotIds", "snapshot_ids",
+    "retrievalSnapshotIds", "retrieval_snapshot_ids", "snapshotId", "snapshot_id", "sourceRefs", "source_refs", "evidence",
+    "evidenceId", "evidence_id", "label", "blockRef", "block_ref",
 ))  # fmt: skip
-"""Fields with ids, words of closed lists and references: they are compared, so two of them must not become equal."""
+"""Fields with ids and references: they are compared, so two of them must not become equal."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
 """Names of fields whose values may be secrets."""
@@ -84,70 +75,47 @@ def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
     """
     texts: dict[str, None] = {}
     for number, value in enumerate(values):
-        _collect(value, texts, at(number), 0)
+        _collect(value, texts, at(number))
         expect_unicode(value, at(number))
     masks = dict(zip(texts, redact_texts(list(texts)), strict=True))
     changed = {text: masked for text, masked in masks.items() if text != masked}
-    return [_replaced(value, changed) for value in values] if changed else list(values)
+    return [_masked(value, changed) for value in values] if changed else list(values)
 
 
-def _collect(value: Any, texts: dict[str, None], at: str, depth: int) -> None:
+def _collect(value: Any, texts: dict[str, None], at: str, name: str = "", depth: int = 0) -> None:
     if depth > _DEEPEST:
         raise InputError.described(f"at most {_DEEPEST} levels of nesting", "more", at)
     if isinstance(value, str):
         if len(value) >= _SHORTEST:
             texts[value] = None
+        if _TELLING.search(name):
+            texts[_stated(name, value)] = None
     elif isinstance(value, dict):
-        for name, each in value.items():
-            _collect(name, texts, at, depth)
-            _collect(each, texts, at, depth + 1)
-            if isinstance(each, str) and _TELLING.search(str(name)):
-                texts[_stated(name, each)] = None
+        for key, each in value.items():
+            _collect(str(key), texts, at)
+            _collect(each, texts, at, str(key), depth + 1)
     elif isinstance(value, list):
         for each in value:
-            _collect(each, texts, at, depth + 1)
+            _collect(each, texts, at, name, depth + 1)
 
 
-def _replaced(value: Any, masks: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return masks.get(value, value)
+def _masked(value: Any, masks: Mapping[str, str], name: str = "") -> Any:
     if isinstance(value, dict):
-        return {masks.get(name, name): _field(name, each, masks) for name, each in value.items()}
+        return {masks.get(key, key): _masked(each, masks, str(key)) for key, each in value.items()}
     if isinstance(value, list):
-        return [_replaced(each, masks) for each in value]
+        return [_masked(each, masks, name) for each in value]
+    if not isinstance(value, str):
+        return value
+    if (masked := masks.get(value)) is not None:
+        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if name in _IDS else masked
+    if _TELLING.search(name) and (stated := masks.get(_stated(name, value))) is not None:
+        return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
     return value
 
 
-def _field(name: Any, value: Any, masks: Mapping[str, str]) -> Any:
-    if not isinstance(value, str):
-        return _replaced(value, masks)
-    masked = masks.get(value, value)
-    if masked != value:
-        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if name in _IDS else masked
-    stated = masks.get(_stated(name, value)) if _TELLING.search(str(name)) else None
-    if stated is None:
-        return value
-    return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
-
-
-def _stated(name: Any, value: str) -> str:
+def _stated(name: str, value: str) -> str:
     """A field as text for the detector of assigned secrets."""
     return f'{name}: "{value}"'
-
-
-def masked_reference(reference: str, text: str) -> str:
-    """The text of a reference with its secrets masked; in events, which are JSON, every text is masked on its own."""
-    if reference.startswith("event:"):
-        return json.dumps(masked_values([json.loads(text)], lambda _: reference)[0], ensure_ascii=False, indent=1)
-    if reference.startswith("log:"):
-        lines = text.split("\n")
-        events = [json.loads(line) for line in lines]
-        masked = masked_values(events, lambda _: reference)
-        return "\n".join(
-            line if own == event else json.dumps(own, ensure_ascii=False, separators=(",", ":"))
-            for line, event, own in zip(lines, events, masked, strict=True)
-        )
-    return redact_text(text)
 
 
 def one_path(path: str | None) -> str | None:
@@ -173,9 +141,3 @@ def from_folder(path: str | None, root: str | None) -> str | None:
     if path and root and is_absolute(root):
         return path.removeprefix(f"{root.rstrip('/')}/")
     return path
-
-
-def column_from_folder(paths: pa.Array, root: str) -> pa.Array:
-    """`from_folder` for a column."""
-    pattern = f"^{re.escape(root.rstrip('/'))}/"
-    return pc.replace_substring_regex(paths, pattern=pattern, replacement="")
