@@ -1,205 +1,341 @@
-"""The session log on disk: append-only, with checkpoints that say what the lines say, and texts that can be opened."""
+"""The session log on disk: no event is lost, none comes twice, a damaged line is detected, and a long log stays cheap."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import killed_log
 import pytest
-from context_session import Session, policy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from power_loss import Disk
 from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.turns.folding import Folded
+from scoped_retrieval.pipeline.context import log as log_module
+from scoped_retrieval.pipeline.context.artifacts import artifact
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog
-from scoped_retrieval.pipeline.context.log_lines import EVERY
-from scoped_retrieval.pipeline.context.sessions import read_session
+from scoped_retrieval.pipeline.context.sessions import open_reference, read_session
+
+EVENTS = killed_log.session(60)
+IDS = [event["id"] for event in EVENTS]
 
 
-def long_session(count: int = 700) -> list[dict[str, Any]]:
-    session = Session("Fix the failing tests.")
-    session.add("user.constraint", turn=0, text="Do not change the public API.", constraintId="c1")
-    for number in range(2, count):
-        turn = number // 4
-        if number % 7 == 0:
-            session.add("file.modified", turn=turn, path=f"src/m{number % 40}.ts", version=str(number), text="fix")
-        elif number % 7 == 3:
-            session.failing(f"src/m{number % 40}.ts:{number} expected 1 received 2", turn=turn)
-        elif number % 97 == 5:
-            session.add("memory.revoked", turn=turn, id=f"m{number}")
-        elif number % 50 == 1:
-            session.add("phase.changed", turn=turn, phase=("editing", "verifying")[number % 2])
-        else:
-            session.add(
-                "file.read", turn=turn, path=f"src/m{number % 40}.ts", version=str(number), text=f"text {number}"
-            )
-    return session.events
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    log = SessionLog.open(tmp_path / "s", "session")
+    log.append(EVENTS[:40])
+    log.append(EVENTS[40:])
+    return tmp_path / "s"
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[SessionLog, list[dict[str, Any]]]:
-    events = long_session()
-    log = SessionLog.open(tmp_path_factory.mktemp("log") / "s-1", session_id="s-1")
-    for start in range(0, len(events), 90):
-        assert log.append(events[start : start + 90]) == len(events[start : start + 90])
-    return log, events
+def lines_of(folder: Path) -> list[bytes]:
+    return (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def seen(view: Any, at: int) -> Any:
-    made = policy().project_turns(turns=[{"asOfSeq": at, "turnId": "t", "inputId": "x"}], events=view.tables, facts=view.facts, session_id="s-1",
-                                  budget={"maxTokens": 3000})  # fmt: skip
-    return made[0]
+# --- one session in three forms -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", [0, 1, 40, EVERY - 1, EVERY, EVERY + 47, EVERY + 48, 2 * EVERY + 100, 700])
-def test_a_turn_from_a_checkpoint_is_the_turn_from_the_whole_log(written: tuple[SessionLog, Any], at: int):
-    log, _ = written
-    part, whole = log.view(at), log.read()
-    assert part.tables.events.num_rows < EVERY + 100 or at < EVERY + 48
-    one, other = seen(part, at), seen(whole, at)
-    assert one.text() == other.text() and one.input_sha256 == other.input_sha256
-    assert [dict(row) for row in one.decisions] == [dict(row) for row in other.decisions]
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, len(EVENTS)), max_size=4), st.sampled_from([(), ("pnpm test",)]))
+def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int], checks: tuple[str, ...]):
+    with tempfile.TemporaryDirectory() as name:
+        file, folder = Path(name, "session.jsonl"), Path(name, "log")
+        file.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
+        for end in sorted(cuts):
+            SessionLog.open(folder, "session").append(EVENTS[:end])
+        SessionLog.open(folder, "session").append(EVENTS)
+        listed = read_events(EVENTS, "session", checks)
+        for place in (file, folder):
+            session_id, view = read_session(place, checks=checks)
+            assert session_id == "session" and view.tables.events.equals(listed.events)
+        reference = next(refs[-1] for refs in listed.events["refs"].to_pylist() if refs)
+        assert open_reference(file, reference) == open_reference(folder, reference) == listed.artifacts.open(reference)
+        assert artifact(open_reference(folder, reference)) == reference
+        assert json.loads(open_reference(folder, "event:e7")) == EVENTS[7]
+        assert open_reference(file, "log:3-4") == open_reference(folder, "log:3-4") == listed.artifacts.open("log:3-4")
+        with pytest.raises(InputError, match="artifact:ID, event:ID or log:FIRST-LAST"):
+            open_reference(folder, "event:none")
 
 
-@pytest.mark.parametrize("visibility", ["model-visible", "denied"])
-def test_what_a_harness_gives_is_held_against_events_before_the_checkpoint(tmp_path: Path, visibility: str):
-    """A snapshot of an earlier turn came back as one of this turn, and a constraint that had ended as one that binds."""
-    session = Session("Fix src/a.py")
-    session.add("retrieval.snapshot.created", turn=1, snapshotId="s1", visibility=visibility)
-    session.add("constraint.ended", turn=1, constraintId="state:0")
-    for number in range(3, EVERY + 200):
-        session.add("model.message", turn=number, text=f"note {number}")
-    log = SessionLog.open(tmp_path / "log", session_id="session")
-    log.append(session.events)
-    given = {
-        "state": {"activeConstraints": ["Never dance.", "Never sing."]},
-        "snapshots": [
-            {"id": "s1", "items": [{"label": "code#1", "path": "src/a.py", "line": 1, "text": "OLD CONTENT"}]}
-        ],
-        "session_id": "session",
-    }
-    view, whole = (policy().project(events=each, **given) for each in (log.view(), session.events))
-    assert view.text() == whole.text()
-    assert [dict(row) for row in view.decisions] == [dict(row) for row in whole.decisions]
-    assert "Never sing." in view.text() and "Never dance." not in view.text() and "OLD CONTENT" not in view.text()
+def test_an_event_that_came_before_is_skipped_and_one_with_its_id_refused(folder: Path):
+    log = SessionLog.open(folder)
+    assert log.append(EVENTS[:5]) == 0 and log.count() == len(EVENTS)
+    with pytest.raises(InputError, match="an id of its own"):
+        log.append([{**EVENTS[-1], "id": "new"}, {**EVENTS[3], "kind": "user.message"}])
+    assert log.ids() == IDS and SessionLog.open(folder).ids() == IDS, "nothing of the append is in the log"
+    assert log.append([{**EVENTS[-1], "id": "new"}]) == 1
 
 
-def test_the_end_of_the_log_needs_some_hundred_events(written: tuple[SessionLog, Any]):
-    log, events = written
-    view = log.view()
-    assert view.tables.events.num_rows < EVERY + 100 < len(events)
-    assert seen(view, len(events)).text() == seen(log.read(), len(events)).text()
+def test_a_log_is_of_one_session(folder: Path, tmp_path: Path):
+    with pytest.raises(StoreError, match="log of session 'other'"):
+        SessionLog.open(folder, "other")
+    with pytest.raises(StoreError, match="the folder of a session log"):
+        SessionLog.open(tmp_path / "none")
+    with pytest.raises(InputError, match=r"events\[0\].sessionId"):
+        SessionLog.open(folder).append([{**EVENTS[0], "id": "new", "sessionId": "other"}])
 
 
-def test_a_view_is_projected_with_what_held_before_it(written: tuple[SessionLog, Any]):
-    log, events = written
-    view = log.view()
-    given = {"turn": {"turnId": "t"}, "session_id": "s-1", "budget": {"maxTokens": 3000}}
-    assert policy().project(events=view, **given).text() == policy().project(events=events, **given).text()
-    assert policy().project(events=view, **given).state["user_goal"] == "Fix the failing tests."
+def test_a_file_skips_lines_that_cannot_be_read_and_counts_them(tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    good = [json.dumps(event) for event in EVENTS[:3]]
+    damaged = ['{"id": "x", "text": "\\ud800"}', '{"id": "torn", "kind"', "5", ""]
+    file.write_text("\n".join([good[0], *damaged, *good[1:], '{"id": "unfinished']))
+    _, view = read_session(file)
+    assert view.tables.events["event_id"].to_pylist() == IDS[:3]
+    assert view.skipped == 4 and len(view.notes) == 1 and "4" in view.notes[0]
 
 
-def test_checkpoints_and_parts_are_copies(written: tuple[SessionLog, Any], tmp_path: Path):
-    _, events = written
-    log = SessionLog.open(tmp_path / "s-1", session_id="s-1")
-    log.append(events[:600])
-    before = seen(log.view(), 600).text()
-    lines = (tmp_path / "s-1" / "events.jsonl").read_bytes()
-    assert log.compact() == 600 and not (tmp_path / "s-1" / "events.jsonl").exists()
-    assert seen(log.view(), 600).text() == before
-    assert b"".join(f"{line}\n".encode() for line in log.open_ref("log:0-599").split("\n")) == lines, (
-        "every line is what it was"
-    )
-    log.append(events[600:])
-    assert seen(log.view(), 700).text() == seen(log.read(), 700).text()
-    for file in (tmp_path / "s-1" / "checkpoints").iterdir():
-        file.unlink()
-    (tmp_path / "s-1" / "head.json").unlink()
-    assert SessionLog.open(tmp_path / "s-1").view().tables.events.num_rows == 700
-    assert SessionLog.open(tmp_path / "s-1").view().tables.events.num_rows < EVERY + 100, "they were made again"
-    assert log.compact() == 100 and seen(log.view(), 700).text() == seen(log.read(), 700).text()
+@pytest.mark.parametrize("data", [b"\x00\x00\x00", b"\x1f\x8b\x08\x00", b"a note", b"[{}]"])
+def test_a_file_without_a_readable_line_is_no_empty_session(data: bytes, tmp_path: Path):
+    (tmp_path / "s.jsonl").write_bytes(data)
+    with pytest.raises(InputError, match=r"s\.jsonl:1"):
+        read_session(tmp_path / "s.jsonl")
 
 
-def test_a_checkpoint_knows_where_the_work_is_and_which_words_are_folders(tmp_path: Path):
-    session = Session()
-    session.add("file.read", turn=0, path="src/a.py", text="x")
-    session.add("command.finished", turn=0, command="git -C ../other stash", exitCode=0, cwd="web", root="/srv/shop")
-    session.add("command.finished", turn=0, command="git stash", exitCode=0, cwd="/srv/other", root="/srv/shop")
-    session.failing("a.py:3 boom", command="pytest")
-    for _ in range(3 * EVERY):
-        session.add("command.finished", turn=1, command="ls", exitCode=0, stdout="x")
-    session.add("command.finished", turn=2, command="git checkout src", exitCode=0, stdout="")
-    session.add("command.finished", turn=2, command="pytest", exitCode=0, stdout="3 passed in 0.10s")
-    log = SessionLog.open(tmp_path / "log", session_id="session")
-    for start in range(0, len(session.events), 50):
-        log.append(session.events[start : start + 50])
-    again = SessionLog.open(tmp_path / "log")
-    assert again.view().tables.events.num_rows < len(session.events)
-    for each in (log, again):
-        assert policy().state(events=each.view())["failure"] is None
-
-
-def test_an_event_is_appended_once(tmp_path: Path):
-    log = SessionLog.open(tmp_path / "s", session_id="s-1")
-    events = long_session(10)
-    assert (log.append(events), log.append(events), log.append(events[5:])) == (10, 0, 0)
-    with pytest.raises(InputError, match="'e3' again with other words"):
-        SessionLog.open(tmp_path / "s").append([{**events[3], "payload": {"text": "rewritten"}}])
-    assert log.read().tables.events.num_rows == 10
-
-
-def test_of_events_with_one_bad_one_nothing_is_appended(tmp_path: Path):
-    log = SessionLog.open(tmp_path / "s", session_id="s-1")
-    with pytest.raises(InputError, match=r"events\[2\]"):
-        log.append([*long_session(1), {"id": "x", "kind": "nonsense", "createdAt": "2026-05-20T08:00:00Z"}])
-    assert log.read().tables.events.num_rows == 0
-
-
-def test_long_texts_are_artifacts_that_can_be_opened(tmp_path: Path):
-    session = Session()
-    text = "src/a.ts:1 error\n" + "noise\n" * 5000
-    session.failing(text)
-    log = SessionLog.open(tmp_path / "s", session_id="session")
-    log.append(session.events)
-    row = seen_row(log)
-    assert row["reference"].startswith("artifact:") and log.open_ref(row["reference"]) == text
-    assert json.loads(log.open_ref("event:e0"))["payload"]["text"] == "Fix the failing tests."
-    for name in ("artifact:../../etc/passwd", "artifact:00", "event:none", "log:x-y", "soup"):
-        with pytest.raises(InputError, match="Expected a reference of this log"):
-            log.open_ref(name)
-
-
-def seen_row(log: SessionLog) -> Any:
-    view = log.view()
-    return policy().project(events=view.tables, budget={"maxTokens": 9000}).decision("event:e1")
-
-
-def test_what_is_no_log_is_refused(tmp_path: Path):
-    with pytest.raises(StoreError, match="Expected the folder of a session log"):
-        SessionLog.open(tmp_path)
-    SessionLog.open(tmp_path / "s", session_id="s-1")
-    with pytest.raises(StoreError, match="Expected the log of session 's-2'"):
-        SessionLog.open(tmp_path / "s", session_id="s-2")
-    (tmp_path / "s" / "session.json").write_text('{"format": 9, "session_id": "s-1"}')
-    with pytest.raises(StoreError, match="format 2"):
-        SessionLog.open(tmp_path / "s")
-    with pytest.raises(InputError, match="No such file or directory: "):
-        read_session(tmp_path / "gone.jsonl")
-
-
-def test_a_file_of_lines_is_a_log_that_is_only_read(tmp_path: Path):
-    file = tmp_path / "s-7.jsonl"
-    file.write_text("".join(json.dumps(event) + "\n" for event in long_session(20)))
-    session_id, view = read_session(file)
-    assert (session_id, view.tables.events.num_rows) == ("s-7", 20)
-    file.write_text(file.read_text() + "not json\n")
-    with pytest.raises(InputError, match=r"s-7.jsonl:21"):
+def test_a_malformed_event_of_a_file_is_an_error_and_a_transcript_is_told(tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    file.write_text(json.dumps(EVENTS[0]) + "\n" + json.dumps({**EVENTS[1], "kind": "user.wish"}))
+    with pytest.raises(InputError, match=r"s\.jsonl:2"):
         read_session(file)
+    file.write_text(json.dumps({"type": "user", "sessionId": "s", "parentUuid": None}))
+    with pytest.raises(InputError) as caught:
+        read_session(file)
+    assert "context import" in caught.value.hint
 
 
-def test_a_late_turn_is_the_same_alone_and_beside_an_early_one():
-    events = long_session(200)
-    turns = [{"asOfSeq": place, "inputId": str(place)} for place in (20, 110, 190)]
-    batch = policy().project_turns(turns=turns, events=events, budget={"maxTokens": 6000})
-    for place, turn in enumerate(turns):
-        alone = policy().project_turns(turns=[turn], events=events, budget={"maxTokens": 6000})[0]
-        assert [dict(row) for row in alone.decisions] == [dict(row) for row in batch[place].decisions]
-        assert alone.neutral() == batch[place].neutral()
+# --- the view -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of 8 events or 10,000 characters, of which a long event takes 6,000."""
+    for name, value in (("WINDOW_EVENTS", 8), ("WINDOW_CHARACTERS", 10_000), ("EVENT_CHARACTERS", 6_000)):
+        monkeypatch.setattr(log_module, name, value)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_view_has_the_newest_rows_and_the_facts_of_all_before_them(tmp_path: Path):
+    log, whole = SessionLog.open(tmp_path / "s", "session"), read_events(EVENTS, "session").events.to_pylist()
+    for end in (3, 3, 20, 21, 60):
+        log.append(EVENTS[:end])
+        view = log.view()
+        rows = view.tables.events.to_pylist()
+        first = end - len(rows)
+        assert rows == whole[first:end] and len(rows) <= 8
+        assert sum(min(row["characters"], 6_000) for row in rows) <= 10_000
+        assert (
+            first == 0
+            or len(rows) == 8
+            or sum(min(row["characters"], 6_000) for row in whole[first - 1 : end]) > 10_000
+        )
+        folded = Folded()
+        for row in whole[:first]:
+            folded.add(row)
+        assert view.facts.equals(folded.table("session"))
+        for other in (log, SessionLog.open(tmp_path / "s")):
+            again = other.view(end)
+            assert again.facts.equals(view.facts) and again.tables.events.equals(view.tables.events)
+    earlier = log.view(20)
+    assert earlier.tables.events.to_pylist()[-1] == whole[19] and log.view().facts.equals(view.facts)
+    with pytest.raises(InputError, match="a place in the log from 0 to 60"):
+        log.view(61)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
+    log = SessionLog.open(tmp_path / "s", "session")
+    log.append(
+        [
+            {
+                "id": "m",
+                "kind": "memory.recalled",
+                "createdAt": "2026-05-20T07:00:00Z",
+                "payload": {"memoryId": "m1", "text": "pnpm"},
+            }
+        ]
+    )
+    log.append(EVENTS)
+    assert log.view().tables.memories["memory_id"].to_pylist() == ["m1"] and log.view(0).tables.memories.num_rows == 0
+
+
+def test_an_open_log_reads_and_folds_only_what_was_appended_since(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_module, "WINDOW_EVENTS", 8)
+    parsed, folded = list[str](), list[int]()
+    parse, add = log_module.parse_json, Folded.add
+    monkeypatch.setattr(log_module, "parse_json", lambda line, at: parsed.append(at) or parse(line, at))
+    monkeypatch.setattr(Folded, "add", lambda self, row: folded.append(row["seq"]) or add(self, row))
+    log = SessionLog.open(folder)
+    log.view()
+    assert len(parsed) == 60 and folded == list(range(52))
+    SessionLog.open(folder).append([{**EVENTS[-1], "id": "by another"}])
+    parsed.clear()
+    log.append([{**EVENTS[-1], "id": "its own"}])
+    log.view()
+    assert len(parsed) == 1 and folded == list(range(54))
+
+
+# --- damage -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["append", "create"])
+def test_a_writer_that_is_killed_at_any_step_leaves_every_event_once(what: str, tmp_path: Path):
+    command = [sys.executable, killed_log.__file__, what, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert int(found.stdout) > {"append": 8, "create": 8}[what]
+
+
+def test_a_torn_line_is_left_out_and_told_and_removed_by_the_next_append(folder: Path):
+    *before, last = lines_of(folder)
+    (folder / "head.json").write_text(json.dumps(json.loads((folder / "head.json").read_bytes()) | head_of(before)))
+    for size in range(1, len(last), 7):
+        (folder / "events.jsonl").write_bytes(b"".join(before) + last[:size])
+        view, log = SessionLog.open(folder).view(), SessionLog.open(folder)
+        assert view.tables.events["event_id"].to_pylist() == IDS[:-1] and len(view.notes) == 1
+        assert log.append(EVENTS) == 1 and len(log.notes) == 1 and log.view().notes == ()
+        assert lines_of(folder) == [*before, last] and SessionLog.open(folder).view().notes == ()
+        (folder / "head.json").write_text(json.dumps(json.loads((folder / "head.json").read_bytes()) | head_of(before)))
+
+
+def head_of(lines: list[bytes]) -> dict[str, Any]:
+    chain = log_module._START
+    for line in lines:
+        chain = log_module._chained(chain, line.rstrip(b"\n"))
+    return {"events": len(lines), "chain": chain}
+
+
+@pytest.mark.parametrize("place", [0, 30, len(EVENTS) - 1])
+@pytest.mark.parametrize("damage", [b"{damaged\n", b"\n", b'{"id": "\\ud800"}\n', b"", b"twice", b"changed"])
+def test_a_line_that_is_changed_missing_or_doubled_is_detected(folder: Path, place: int, damage: bytes):
+    lines = lines_of(folder)
+    changed = lines[place].replace(b'"createdAt":"2026', b'"createdAt":"2025')
+    lines[place] = {b"twice": lines[place] * 2, b"changed": changed}.get(damage, damage)
+    (folder / "events.jsonl").write_bytes(b"".join(lines))
+    log = SessionLog.open(folder)
+    used = (log.view, log.read, log.count, lambda: log.view(3), lambda: log.append(EVENTS[:1]), lambda: log.open_ref("event:e3"))  # fmt: skip
+    for use in used:
+        with pytest.raises(StoreError, match=r"events\.jsonl") as caught:
+            use()
+        assert caught.value.hint
+
+
+def test_an_event_that_is_rewritten_while_a_log_is_open_is_not_opened(folder: Path):
+    log = SessionLog.open(folder)
+    assert json.loads(log.open_ref("event:e7")) == EVENTS[7]
+    file = folder / "events.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"text":"text 7"', b'"text":"text 8"', 1))
+    with pytest.raises(StoreError, match=r"events\.jsonl:8"):
+        log.open_ref("event:e7")
+
+
+def test_a_log_whose_head_is_gone_is_taken_as_it_is_by_its_session_id(folder: Path):
+    (folder / "events.jsonl").write_bytes(b"".join(lines_of(folder)[:-1]))
+    (folder / "head.json").unlink()
+    assert SessionLog.open(folder, "session").ids() == IDS[:-1]
+
+
+@pytest.mark.parametrize(
+    "head", ["[]", "{}", '{"format": 2, "session_id": "session"}', '{"format": 3, "session_id": 5}', "x"]
+)
+def test_a_head_of_another_version_is_an_error(folder: Path, head: str):
+    (folder / "head.json").write_text(head)
+    with pytest.raises(StoreError, match=r"head\.json"):
+        SessionLog.open(folder)
+
+
+@contextmanager
+def full(bytes_: int) -> Iterator[None]:
+    """A disk on which no file grows beyond some bytes."""
+    resource = pytest.importorskip("resource", reason="needs limits on what a process writes")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_an_append_that_a_full_disk_stopped_leaves_the_file_as_it_was(folder: Path):
+    log, before = SessionLog.open(folder), (folder / "events.jsonl").read_bytes()
+    more = [{**EVENTS[5], "id": f"late-{number}"} for number in range(4)]
+    for room in (0, 100, 9_000, 20_000):
+        with full(len(before) + room), pytest.raises(StoreError, match="File too large: "):
+            log.append(more)
+        assert (folder / "events.jsonl").read_bytes() == before and log.ids() == IDS
+    assert log.append(more) == 4
+
+
+def test_an_append_is_on_disk_when_it_returns(tmp_path: Path):
+    disk, place = Disk(), tmp_path / "s"
+    with disk.watched():
+        log = SessionLog.open(place, "session")
+        log.append(EVENTS[:10])
+        assert disk.lost(place / "events.jsonl", place / "head.json") == []
+        before = len(disk.calls)
+        log.append(EVENTS[:12])
+        assert ("sync", place / "events.jsonl") in disk.calls[before:]
+
+
+# --- several writers ----------------------------------------------------------------------------------------------------
+
+
+APPENDER = """
+import sys, json
+from scoped_retrieval.pipeline.context.log import SessionLog
+log = SessionLog.open(sys.argv[1])
+for line in open(sys.argv[2]):
+    log.append([json.loads(line)])
+"""
+
+
+def test_two_processes_append_to_one_log(tmp_path: Path):
+    SessionLog.open(tmp_path / "s", "session")
+    writers = []
+    for name in "ab":
+        lines = [json.dumps({**event, "id": f"{name}-{event['id']}"}) for event in EVENTS[:30]]
+        lines += [json.dumps(event) for event in EVENTS[:20]]  # both bring these
+        (tmp_path / name).write_text("\n".join(lines))
+        writers.append(subprocess.Popen([sys.executable, "-c", APPENDER, str(tmp_path / "s"), str(tmp_path / name)]))
+    assert [writer.wait() for writer in writers] == [0, 0]
+    found = SessionLog.open(tmp_path / "s").ids()
+    assert len(found) == len(set(found)) == 80
+    for name in "ab":
+        assert [each for each in found if each.startswith(name)] == [f"{name}-{each}" for each in IDS[:30]]
+
+
+STEPS = st.lists(
+    st.sampled_from(["append", "append", "other", "tear", "reopen", "view", "refused"]), min_size=3, max_size=14
+)
+
+
+@settings(max_examples=100 if os.environ.get("TEST_PROFILE") == "full" else 20, deadline=None)
+@given(STEPS, st.data())
+def test_whatever_happens_to_a_log_its_events_stay_in_order(steps: list[str], data: st.DataObject):
+    with tempfile.TemporaryDirectory() as name:
+        path, count = Path(name, "s"), 0
+        log = SessionLog.open(path, "session")
+        for step in steps:
+            if step in ("append", "other"):
+                more = min(count + data.draw(st.sampled_from([0, 1, 3, 17])), len(EVENTS))
+                writer = log if step == "append" else SessionLog.open(path)
+                assert writer.append(EVENTS[:more]) == more - count
+                count = more
+            elif step == "tear":
+                with (path / "events.jsonl").open("ab") as file:
+                    file.write(b'{"id": "torn", "kind"')
+            elif step == "refused":
+                with pytest.raises(InputError):
+                    log.append([{**EVENTS[0], "id": "new"}, {"id": "no event"}])
+            elif step == "reopen":
+                log = SessionLog.open(path)
+            assert log.view().tables.events["event_id"].to_pylist() == IDS[:count]
+        assert log.ids() == SessionLog.open(path).ids() == IDS[:count]

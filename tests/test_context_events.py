@@ -1,0 +1,310 @@
+"""Events as rows: what their fields state, and nothing else; secrets are masked, long texts stay whole somewhere."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, EVENT_KINDS
+from scoped_retrieval.pipeline.context.artifacts import artifact
+from scoped_retrieval.pipeline.context.events import LogReader, LogTables, read_events
+from scoped_retrieval.pipeline.context.masking import masked_values
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "\n".join(["MIIEowIBAAKCAQEA" + "x7Qm" * 12] * 160)
+    + "\n-----END RSA PRIVATE KEY-----"
+)
+NEEDED: dict[str, dict[str, Any]] = {
+    "phase.changed": {"phase": "editing"}, "constraint.ended": {"constraintId": "c"}, "memory.recalled": {"memoryId": "m"},
+    "memory.revoked": {"memoryId": "m"}, "retrieval.snapshot.created": {"snapshotId": "s"},
+}  # fmt: skip
+"""Fields without which an event of a kind says nothing."""
+
+
+def event(kind: str, number: int = 0, *, top: dict[str, Any] | None = None, **payload: Any) -> dict[str, Any]:
+    at = f"2026-05-20T08:{number % 60:02}:00Z"
+    return {"id": f"e{number}", "kind": kind, "createdAt": at, "payload": payload, **(top or {})}
+
+
+def read(*events: dict[str, Any], checks: tuple[str, ...] = ()) -> LogTables:
+    return read_events(events, checks=checks)
+
+
+def row(kind: str, *, checks: tuple[str, ...] = (), **payload: Any) -> dict[str, Any]:
+    return read(event(kind, **payload), checks=checks).events.to_pylist()[0]
+
+
+# --- what fields state --------------------------------------------------------------------------------------------------
+
+
+def test_the_event_of_document_003_is_read_as_printed():
+    stated = {
+        "command": "npm test -- parser", "exit_code": 1, "stdout_ref": "artifacts/test-003.stdout.txt",
+        "stderr_ref": "artifacts/test-003.stderr.txt", "key_excerpt": "expected 3 received 2 at parser.test.ts:42",
+    }  # fmt: skip
+    found = row("ToolFinished", tool="run_command", **stated)
+    assert (found["kind"], found["tool"], found["command"]) == ("command.finished", "run_command", stated["command"])
+    assert (found["exit_code"], found["outcome"]) == (1, "failed")
+    assert found["refs"] == [stated["stdout_ref"], stated["stderr_ref"]] and found["summary"] == stated["key_excerpt"]
+
+
+def test_the_observation_of_document_003_is_read_as_printed():
+    stated = {
+        "kind": "command_result", "command": "pnpm test --filter parser", "exitCode": 1, "trustLevel": "fact",
+        "summary": "parser.test.ts:42 expected 3 received 2", "artifacts": ["artifacts/run-12-stderr.txt"],
+        "visibleExcerpt": "FAIL parser.test.ts ... expected 3 received 2",
+    }  # fmt: skip
+    (found,) = read({"id": "1", "createdAt": "2026-05-20T08:00:00Z", **stated}).events.to_pylist()
+    assert (found["summary"], found["excerpt"], found["refs"]) == (
+        stated["summary"], stated["visibleExcerpt"], stated["artifacts"],
+    )  # fmt: skip
+    assert found["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(("fields", "outcome"), [
+    ({"exitCode": 0}, "succeeded"), ({"exitCode": 3}, "failed"), ({"exit_code": 4294967295}, "failed"),
+    ({"isError": True}, "failed"), ({"is_error": False}, "succeeded"), ({"status": "succeeded"}, "succeeded"),
+    ({"exitCode": 0, "isError": True}, "failed"), ({"exitCode": 1, "interrupted": True}, "interrupted"),
+    ({"interrupted": True, "timedOut": True}, "timed_out"), ({"status": "running", "exitCode": 1}, "running"),
+    ({}, None), ({"text": "error: 3 tests failed"}, None), ({"text": "Traceback", "exitCode": 0}, "succeeded"),
+])  # fmt: skip
+def test_the_outcome_is_what_fields_state_and_no_text(fields: dict[str, Any], outcome: str | None):
+    assert row("command.finished", command="pytest", **fields)["outcome"] == outcome
+
+
+def test_kinds_that_state_an_outcome():
+    assert row("timeout", command="sleep 9")["outcome"] == "timed_out"
+    assert row("tool.error", tool="Read", text="no such file")["outcome"] == "failed"
+    assert row("command.finished", exitCode=4294967295)["exit_code"] == -1
+
+
+@pytest.mark.parametrize(("command", "fields", "check"), [
+    ("pnpm test", {"exitCode": 0}, ("pnpm test", "passed")), ("pnpm test --filter a", {"exitCode": 1}, ("pnpm test", "failed")),
+    ("pnpm test", {"timedOut": True}, ("pnpm test", "failed")), ("pnpm test", {"interrupted": True}, ("pnpm test", "unknown")),
+    ("pnpm test", {}, ("pnpm test", "unknown")), ("pnpm test:e2e", {"exitCode": 0}, (None, None)),
+    ("echo pnpm test", {"exitCode": 0}, (None, None)), ("pytest -q", {"exitCode": 1}, (None, None)),
+    ("pnpm test unit -x", {"exitCode": 0}, ("pnpm test unit", "passed")),
+    ("pnpm test", {"exitCode": 1, "check": "unit"}, ("unit", "failed")),
+    ("pnpm test", {"exitCode": 1, "check": {"name": "unit", "status": "passed"}}, ("unit", "passed")),
+])  # fmt: skip
+def test_a_command_is_a_check_if_the_event_or_the_configuration_says_so(
+    command: str, fields: dict[str, Any], check: tuple[str | None, str | None]
+):
+    found = row("command.finished", command=command, checks=("pnpm test", "pnpm test unit"), **fields)
+    assert (found["check"], found["check_status"]) == check
+
+
+def test_a_verification_names_its_checks():
+    found = row("verification.finished", name="lint", status="passed")
+    assert (found["check"], found["check_status"], found["tool"]) == ("lint", "passed", None)
+    several = event("verification.finished", checks=[{"name": "lint", "status": "passed"}, {"name": "unit", "status": "failed"}])  # fmt: skip
+    (found,) = read(several).events.to_pylist()
+    assert dict(zip(found["check"].split("\n"), found["check_status"].split("\n"), strict=True)) == {"lint": "passed", "unit": "failed"}  # fmt: skip
+
+
+def test_changed_files_are_stated_or_unknown():
+    assert row("command.finished", command="sed -i s/a/b/ src/a.py", exitCode=0)["changed_files"] is None
+    assert row("command.finished", command="make", changedFiles=[])["changed_files"] == []
+    assert row("work.changed", changed_files=["src/b.py", "./src/a.py", "src/a.py"])["changed_files"] == ["src/b.py", "src/a.py"]  # fmt: skip
+    assert row("file.modified", path="src\\a.py")["changed_files"] == ["src/a.py"]
+
+
+def test_every_reference_is_kept_in_order_before_that_of_a_cut_text():
+    text = "line\n" * 2_000
+    found = row(
+        "command.finished", stdoutRef="o", stderr_ref="e", ref="r", artifact="o", artifacts=["x", "y"], stdout=text
+    )
+    assert found["refs"] == ["o", "e", "r", "x", "y", artifact(text)] and found["cut"]
+
+
+def test_the_content_of_a_file_is_no_text_and_may_be_empty():
+    found = row("file.read", path="a.py", content="", lineStart=3, lineEnd=9, sha256="abc")
+    assert (found["content"], found["text"], found["line_start"], found["line_end"], found["version"]) == ("", None, 3, 9, "abc")  # fmt: skip
+    assert row("user.message", content="hello")["text"] == "hello"
+
+
+def test_what_an_event_is_about():
+    assert row("permission.denied", requestId=7, action="rm x", reason="not allowed")["subject"] == "7"
+    assert row("permission.denied", text="no", reason="not allowed")["text"] == "no\nnot allowed"
+    assert row("user.constraint", text="Never push.", topic="git")["subject"] == "e0"
+    assert row("constraint.ended", constraintId="c1")["subject"] == "c1"
+    assert row("phase.changed", phase="editing")["subject"] == "editing"
+
+
+def test_matches_of_a_search_are_fields():
+    found = json.loads(
+        row("search.result", query="x", matches=[{"path": "./a.py", "line": 3, "text": "x = 1"}])["matches"]
+    )
+    assert found == [{"path": "a.py", "line": 3, "text": "x = 1"}]
+
+
+def test_a_recalled_memory_is_a_record_and_one_of_a_tool_a_candidate():
+    fields = {"text": "Uses pnpm.", "lifecycle": "verified", "confidence": 0.9, "verify": "package.json"}
+    found = read(event("memory.recalled", 0, memoryId="m0", **fields), event("memory.recalled", 1, memoryId="m1", origin="tool", **fields))  # fmt: skip
+    assert [(m["memory_id"], m["from_seq"], m["lifecycle"], m["verify"]) for m in found.memories.to_pylist()] == [
+        ("m0", 0, "verified", "package.json"), ("m1", 1, "candidate", "package.json"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "fields", "at"), [
+    ("user.goal", {}, "text"), ("constraint.ended", {}, "constraintId"), ("phase.changed", {}, "phase"), ("memory.revoked", {}, "memoryId"),
+    ("retrieval.snapshot.created", {}, "snapshotId"), ("command.finished", {"isError": "no"}, "isError"),
+    ("command.finished", {"status": "done"}, "status"), ("file.read", {"lineStart": 9, "lineEnd": 3}, "lineEnd"),
+    ("user.message", {"text": "x", "actor": "somebody"}, "actor"), ("tool.finished", {"capability": "magic"}, "capability"),
+])  # fmt: skip
+def test_a_field_that_is_missing_or_malformed_is_named(kind: str, fields: dict[str, Any], at: str):
+    with pytest.raises(InputError) as caught:
+        row(kind, **fields)
+    assert f"- at events[0].payload.{at}" in caught.value.message
+
+
+def test_an_id_is_used_once_and_a_repeated_event_is_one():
+    reader, one = LogReader("session"), event("user.message", text="a")
+    assert reader.read([one, one, event("user.message", 1, text="b")]).events["seq"].to_pylist() == [0, 1]
+    assert reader.repeated == 1 and reader.backwards == 0
+    with pytest.raises(InputError, match="an id of its own"):
+        reader.read([event("user.message", text="other")])
+
+
+def test_rounds_are_numbered_as_they_begin_and_clocks_do_not_order():
+    late = event("user.message", 3, text="c", top={"turnId": "b", "createdAt": "2020-01-01T00:00:00Z"})
+    reader = LogReader("session")
+    found = reader.read(
+        [event("user.message", 1, text="a", top={"turnId": "a"}), event("user.message", 2, text="b"), late]
+    ).events
+    assert found["turn"].to_pylist() == [0, 0, 1] and found["turn_id"].to_pylist() == ["a", "a", "b"]
+    assert reader.backwards == 1
+
+
+# --- who speaks ---------------------------------------------------------------------------------------------------------
+
+
+@given(
+    kind=st.sampled_from(EVENT_KINDS.values),
+    outside=st.sampled_from([None, "user", "model", "tool", "system"]),
+    inside=st.sampled_from([None, "user", "model", "tool", "system"]),
+)
+def test_only_an_event_whose_kind_and_origins_are_the_users_is_the_users(
+    kind: str, outside: str | None, inside: str | None
+):
+    fields = {"text": "Stop.", "origin": inside, **NEEDED.get(kind, {})}
+    (found,) = read(event(kind, top={"actor": outside} if outside else None, **fields)).events.to_pylist()
+    assert (found["actor"] == "user") == ({outside, inside, EVENT_ACTORS[kind]} <= {None, "user"})
+
+
+# --- long texts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_text_is_cut_and_opens_whole_but_words_of_the_user_are_never_cut():
+    long = "begin\n" + "noise\n" * 1_500 + "the middle\n" + "noise\n" * 1_500 + "end"
+    found = read(event("external.result", 0, text=long), event("user.message", 1, text=long))
+    tool, user = found.events.to_pylist()
+    assert tool["cut"] and len(tool["text"]) < 6_100 and "the middle" not in tool["text"]
+    assert tool["text"].startswith("begin") and tool["text"].endswith("end") and tool["characters"] == len(long)
+    assert found.artifacts.open(tool["refs"][-1]) == long
+    assert user["text"] == long and not user["cut"] and user["refs"] == []
+
+
+def test_the_excerpt_of_a_failed_output_has_its_errors_and_that_of_another_its_ends():
+    noise = "\n".join(f"step {number}" for number in range(400))
+    output = f"== FAILURES ==\n{noise}\n>  assert total == 3\nE  assert 2 == 3\n{noise}"
+    failed, passed = (row("command.finished", stdout=output, exitCode=code) for code in (1, 0))
+    assert failed["summary"] == "> assert total == 3" and "E  assert 2 == 3" in failed["excerpt"]
+    assert len(failed["excerpt"]) < 1_000
+    assert (
+        passed["summary"] == "== FAILURES ==" and "assert" not in passed["excerpt"] and "step 399" in passed["excerpt"]
+    )
+
+
+def test_a_stated_summary_and_excerpt_stay_as_they_are():
+    found = row(
+        "command.finished", stdout="error: x\n" * 900, exitCode=1, summary="one of many", visibleExcerpt="error: x"
+    )
+    assert (found["summary"], found["excerpt"]) == ("one of many", "error: x")
+
+
+@pytest.mark.parametrize(("diff", "summary"), [
+    ("--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1,2 +1,3 @@\n x\n-y\n+z\n+--- w", "+2 -1 lines in src/a.ts"),
+    ("*** Begin Patch\n*** Update File: b.ts\n@@\n-y\n+z\n*** End Patch", "+1 -1 lines in b.ts"),
+    ("--- a/a\n+++ b/a\n@@\n+z\n--- a/b\n+++ b/b\n@@\n-z", "+1 -1 lines in 2 files"),
+    ("fix the parser", "fix the parser"),
+])  # fmt: skip
+def test_a_diff_is_summarized_by_its_lines(diff: str, summary: str):
+    assert row("file.modified", text=diff)["summary"] == summary
+    assert row("command.finished", command="x", diff=diff)["summary"] == summary
+
+
+# --- paths and secrets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("path", ["./src/café.ts", "src//café.ts", "src\\café.ts", "lib/../src/café.ts"])
+def test_a_path_is_the_same_in_every_spelling(path: str, form: str):
+    other = unicodedata.normalize(form, path)
+    found = row("file.modified", path=other, changedFiles=[other], matches=[{"path": other}])
+    assert {found["path"], *found["changed_files"], json.loads(found["matches"])[0]["path"]} == {"src/café.ts"}
+    assert row("file.read", path="../a.ts")["path"] == "../a.ts"
+
+
+@given(
+    kind=st.sampled_from(EVENT_KINDS.values),
+    name=st.sampled_from(["text", "stdout", "summary", "visibleExcerpt", "command", "arguments", "content", "reason", "turnId", "ref", "topic",
+                          "requestId", "changedFiles", "path"]),
+    secret=st.sampled_from([TOKEN, f"{PEM}\n", f"--token={TOKEN} x"]),
+    before=st.integers(0, 60),
+)  # fmt: skip
+def test_no_secret_of_an_event_reaches_a_row_or_what_a_reference_opens(kind: str, name: str, secret: str, before: int):
+    value = "w " * before + secret + " w" * 4_000 if name == "text" else secret
+    fields = {"text": "x", **NEEDED.get(kind, {}), name: [value] if name == "changedFiles" else value}
+    found = read(event(kind, **fields))
+    (one,) = found.events.to_pylist()
+    opened = [found.artifacts.open(each) for each in ("event:e0", "log:0-0", *(one["refs"][-1:] if one["cut"] else ()))]
+    said = f"{one}{found.memories.to_pylist()}{opened}"
+    assert TOKEN not in said and "x7Qm" not in said and TOKEN[:12] not in said and TOKEN[-12:] not in said
+
+
+def test_a_value_is_masked_by_the_name_of_its_field_and_ids_stay_two():
+    found = row("tool.intent", tool="deploy", arguments={"password": "hunter2-Sup3rS3cret!", "deep": [{TOKEN: 1}]})
+    assert "hunter2" not in found["arguments"] and TOKEN not in found["arguments"] and found["masked"] >= 2
+    ids = [f"key {TOKEN}{end}" for end in "ab"]
+    (masked,) = masked_values([{"requestId": ids[0], "evidenceIds": ids}], str)
+    assert (
+        TOKEN not in str(masked)
+        and len(set(masked["evidenceIds"])) == 2
+        and masked["requestId"] in masked["evidenceIds"]
+    )
+    assert masked_values([masked], str) == [masked]
+
+
+def test_values_that_json_lacks_are_refused():
+    value: list[Any] = []
+    for _ in range(100):
+        value = [value]
+    with pytest.raises(InputError, match="64 levels of nesting"):
+        row("tool.intent", arguments=value)
+    for refused in ("\ud800", {1, 2}, float("nan")):
+        with pytest.raises(InputError, match=r"at events\[0\]"):
+            row("user.message", text=refused)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["text", "stdout", "command", "summary", "topic", "path", "arguments", "content", "exitCode", "isError"]
+        ),
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=3),
+    ),
+    st.sampled_from(EVENT_KINDS.values),
+)
+def test_an_event_is_a_row_or_an_error_that_names_a_field(payload: dict[str, Any], kind: str):
+    try:
+        assert read(event(kind, **{**NEEDED.get(kind, {}), **payload})).events.num_rows == 1
+    except InputError as error:
+        assert " - at events[0]" in error.message
