@@ -225,7 +225,7 @@ class _Session:
         started = words(beside.get("backgroundTaskId"))
         if started:
             self.background[started] = {name: about.get(name) for name in ("command", "cwd")}
-        streams = {name: text for name in ("stdout", "stderr") if (text := words(task.get(name)))}
+        streams = {name: each for name in ("stdout", "stderr") if (each := words(task.get(name)))}
         shown = streams or {"text": words(task.get("output")) or text}
         running = started is not None or task.get("status") == "running" or None
         self.made.add("command.finished", id_, **{**about, **before}, exitCode=whole(task.get("exitCode")), running=running, **ended, **shown)  # fmt: skip

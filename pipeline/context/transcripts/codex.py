@@ -1,11 +1,12 @@
 """Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
 
 Of the two accounts in a rollout, `response_item` is the input and output of the model. Of the other, `event_msg`, these
-are read: `user_message`, what the user typed, and the ends of commands, patches and calls to MCP servers, which have
-more fields than the output that the model got. A round begins when the model answers new input.
+are read: what the user typed, and the ends of commands, patches and calls to MCP servers, which have more fields than
+the output that the model got. Both have a form of their own, or are an `item_completed` since 0.150. A round begins
+when the model answers new input.
 
-Note: messages of the role `user` are the harness's, except in rollouts without a `user_message`, which are older:
-there, those are the harness's that reach from an opening to a closing tag.
+Note: messages of the role `user` are the harness's, except in rollouts that do not state what the user typed, which are
+older: there, those are the harness's that reach from an opening to a closing tag.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import PureWindowsPath
 from typing import Any
 
 from .transcript import (  # fmt: skip
@@ -34,6 +35,8 @@ from .transcript import (  # fmt: skip
 __all__ = ["events_of"]
 
 _ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+_ITEMS = {"UserMessage": "user_message", "CommandExecution": _ENDS[0], "FileChange": _ENDS[1], "McpToolCall": _ENDS[2]}
+"""Types of completed items, and of the messages that say the same."""
 _HEAD = re.compile(
     r"(?:(?:Chunk ID|Wall time|Exit code|Process (?:exited|running)|Original token count|Total output lines)\b[^\n]*\n|\s*\n)+Output:\n"
 )
@@ -46,7 +49,7 @@ _MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
     """The events of a rollout; `name` is its id if no record has one."""
-    told = [mapping(record.get("payload")) for _, record in numbered if record.get("type") == "event_msg"]
+    told = [_message(record) for _, record in numbered if record.get("type") == "event_msg"]
     rollout = _Rollout(
         Transcript(name),
         {text_of(each.get("message")) for each in told if each.get("type") == "user_message"},
@@ -56,6 +59,15 @@ def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
         rollout.made.time(record.get("timestamp"))
         rollout.take(f"line-{number}", record)
     return rollout.made
+
+
+def _message(record: Record) -> Record:
+    """A message to the user interface; a completed item in the form of the message that says the same."""
+    payload = mapping(record.get("payload"))
+    item = mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+    if (kind := _ITEMS.get(str(item.get("type")))) is None:
+        return payload
+    return {**item, "type": kind, "call_id": item.get("id"), "message": text_of(item.get("content"))}
 
 
 @dataclass
@@ -76,6 +88,10 @@ class _Rollout:
     """The fields of a call, by its id."""
     processes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The same, by the number of a process that it left running."""
+    told: set[str] = field(default_factory=set)
+    """Calls of which the end was read, which a rollout may state in two forms."""
+    heard: tuple[int, str] = (0, "")
+    """The last words of the user, and their round."""
     turns: list[int] = field(default_factory=list)
     """Where the messages of the user are among the events."""
 
@@ -94,7 +110,7 @@ class _Rollout:
         elif kind == "response_item":
             self._item(id_, payload)
         elif kind == "event_msg":
-            self._told(id_, payload)
+            self._told(id_, _message(record))
         else:
             self.made.left_out[f"records of type {kind}"] += 1
 
@@ -109,7 +125,9 @@ class _Rollout:
             self.made.add("rules.repository", id_, text=text)
 
     def _user(self, id_: str, text: str) -> None:
-        if text.strip():
+        """Words of the user, which a rollout may state in two forms."""
+        if text.strip() and self.heard != (self.made.round, text):
+            self.heard = (self.made.round, text)
             self.turns.append(len(self.made.events))
             self.made.user(id_, text)
 
@@ -123,7 +141,7 @@ class _Rollout:
         if kind == "message":
             blocks = item.get("content")
             for block in blocks if isinstance(blocks, list) else [blocks]:
-                self._message(id_, role, text_of(block))
+                self._said(id_, role, text_of(block))
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             self._call(id_, item)
         elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
@@ -135,7 +153,7 @@ class _Rollout:
         else:
             self.made.left_out[f"items of type {item.get('type') or item.get('record_type')}"] += 1
 
-    def _message(self, id_: str, role: Any, text: str) -> None:
+    def _said(self, id_: str, role: Any, text: str) -> None:
         if not text.strip():
             self.made.left_out["messages without text"] += 1
         elif role == "assistant":
@@ -151,12 +169,13 @@ class _Rollout:
         tool = f"{words(item.get('namespace')) or ''}{words(item.get('name')) or 'local_shell'}"
         given = _arguments(item)
         if isinstance(argv := given.get("command"), list) and all(isinstance(each, str) for each in argv):
+            if argv[:1] == ["apply_patch"]:
+                tool, argv = "apply_patch", argv[1:]
             by_shell = len(argv) == 3 and argv[1] in ("-lc", "-c")
-            given = {**given, "command": argv[2] if by_shell else shlex.join(argv)}
-        folder = given.get("workdir") or given.get("working_directory")
-        if isinstance(folder, str) and isinstance(self.folder, str):
-            folder = str(PurePosixPath(self.folder) / folder)
-        call = fields_of_call(self.made, item.get("call_id"), tool, given, folder or self.folder)
+            line = argv[2] if by_shell else shlex.join(argv)
+            given = {"input": argv[-1]} if tool == "apply_patch" and argv else {**given, "command": line}
+        folder = self._below(given.get("workdir") or given.get("working_directory"))
+        call = fields_of_call(self.made, item.get("call_id"), tool, given, folder)
         process = self.processes.get(str(given.get("session_id")), {}) if tool == "write_stdin" else {}
         call.update({name: process[name] for name in ("command", "cwd") if name in process})
         self.calls[str(item.get("call_id"))] = call
@@ -169,35 +188,41 @@ class _Rollout:
     def _output(self, id_: str, call: dict[str, Any], item: Record) -> None:
         """The output of a call as the model got it."""
         tool, about = call["tool"], {name: value for name, value in call.items() if name != "arguments"}
-        capability, given = CAPABILITIES.get(tool), mapping(call.get("arguments"))
-        if item.get("call_id") in self.ended or tool == "update_plan":
-            return
+        capability, patched = CAPABILITIES.get(tool), list[tuple[str, str, str | None]]()
         text, code, failed, process = _read(item.get("output"), ran=capability in ("run", "edit"))
         if process:
             self.processes[process] = about
-        patched = (
-            _patched(text_of(given.get("input"))) if tool == "apply_patch" and (code == 0 or failed is False) else []
-        )
+        if item.get("call_id") in self.ended or tool == "update_plan":
+            return
+        if tool == "apply_patch" and (code == 0 or failed is False):
+            patched = _patched(text_of(mapping(call.get("arguments")).get("input")))
         for path, diff, content in patched:
-            path = str(PurePosixPath(self.folder or "") / path)
-            self.made.add("file.modified", id_, **{**about, "path": self.made.path(path)}, text=diff, content=content)
+            path = self.made.path(self._below(path))
+            self.made.add("file.modified", id_, **{**about, "path": path}, text=diff, content=content)
         if capability == "run":
             running = process is not None or None
             self.made.add("command.finished", id_, **about, exitCode=code, isError=failed, running=running, text=text)
         elif not patched:
-            kind = (
-                "tool.error" if code or failed else "external.result" if tool.startswith("mcp__") else "tool.finished"
-            )
-            self.made.add(kind, id_, **about, text=text, isError=bool(code) if code is not None else failed)
+            failed = bool(code) if code is not None else failed
+            ended = "external.result" if tool.startswith("mcp__") else "tool.finished"
+            self.made.add("tool.error" if failed else ended, id_, **about, text=text, isError=failed)
             if tool == "request_user_input":
                 answers = mapping(_json(text).get("answers")).values()
                 self._user(id_, "\n".join(text_of(mapping(each).get("answers")) for each in answers))
+
+    def _below(self, path: Any) -> str:
+        """A path, which may be relative to the folder of the session."""
+        names = [each for each in (self.folder, path) if isinstance(each, str)]
+        return PureWindowsPath(*names).as_posix() if names else ""
 
     def _told(self, id_: str, payload: Record) -> None:
         """A message to the user interface that states more than the item that it is about."""
         kind, id_of_call = payload.get("type"), str(payload.get("call_id"))
         call = self.calls.get(id_of_call) or {"requestId": words(payload.get("call_id"))}
         about = {name: value for name, value in call.items() if name != "arguments"}
+        if kind in _ENDS and id_of_call in self.told:
+            return
+        self.told.add(id_of_call if kind in _ENDS else "")
         if kind == "user_message":
             self._user(id_, text_of(payload.get("message")))
         elif kind == "thread_rolled_back":
@@ -212,27 +237,28 @@ class _Rollout:
         elif kind in _ENDS and payload.get("status") == "declined":
             self.made.add("permission.denied", id_, **call, text=text_of(payload.get("stderr")) or None)
         elif kind == "exec_command_end":
-            command, printed = payload.get("command"), payload.get("aggregated_output")
-            argv = command if isinstance(command, list) else [command]
-            named = {
-                "command": about.get("command") or argv[-1], "cwd": self.made.path(payload.get("cwd")) or about.get("cwd"),
-                **({"text": printed} if words(printed) else {name: payload.get(name) for name in ("stdout", "stderr")}),
-            }  # fmt: skip
-            self.made.add("command.finished", id_, **{**about, **named}, exitCode=whole(payload.get("exit_code")))
-        elif kind == "patch_apply_end" and payload.get("success") is True:
+            command, printed = payload.get("command"), words(payload.get("aggregated_output"))
+            argv = command if isinstance(command, list) and command else [command]
+            named = {"command": argv[-1], "cwd": self.made.path(payload.get("cwd"))}
+            ended = {"exitCode": whole(payload.get("exit_code")), "isError": payload.get("status") == "failed" or None}
+            shown = {"text": printed} if printed else {name: words(payload.get(name)) for name in ("stdout", "stderr")}
+            self.made.add("command.finished", id_, **{**named, **about}, **ended, **shown)
+        elif kind == "patch_apply_end" and payload.get("success", payload.get("status") == "completed") is True:
             for path, change in mapping(payload.get("changes")).items():
                 self._changed(id_, about, path, mapping(change))
         elif kind == "patch_apply_end":
             self.made.add("tool.error", id_, **about, text=text_of(payload.get("stderr")), isError=True)
         elif kind == "mcp_tool_call_end":
-            invoked, result = mapping(payload.get("invocation")), mapping(payload.get("result"))
-            told = mapping(result.get("Ok"))
-            failed = "Err" in result or told.get("isError") is True
+            invoked, result = mapping(payload.get("invocation")) or payload, mapping(payload.get("result"))
+            given, error = (
+                mapping(result.get("Ok")) or result,
+                result.get("Err") or mapping(payload.get("error")).get("message"),
+            )
+            failed = error is not None or mapping(given).get("isError") is True
             tool = about.get("tool") or f"mcp__{invoked.get('server')}__{invoked.get('tool')}"
-            self.made.add(
-                "tool.error" if failed else "external.result", id_, **{**about, "tool": tool}, isError=failed,
-                text=text_of(told.get("content")) or text_of(result.get("Err")),
-            )  # fmt: skip
+            text = text_of(given.get("content")) or text_of(error)
+            kind = "tool.error" if failed else "external.result"
+            self.made.add(kind, id_, **{**about, "tool": tool}, text=text, isError=failed)
         else:
             self.made.left_out[f"messages of type {kind}"] += 1
 

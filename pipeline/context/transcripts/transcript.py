@@ -32,6 +32,7 @@ CAPABILITIES: Mapping[str, str] = {
 _COMMANDS = ("command", "cmd", "pattern", "query", "url")
 """Arguments of built-in tools that are a command line, a query or an address."""
 _PATHS = ("file_path", "notebook_path", "path")
+_URI = re.compile(r"\Afile://(?:/(?=[A-Za-z]:))?")
 _TAGGED = re.compile(r"\s*<[A-Za-z][\w.:-]*[\s>].*</[A-Za-z][\w.:-]*>\s*", re.DOTALL)
 
 
@@ -88,9 +89,9 @@ class Transcript:
         """A path relative to the working directory if it is below it; None if the value is not a path."""
         if not isinstance(path, str) or not path:
             return None
-        given = PurePosixPath(path.replace("\\", "/"))
-        below = self.root and given.is_relative_to(self.root)
-        return (given.relative_to(self.root) if below else given).as_posix()
+        given, root = (PurePosixPath(_URI.sub("", each).replace("\\", "/")) for each in (path, self.root))
+        below = self.root and given.is_relative_to(root)
+        return (given.relative_to(root) if below else given).as_posix()
 
 
 def fields_of_call(made: Transcript, id_: Any, tool: str, given: Record, cwd: Any = None) -> dict[str, Any]:
