@@ -4,347 +4,303 @@ A response of the model consists of several records with one `message.id`, and i
 messages of the user, with the effect of the tool in `toolUseResult`, if the version writes it. Attachments contain
 rules, files, and text that the user typed while the model worked. Records of subagents are marked (`isSidechain:
 true`); they are sessions of their own: left out of others, and read only if a file has nothing else.
+
+Note: which records of the type `user` the user typed is stated by fields that grew with the versions. `isMeta` and
+others mark those of the harness; prompts have `permissionMode`, `thinkingMetadata` or `origin`. If a version writes none
+of these, a text from an opening to a closing tag is the harness's, and any other text is the user's.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from ..outcomes import NO_OUTPUT
-from .agents import Aside, changed_by_call, noted_changes
-from .background import Background
 from .branches import rewound
-from .effects import EDITS, SHELLS, edits_of, lines_of, marked
-from .refusals import feedback, is_denied
-from .search_output import matches_in
-from .searching import Search
-from .shell_results import ShellResult
-from .speaking import speech_in
-from .typed import Typed
-from .writing import Call, Transcript, asked, repeated, text_of, version_of
+from .transcript import (  # fmt: skip
+    CAPABILITIES,
+    Record,
+    Transcript,
+    fields_of_call,
+    is_tagged,
+    mapping,
+    mappings,
+    text_of,
+    whole,
+    words,
+)
 
 __all__ = ["events_of"]
 
-_TAGS = re.compile(
-    r"command-\w+|local-command-\w+|system-reminder|task-notification|bash-\w+|[\w-]+-hook|user-memory-input|ide_\w+|fork-boilerplate"
-)
-"""Names of tags that the harness and editors write with the role `user`."""
-_NOT_WRITTEN_BY_USER = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
-"""Fields that mark a record of the role `user` as not written by the user."""
-_RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
-_SHELL = re.compile(r"\s*<bash-(?P<stream>stdout|stderr)>")
-_NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
-_OF_USER = ("ExitPlanMode", "AskUserQuestion")  # a repeated call is the same one
-Record = Mapping[str, Any]
+_BY_HARNESS = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion", "isCompactSummary")
+"""Fields that mark a record of the type `user` as not written by the user."""
+_OF_PROMPTS = ("permissionMode", "thinkingMetadata", "promptSource")
+"""Fields that prompts have, and other records of the type `user` lack, if the version writes them."""
+_INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
+_COMMAND = re.compile(r"<command-name>([^<]*)</command-name>")
+_ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
+_NOT_DENIED = ("interrupted", "cancelled")
+"""Values of `toolDenialKind` for calls that nobody refused."""
+_REJECTED = "User rejected tool use"
+"""The `toolUseResult` of a refusal by the user, where the version has no `toolDenialKind`."""
 
 
-@dataclass
-class _Calls:
-    """The calls and commands to which results may belong."""
-
-    background: Background
-    typed: Typed
-    tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """The tool and its arguments, by the id of the call."""
-    shell: str | None = None
-    """A command that the user ran in the shell of the agent."""
-
-
-def events_of(records: Sequence[Record], name: str) -> Transcript:
+def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
     """The events of a session; `name` is its id if no record has one."""
-    named = next((record["sessionId"] for record in records if isinstance(record.get("sessionId"), str)), name)
-    root = next((record["cwd"] for record in records if isinstance(record.get("cwd"), str)), "")
-    spoken = [record for record in records if record.get("type") in ("user", "assistant")]
+    records = dict[str, Record]()
+    for number, record in numbered:
+        id_ = str(record.get("uuid") or f"line-{number}")
+        if records.get(id_) != record:
+            records[id_ if id_ not in records else f"{id_}:{number}"] = record
+    spoken = [record for record in records.values() if record.get("type") in ("user", "assistant")]
     alone = bool(spoken) and all(record.get("isSidechain") is True for record in spoken)
-    agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
-    made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
-    calls = _Calls(Background(made), Typed(made))
-    response, aside = None, Aside(made)
-    again = repeated(records)
-    read = ({} if number in again else record for number, record in enumerate(records))
-    left = rewound([record if alone or not record.get("isSidechain") else {} for record in read], _by_user)
-    for number, record in enumerate(records):
-        if number in again:
-            made.left_out["repeated records"] += 1
-            continue
-        kind, message = record.get("type"), record.get("message")
-        id_ = str(record.get("uuid") or f"line-{number + 1}")
+    named = _first(spoken, "sessionId") or _first(list(records.values()), "sessionId") or name
+    agent = _first(spoken, "agentId") or name
+    made = Transcript(f"{named}/{agent}" if alone and agent != named else named, _first(spoken, "cwd") or "")
+    if repeated := len(numbered) - len(records):
+        made.left_out["repeated records"] = repeated
+    own = [{} if record.get("isSidechain") and not alone else record for record in records.values()]
+    marking = {
+        each.get("version") for each in spoken if each.get("type") == "user" and not each.keys().isdisjoint(_OF_PROMPTS)
+    }
+    left, session = rewound(own, partial(_has_typed, marking)), _Session(made, marking, alone)
+    for place, (id_, record) in enumerate(records.items()):
         made.time(record.get("timestamp"))
         if record.get("isSidechain") and not alone:
             made.left_out["records of subagents"] += 1
-            aside.take(id_, record)
-        elif number in left:
+        elif place in left:
             made.left_out["records of a branch that was rewound"] += 1
-        elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
-            calls.typed.answered()
-            made.add("history.summarized", id_, text=summary)
-        elif _not_written_by_user(record):
-            made.left_out["messages of the harness"] += 1
-            speech = speech_in(text_of(message.get("content")) if isinstance(message, Mapping) else "", _TAGS)
-            noted_changes(made, id_, speech.blocks if _by_harness(record) else ())
-            if speech.own.strip():
-                calls.typed.prompted()
-        elif kind == "user" and isinstance(message, Mapping):
-            begun = len(made.events)
-            _user(made, id_, record, message, calls)
-            made.in_mode(begun, record.get("permissionMode"))
-        elif kind == "assistant" and isinstance(message, Mapping):
-            calls.typed.answered()
-            if message.get("id") != response or response is None:
-                response = message.get("id") or id_
-                made.request(id_)
-            _assistant(made, id_, record, message, calls)
-        elif kind == "attachment" and isinstance(record.get("attachment"), Mapping):
-            _attachment(made, id_, record["attachment"], calls)
         else:
-            made.left_out[f"records of type {kind}"] += 1
-            if record.get("subtype") == "local_command":
-                calls.typed.handled()
+            session.take(id_, record)
     return made
 
 
-def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Calls) -> None:
-    """The attachments of a message: rules, files, text that the user typed while the model worked."""
-    kind, content = given.get("type"), given.get("content")
-    path = given.get("filename") or given.get("path")
-    if kind == "instructions":
-        files = given.get("files")
-        for file in files if isinstance(files, list) else []:
-            if isinstance(file, Mapping) and isinstance(file.get("content"), str) and file["content"].strip():
-                made.add("rules.repository", id_, path=made.path(str(file.get("path") or "")), text=file["content"])
-    elif kind == "nested_memory" and isinstance(content, Mapping) and isinstance(content.get("content"), str):
-        made.add(
-            "rules.repository", id_, path=made.path(str(path or content.get("path") or "")), text=content["content"]
-        )
-    elif kind == "edited_text_file" and isinstance(path, str) and isinstance(given.get("snippet"), str):
-        made.add(
-            "file.modified",
-            id_,
-            path=made.path(path),
-            text=given["snippet"],
-            version=version_of(f"{id_}{given['snippet']}"),
-            noted=True,
-        )
-    elif kind == "file" and isinstance(content, Mapping) and isinstance(content.get("file"), Mapping):
-        words = content["file"].get("content")
-        if isinstance(words, str) and isinstance(path, str):
-            made.read(id_, made.path(path), words)
-    elif kind == "queued_command" and given.get("commandMode") == "prompt" and given.get("isMeta") is not True:
-        _message(made, id_, text_of(given.get("prompt")), calls, given)
-    elif kind == "queued_command" and _by_harness(given) and calls.background.noted(id_, text_of(given.get("prompt"))):
-        pass
-    else:
-        made.left_out[f"attachments of type {kind}"] += 1
+def _first(records: Sequence[Record], name: str) -> str | None:
+    return next((each for record in records if (each := words(record.get(name)))), None)
 
 
-def _summary(record: Record, message: Mapping[str, Any]) -> str:
-    """The summary of earlier rounds, if a record of the role `user` is one."""
-    text = text_of(message.get("content"))
-    return text if record.get("isCompactSummary") else speech_in(text, _TAGS).summary
+def _blocks(content: Any) -> list[Record]:
+    return mappings(content) if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _by_user(record: Record) -> bool:
-    """Whether a record is a message by the user."""
-    message = record.get("message")
-    if record.get("type") != "user" or not isinstance(message, Mapping):
-        return False
-    if record.get("isCompactSummary") or _not_written_by_user(record) or _writer(record) is False:
-        return False
-    content = message.get("content")
-    kinds = (
-        {str(each.get("type")) for each in content if isinstance(each, Mapping)} if isinstance(content, list) else set()
+def _has_typed(marking: Collection[Any], record: Record) -> bool:
+    """Whether a record is a message of the user; `marking` are the versions that mark prompts."""
+    blocks = _blocks(mapping(record.get("message")).get("content")) if record.get("type") == "user" else []
+    return any(
+        block.get("type") == "image" or (block.get("type") == "text" and _typed(marking, record, text_of(block)))
+        for block in blocks
     )
-    speech = speech_in(text_of(content), _TAGS, human=_writer(record) is True)
-    return bool(speech.own.strip()) or bool(kinds - {"text", "tool_result"})
 
 
-def _not_written_by_user(record: Record) -> bool:
-    return any(record.get(name) is True for name in _NOT_WRITTEN_BY_USER)
+def _typed(marking: Collection[Any], record: Record, text: str) -> str:
+    """The words of the user in a text of a record; empty if it is the harness's."""
+    content, origin = mapping(record.get("message")).get("content"), mapping(record.get("origin")).get("kind")
+    beside_results = any(block.get("type") == "tool_result" for block in mappings(content))
+    if any(record.get(each) is True for each in _BY_HARNESS) or record.get("promptSource") == "system":
+        return ""
+    if origin != "human" and (origin is not None or beside_results or text.strip() in _INTERRUPTED):
+        return ""
+    if (command := _COMMAND.search(text)) and text.lstrip().startswith("<command-"):
+        arguments = _ARGUMENTS.search(text)
+        return f"{command[1].strip()} {arguments[1].strip()}" if arguments and arguments[1].strip() else ""
+    if record.get("version") in marking and record.keys().isdisjoint((*_OF_PROMPTS, "origin")):
+        return ""
+    stated = origin == "human" and isinstance(content, str)  # an editor adds its context as blocks of a list
+    return "" if is_tagged(text) and not stated else text
 
 
-def _writer(record: Record) -> bool | None:
-    """Whether the user wrote a record of the role `user`; None if the record does not state it."""
-    origin, message = record.get("origin"), record.get("message")
-    kind = origin.get("kind") if isinstance(origin, Mapping) else None
-    role = message.get("role") if isinstance(message, Mapping) else None
-    if role not in (None, "user") or record.get("promptSource") == "system":
-        return False
-    return kind in ("human", "user") if isinstance(kind, str) else None
+@dataclass
+class _Session:
+    """Reads records in the order of the conversation."""
 
+    made: Transcript
+    marking: Collection[Any]
+    """The versions that mark prompts."""
+    alone: bool
+    """Whether it is the session of a subagent: its prompts are the model's."""
+    response: str | None = None
+    """The response of the model that was read last."""
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The fields of a call, by its id."""
+    background: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The same, by the id under which its command runs in the background."""
 
-def _by_harness(record: Record) -> bool:
-    """Whether a record may contain a note of the harness: no other agent sent it."""
-    origin = record.get("origin")
-    return not isinstance(origin, Mapping) or origin.get("kind") == "task-notification"
-
-
-def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
-    """A message of the user, or results of tools."""
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    for block in blocks:
-        if not isinstance(block, Mapping):
-            continue
-        if block.get("type") == "tool_result":
-            _result(made, id_, record, block, calls)
-        elif block.get("type") == "text" and isinstance(block.get("text"), str):
-            if _by_harness(record) and calls.background.noted(id_, block["text"]):
-                continue
-            _message(made, id_, block["text"], calls, record)
+    def take(self, id_: str, record: Record) -> None:
+        kind, message = record.get("type"), mapping(record.get("message"))
+        if kind == "user":
+            blocks = _blocks(message.get("content"))
+            alone = sum(block.get("type") == "tool_result" for block in blocks) == 1
+            for block in blocks:
+                if block.get("type") == "tool_result":
+                    self._result(id_, record, block, record.get("toolUseResult") if alone else None)
+                elif block.get("type") == "text":
+                    self._text(id_, record, text_of(block))
+                else:
+                    self.made.left_out[f"blocks of type {block.get('type')}"] += 1
+        elif kind == "assistant":
+            if (response := words(message.get("id"))) is None or response != self.response:
+                self.made.request(id_)
+            self.response = response
+            for block in _blocks(message.get("content")):
+                self._said(id_, record, block)
+        elif kind == "attachment":
+            self._attachment(id_, mapping(record.get("attachment")))
         else:
-            made.left_out[f"blocks of type {block.get('type')}"] += 1
+            self.made.left_out[f"records of type {kind}"] += 1
 
+    def _text(self, id_: str, record: Record, text: str) -> None:
+        """A text of the type `user`."""
+        typed = _typed(self.marking, record, text)
+        if record.get("isCompactSummary") is True:
+            self.made.add("history.summarized", id_, text=text)
+        elif typed and self.alone:
+            self.made.add("user.goal", id_, text=typed, origin="model")
+        elif typed:
+            self.made.user(id_, typed)
+        elif text.strip():
+            self.made.add("harness.message", id_, text=text)
 
-def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Record) -> None:
-    """Text that the user wrote, or a command that the user ran in the shell of the agent."""
-    by_user = _writer(record)
-    speech = speech_in(text, _TAGS, human=by_user is True)
-    noted_changes(made, id_, speech.blocks if _by_harness(record) else ())
-    if by_user is False:
-        made.add_speech(id_, replace(speech, own="", others=speech.own or speech.others))
-        return
-    calls.typed.follows(id_, text, speech)
-    if ran := _RAN.match(text):
-        calls.shell = ran["command"].strip()
-    elif calls.shell is not None and _SHELL.match(text):
-        command, calls.shell = calls.shell, None
-        printed = {name: content for name, content in _streams(text).items() if content.strip()} or {
-            "stdout": NO_OUTPUT
-        }
-        made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
-    else:
-        made.add_speech(id_, speech)
-
-
-def _streams(text: str) -> dict[str, str]:
-    """The output of a command that the user ran, in consecutive blocks."""
-    found, at = dict[str, str](), 0
-    while opened := _SHELL.match(text, at):
-        closing = f"</bash-{opened['stream']}>"
-        if (end := text.find(closing, opened.end())) < 0:
-            break
-        found[opened["stream"]], at = text[opened.end() : end], end + len(closing)
-    return found
-
-
-def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
-    content = message.get("content")
-    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        if not isinstance(block, Mapping):
-            continue
-        if block.get("type") == "text" and isinstance(block.get("text"), str) and block["text"].strip():
-            made.add("model.message", id_, text=block["text"])
-        elif block.get("type") == "tool_use":
-            tool, given = str(block.get("name")), block.get("input")
-            given = given if isinstance(given, Mapping) else {}
-            calls.tools[str(block.get("id"))] = (
-                tool,
-                {**given, "cwd": record.get("cwd")} if tool in SHELLS else given,
-            )
+    def _said(self, id_: str, record: Record, block: Record) -> None:
+        """A block of the model."""
+        if block.get("type") == "tool_use":
+            tool, given = str(block.get("name")), mapping(block.get("input"))
+            call = fields_of_call(self.made, block.get("id"), tool, given, record.get("cwd"))
+            self.calls[str(block.get("id"))] = call
             if tool == "TodoWrite":
-                listed = given.get("todos")
-                todos = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-                made.add(
-                    "plan.updated",
-                    id_,
-                    text="\n".join(f"{each.get('status')}: {each.get('content')}" for each in todos) or "no plan",
-                )
-                continue
-            path = given.get("file_path") or given.get("path") or given.get("notebook_path")
-            names = ("plan",) if tool == "ExitPlanMode" else ("description", "command", "pattern", "query", "url")
-            named = (given.get(name) for name in names)
-            words = next(filter(None, named), None) or asked(given) or tool
-            made.add(
-                "tool.intent", id_, tool=tool, path=made.path(path) if isinstance(path, str) else None, text=str(words)
-            )
+                steps = (f"{each.get('status')}: {each.get('content')}" for each in mappings(given.get("todos")))
+                self.made.add("plan.updated", id_, text="\n".join(steps) or "no plan")
+            else:
+                self.made.add("tool.intent", id_, **call)
+        elif block.get("type") != "text":
+            self.made.left_out[f"blocks of type {block.get('type')}"] += 1
+        elif text := words(block.get("text")):
+            self.made.add("model.message", id_, text=text)
+
+    def _result(self, id_: str, record: Record, block: Record, effect: Any) -> None:
+        """The result of a call; `effect` is what the record states of it beside the text."""
+        call = self.calls.get(str(block.get("tool_use_id")), {"tool": "unknown"})
+        about = {name: value for name, value in call.items() if name != "arguments"}
+        tool, given, beside, denial = call["tool"], mapping(call.get("arguments")), mapping(effect), record.get("toolDenialKind")  # fmt: skip
+        text, failed, capability = text_of(block.get("content")), block.get("is_error") is True, CAPABILITIES.get(tool)
+        interrupted = denial in _NOT_DENIED or beside.get("interrupted") is True or None
+        never_ran = failed and isinstance(effect, str) and not effect.startswith("Error")
+        if (isinstance(denial, str) and denial not in _NOT_DENIED) or (failed and effect == _REJECTED):
+            said = words(record.get("userFeedback"))
+            by = "user" if denial is None or denial.startswith("user") else denial
+            self.made.add("permission.denied", id_, **call, text=text, reason=said, decidedBy=by)
+            self.made.user(id_, said or "")
+        elif (capability == "run" and not never_ran) or "exitCode" in (mapping(beside.get("task")) or beside):
+            self._ran(id_, about, given, beside, text, {"isError": failed, "interrupted": interrupted})
+        elif failed or interrupted:
+            self.made.add("tool.error", id_, **about, text=text, isError=failed, interrupted=interrupted)
+        elif tool == "Read":
+            self._read(id_, about, mapping(beside.get("file")), text)
+        elif capability == "edit":
+            path = about.get("path") or self.made.path(beside.get("filePath"))
+            changed = {"text": _diff(beside, given) or text, "content": _content(beside, given)}
+            self.made.add("file.modified", id_, **{**about, "path": path}, **changed, isError=False)
+        elif capability == "search":
+            named = beside.get("filenames")
+            found = [{"path": self.made.path(each)} for each in named] if isinstance(named, list) else None
+            matches = None if not found and beside.get("mode") == "content" else found
+            self.made.add("search.result", id_, **about, text=text, matches=matches, isError=False)
+        elif tool in ("Task", "Agent") or tool.startswith("mcp__") or capability == "external_read":
+            self.made.add("external.result", id_, **about, text=text, isError=False)
+        elif tool != "TodoWrite":
+            self.made.add("tool.finished", id_, **about, text=text, isError=False)
+            answers = mapping(beside.get("answers")).values() if tool == "AskUserQuestion" else ()
+            self.made.user(id_, "\n".join(each for each in answers if isinstance(each, str)))
+            if tool == "ExitPlanMode" and (plan := words(beside.get("plan"))):
+                self.made.add("plan.updated", id_, text=plan)
+
+    def _ran(self, id_: str, about: Record, given: Record, beside: Record, text: str, ended: Record) -> None:
+        """A command that ended or runs on, or a report about one that was left running."""
+        task = mapping(beside.get("task")) or beside
+        named = (given.get(name) for name in ("task_id", "bash_id", "shell_id"))
+        before = next(
+            (self.background[each] for each in named if isinstance(each, str) and each in self.background), {}
+        )
+        started = words(beside.get("backgroundTaskId"))
+        if started:
+            self.background[started] = {name: about.get(name) for name in ("command", "cwd")}
+        streams = {name: each for name in ("stdout", "stderr") if (each := words(task.get(name)))}
+        shown = streams or {"text": words(task.get("output")) or text}
+        running = started is not None or task.get("status") == "running" or None
+        self.made.add("command.finished", id_, **{**about, **before}, exitCode=whole(task.get("exitCode")), running=running, **ended, **shown)  # fmt: skip
+
+    def _read(self, id_: str, about: Record, file: Record, text: str) -> None:
+        """A file that was read: its content if the record has it, with the lines if it is a part."""
+        content, first, count = file.get("content"), whole(file.get("startLine")), whole(file.get("numLines"))
+        part = bool(first and count) and not (first == 1 and count == file.get("totalLines"))
+        lines = {"lineStart": first, "lineEnd": first + count - 1} if part and first and count else {}
+        shown = {"content": content} if isinstance(content, str) else {"text": text}
+        path = about.get("path") or self.made.path(file.get("filePath"))
+        self.made.add("file.read", id_, **{**about, "path": path}, isError=False, **lines, **shown)
+
+    def _attachment(self, id_: str, given: Record) -> None:
+        """An attachment of a message."""
+        kind, content = given.get("type"), mapping(given.get("content"))
+        path = self.made.path(given.get("filename") or given.get("path") or content.get("path"))
+        if kind == "instructions":
+            for file in mappings(given.get("files")):
+                if text := words(file.get("content")):
+                    self.made.add("rules.repository", id_, path=self.made.path(file.get("path")), text=text)
+        elif kind == "nested_memory" and (text := words(content.get("content"))):
+            self.made.add("rules.repository", id_, path=path, text=text)
+        elif kind == "edited_text_file" and path:
+            self.made.add("file.modified", id_, path=path, text=words(given.get("snippet")))
+        elif kind == "file" and path and isinstance(mapping(content.get("file")).get("content"), str):
+            self._read(id_, {"path": path}, mapping(content.get("file")), "")
+        elif kind == "queued_command" and given.get("commandMode") in ("prompt", "task-notification"):
+            typed = given.get("commandMode") == "prompt"
+            self._text(id_, given if typed else {"isMeta": True}, text_of(given.get("prompt")))
         else:
-            made.left_out[f"blocks of type {block.get('type')}"] += 1
+            self.made.left_out[f"attachments of type {kind}"] += 1
 
 
-def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: _Calls) -> None:
-    tool, given = calls.tools.get(str(block.get("tool_use_id")), ("tool", {}))
-    text, failed = text_of(block.get("content")), block.get("is_error") is True
-    ran = ShellResult.of(record, tool, given, text, failed=failed)
-    beside = ran.beside
-    path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
-    path = made.path(path) if isinstance(path, str) else None
-    waits = beside.get("awaitingLeaderApproval") is True
-    called = _called(tool, given, path)
-    if is_denied(record, tool, text, failed=failed and not ran.exited):
-        made.denied(id_, called, text, str(block.get("tool_use_id")))
-        own, others = feedback(record, tool, text)
-        made.user(id_, own)
-        made.proposed(id_, others)
-        return
-    if not (failed or waits) or ran.began:
-        made.let_through(id_, called)  # after any other error it is unknown whether it ran
-    if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
-        made.user(id_, "\n".join(_answers(beside)))
-    elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
-        pass
-    elif ran.of_command:
-        if ran.is_open:
-            calls.background.begin(given, text, beside.get("backgroundTaskId"))
-        made.add("command.finished", id_, **ran.fields(), **made.ran_in(given.get("cwd")))
-    elif failed:
-        changed = changed_by_call(made, tool, given, failed=True, output=text)
-        made.add("tool.error", id_, tool=tool, text=text, path=path, changedFiles=changed)
-    elif tool == "Read" and path:
-        file = beside.get("file")
-        file = file if isinstance(file, Mapping) else {}
-        words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
-        made.read(id_, path, words, lines_of(file, given))
-    elif tool in EDITS and path:
-        diff = "\n".join(
-            line for old, new in edits_of(beside, given) for line in [*marked("- ", old), *marked("+ ", new)]
-        )
-        made.add("file.modified", id_, path=path, text=diff or text or tool, version=version_of(f"{id_}{diff}"))
-    elif tool in ("Grep", "Glob"):
-        names = beside.get("filenames")
-        found = (
-            [{"path": made.path(each)} for each in names if isinstance(each, str)]
-            if isinstance(names, list) and names
-            else matches_in(text, made, Search.of_call(given))
-        )
-        made.add(
-            "search.result", id_, query=str(given.get("pattern", "")) or tool, matches=found[:200], text=text or None
-        )
-    elif tool in ("WebFetch", "WebSearch"):
-        made.add(
-            "external.result", id_, url=str(given.get("url") or given.get("query") or tool), text=text or "(empty)"
-        )
-    else:
-        if tool == "ExitPlanMode" and not waits:
-            _approved(made, id_, beside, given)
-        changed = changed_by_call(made, tool, given)
-        made.add("command.finished", id_, tool=tool, text=text or NO_OUTPUT, changedFiles=changed)
+def _replacements(beside: Record, given: Record) -> list[tuple[str, str, bool]]:
+    """The replacements of an edit: old and new text, and whether all occurrences are replaced."""
+    edits = mappings(given.get("edits")) or [{**given, **{_CAMEL[k]: v for k, v in beside.items() if k in _CAMEL}}]
+    return [
+        (text_of(each.get("old_string")), text_of(each.get("new_string")), each.get("replace_all") is True)
+        for each in edits
+    ]
 
 
-def _approved(made: Transcript, id_: str, *given: Mapping[str, Any]) -> None:
-    """The plan that the user approved: as changed, from the record of the result, else as the call proposed it."""
-    plans = (each["plan"] for each in given if isinstance(each.get("plan"), str) and each["plan"].strip())
-    if plan := next(plans, None):
-        made.add("plan.updated", f"{id_}:plan", text=plan)
+_CAMEL = {"oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
 
 
-def _called(tool: str, given: Mapping[str, Any], path: str | None) -> Call:
-    """The action of a call: its command, file or address if a permission is about that only, else all arguments."""
-    named = () if tool in _OF_USER or tool.startswith("mcp__") else (given.get("command"), path, given.get("url"))
-    action = next((each for each in named if isinstance(each, str)), None)
-    whole = "" if action or tool in _OF_USER else json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
-    return Call(tool, action, "" if whole == "{}" else whole)
-
-
-def _answers(beside: Mapping[str, Any]) -> list[str]:
-    """The user's answers to the questions of a call, with notes."""
-    noted = beside.get("annotations")
-    notes = (
-        [each.get("notes") for each in noted.values() if isinstance(each, Mapping)]
-        if isinstance(noted, Mapping)
-        else []
+def _diff(beside: Record, given: Record) -> str:
+    """The hunks that the record states, else the lines of the arguments."""
+    if hunks := mappings(beside.get("structuredPatch")):
+        return "\n".join(line for hunk in hunks for line in _hunk(hunk))
+    added = next((text for name in ("content", "new_source") if (text := words(given.get(name)))), None)
+    pairs = [("", added, False)] if added else _replacements(beside, given)
+    marked = (
+        [*(f"-{each}" for each in old.splitlines()), *(f"+{each}" for each in new.splitlines())]
+        for old, new, _ in pairs
     )
-    return [each for each in (*beside["answers"].values(), *notes) if isinstance(each, str)]
+    return "\n".join(line for lines in marked for line in lines)
+
+
+def _hunk(hunk: Record) -> list[str]:
+    begins, lines = [hunk.get(each) for each in ("oldStart", "oldLines", "newStart", "newLines")], hunk.get("lines")
+    head = "@@ -{},{} +{},{} @@".format(*begins)
+    return [head, *(each for each in lines if isinstance(each, str))] if isinstance(lines, list) else []
+
+
+def _content(beside: Record, given: Record) -> str | None:
+    """The whole file after an edit: as written, or the original with the replacements; None if the record lacks it."""
+    if beside.get("userModified") is True:
+        return None
+    if isinstance(given.get("content"), str):
+        return given["content"]
+    if not isinstance(text := beside.get("originalFile"), str):
+        return None
+    for old, new, everywhere in _replacements(beside, given):
+        if old not in text or (text and not old):
+            return None
+        text = text.replace(old, new, -1 if everywhere else 1)
+    return text

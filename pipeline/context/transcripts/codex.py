@@ -1,7 +1,12 @@
 """Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
 
-Of the two accounts in a rollout, `response_item` is the input and output of the model; `event_msg` repeats it for the
-user interface and is left out, except endings of script commands. A round begins when the model answers new input.
+Of the two accounts in a rollout, `response_item` is the input and output of the model. Of the other, `event_msg`, these
+are read: what the user typed, and the ends of commands, patches and calls to MCP servers, which have more fields than
+the output that the model got. Both have a form of their own, or are an `item_completed` since 0.150. A round begins
+when the model answers new input.
+
+Note: messages of the role `user` are the harness's, except in rollouts that do not state what the user typed, which are
+older: there, those are the harness's that reach from an opening to a closing tag.
 """
 
 from __future__ import annotations
@@ -9,387 +14,312 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PureWindowsPath
+from typing import Any
 
-from ....nodes.turns.tagged import blocks_of
-from ..outcomes import NO_OUTPUT
-from .agents import agent_ended, changed_by_call
-from .search_output import matches_in
-from .searching import Search
-from .speaking import speech_in
-from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, line_span, repeated, text_of, version_of
+from .transcript import (  # fmt: skip
+    CAPABILITIES,
+    Record,
+    Transcript,
+    fields_of_call,
+    is_tagged,
+    mapping,
+    mappings,
+    text_of,
+    whole,
+    words,
+)
 
 __all__ = ["events_of"]
 
-_RULES = re.compile(r"^\s*(?:# AGENTS\.md instructions|<user_instructions>|<INSTRUCTIONS>)")
-_RULE_TAGS = ("user_instructions", "INSTRUCTIONS")
-_TAGS = re.compile(
-    r"environment_context|turn_aborted|user_shell_command|user_action|permissions\w*|collaboration_mode|skills?|skills?_instructions|recommended_plugins|"
-    r"apps_instructions|plugins\w*|subagent_notification|context_window|hook_prompt|goal_context|codex_internal_context|user_instructions|INSTRUCTIONS"
+_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+_ITEMS = {"UserMessage": "user_message", "CommandExecution": _ENDS[0], "FileChange": _ENDS[1], "McpToolCall": _ENDS[2]}
+"""Types of completed items, and of the messages that say the same."""
+_HEAD = re.compile(
+    r"(?:(?:Chunk ID|Wall time|Exit code|Process (?:exited|running)|Original token count|Total output lines)\b[^\n]*\n|\s*\n)+Output:\n"
 )
-"""Names of tags that the harness writes with the role `user`."""
-_DENIED = re.compile(
-    r"(?:exec command|patch) rejected by user|`.*` rejected: .*|patch rejected: .*rejected by user approval settings.*|"
-    r"exec_command failed(?: for `.*`)?: (?:CreateProcess \{ message: \"?)?Rejected\((?!\W*failed to create\b).*|"
-    r"This action was rejected due to unacceptable risk\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
-"""The whole output of a call that the user or the harness's policy refused, not of a process that could not start."""
-_DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP tool call\"?")
-"""The same for a call to an MCP server, in the words of the harness."""
-_SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
-_IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+)$", re.MULTILINE)
-_HEAD = r"(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|[ \t\r]*\n)*"
-_EXITED = re.compile(rf"\A{_HEAD}(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
-"""The beginning of the harness's report of an exit code; further down, the same words are those of the command."""
-_GOES_ON = re.compile(rf"\A{_HEAD}Process running with session (?:ID )?\d+\n{_HEAD}(?:Output:(?:\n|\Z))?")
-"""The same for a command that continues."""
-_RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
-_WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
-"""The number of a process that is still running: `write_stdin` reads its further output."""
-_KEYS = re.compile(r"\bchars\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
-"""The keys that a script sends to the process."""
-_LATE = re.compile(r"\Acommand timed out after \d")
-_OF_TIME = (None, 124)
-"""Exit codes of a command that the harness timed out; with any other code, the words are the command's own."""
-_ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: after [\d.]+ ?s)?)?\s*")
-"""The whole output of a call that the user interrupted."""
-_NOT_APPLIED = re.compile(
-    r"(?i)\A[^\n]*\b(?:fail\w*|error\w*|invalid|reject\w*|abort\w*|denied|cannot|could not|unable|no such)\b"
-)
-"""The first line of the output of a patch that changed no file."""
-_SHELLS = ("bash", "sh", "zsh", "dash")
-_OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
-_SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
-_READS = re.compile(
-    r"^\s*(?:cat|nl -ba|sed -n ['\"]?(?P<first>\d{1,10}),(?P<last>\d{1,10})p['\"]?|head(?: -n? ?(?P<count>\d{1,10}))?)\s+(?P<path>[\w@+~./-]+)\s*$"
-)
-
-Record = Mapping[str, Any]
+"""What the harness writes before the output of a command."""
+_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d{1,9})$", re.MULTILINE)
+_RUNNING = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
+_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)\n?", re.MULTILINE)
+_MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 
-class _Call(NamedTuple):
-    """A tool call: the name of the tool, the command that it ran, and all its arguments."""
-
-    tool: str
-    command: str
-    given: str
-    folder: str = ""
-    """The folder in which it ran, if the call states it."""
-    begun: int | None = None
-    """The event after which it continued to run, if it did not end with its output."""
-    steered: bool = False
-    """Whether keys were sent to it, which may determine how it ends."""
-    runs: bool = True
-    """Whether it runs a command; otherwise `command` is the request."""
-
-
-_UNKNOWN = _Call("tool", "", "", runs=False)
-
-
-def events_of(records: Sequence[Record], name: str) -> Transcript:
+def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
     """The events of a rollout; `name` is its id if no record has one."""
-    made, calls, answered, ends = Transcript(name), {}, True, list[int]()
-    begun, round_starts = False, list[int]()
-    again = repeated(records)
-    for number, record in enumerate(records):
-        if number in again:
-            made.left_out["repeated records"] += 1
-            continue
-        made.time(record.get("timestamp"))
-        payload = record.get("payload")
-        kind = record.get("type")
-        if "record_type" in record:
-            made.left_out[f"records of type {record['record_type']}"] += 1
-            continue
+    told = [_message(record) for _, record in numbered if record.get("type") == "event_msg"]
+    rollout = _Rollout(
+        Transcript(name),
+        {text_of(each.get("message")) for each in told if each.get("type") == "user_message"},
+        {str(each.get("call_id")) for each in told if each.get("type") in _ENDS},
+    )
+    for number, record in numbered:
+        rollout.made.time(record.get("timestamp"))
+        rollout.take(f"line-{number}", record)
+    return rollout.made
+
+
+def _message(record: Record) -> Record:
+    """A message to the user interface; a completed item in the form of the message that says the same."""
+    payload = mapping(record.get("payload"))
+    item = mapping(payload.get("item")) if payload.get("type") == "item_completed" else {}
+    if (kind := _ITEMS.get(str(item.get("type")))) is None:
+        return payload
+    return {**item, "type": kind, "call_id": item.get("id"), "message": text_of(item.get("content"))}
+
+
+@dataclass
+class _Rollout:
+    """Reads records in their order."""
+
+    made: Transcript
+    typed: set[str]
+    """What the user typed, in rollouts that state it."""
+    ended: set[str]
+    """Calls whose end a record of its own states."""
+    folder: Any = None
+    """The folder in which commands run that name none."""
+    begun: bool = False
+    answered: bool = True
+    """Whether the model has got new input since it spoke."""
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The fields of a call, by its id."""
+    processes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The same, by the number of a process that it left running."""
+    told: set[str] = field(default_factory=set)
+    """Calls of which the end was read, which a rollout may state in two forms."""
+    heard: tuple[int, str] = (0, "")
+    """The last words of the user, and their round."""
+    turns: list[int] = field(default_factory=list)
+    """Where the messages of the user are among the events."""
+
+    def take(self, id_: str, record: Record) -> None:
+        kind, payload = record.get("type"), record.get("payload")
         if kind is None and "instructions" in record:
             kind, payload = "session_meta", record
-        elif not isinstance(payload, Mapping):
+        elif not isinstance(payload, dict):
             kind, payload = ("compacted", record) if kind == "compacted" else ("response_item", record)
-        id_ = f"line-{number + 1}"
         if kind == "session_meta":
-            _begin(made, id_, payload, first=not begun)
-            begun = True
+            self._begin(id_, payload)
         elif kind == "turn_context":
-            made.works_in(payload.get("cwd"))
-        elif kind == "compacted":
-            made.add("history.summarized", id_, text=str(payload.get("message") or "compacted"))
+            self.folder = payload.get("cwd")
+        elif kind == "compacted" and (text := words(payload.get("message"))):
+            self.made.add("history.summarized", id_, text=text)
         elif kind == "response_item":
-            speaks = payload.get("role") == "assistant" or str(payload.get("type")).endswith(("_call", "reasoning"))
-            if speaks and answered:
-                made.request(id_)
-            answered = not speaks
-            if str(payload.get("type")).endswith("_call"):
-                ends.clear()
-            count = len(made.events)
-            _item(made, id_, payload, calls, ends)
-            if any(event["kind"].startswith("user.") for event in made.events[count:]):
-                round_starts.append(count)
-        elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
-            _roll_back(made, round_starts, payload.get("num_turns"))
-        elif kind == "event_msg" and (end := _end_of(payload)) is not None:
-            ends.append(end)
+            self._item(id_, payload)
+        elif kind == "event_msg":
+            self._told(id_, _message(record))
         else:
-            made.left_out[f"records of type {kind}"] += 1
-    return made
+            self.made.left_out[f"records of type {kind}"] += 1
 
+    def _begin(self, id_: str, payload: Record) -> None:
+        """The session begins, or has the record of one that it continues."""
+        if not self.begun:
+            self.made.session_id = words(payload.get("id")) or self.made.session_id
+            self.made.root = words(payload.get("cwd")) or ""
+            self.folder = payload.get("cwd")
+        self.begun = True
+        if text := text_of(payload.get("instructions")).strip():
+            self.made.add("rules.repository", id_, text=text)
 
-def _roll_back(made: Transcript, round_starts: list[int], count: Any) -> None:
-    """Remove the last round_starts of the user, which begin at `round_starts`."""
-    if not isinstance(count, int) or count < 1 or not round_starts:
-        made.left_out["rollbacks that name no turns"] += 1
-        return
-    first = round_starts[-min(count, len(round_starts))]
-    made.left_out["events of turns that were rolled back"] += len(made.events) - first
-    del made.events[first:], round_starts[-count:]
-    made.spoken = any(event["kind"] == "user.goal" for event in made.events)
+    def _user(self, id_: str, text: str) -> None:
+        """Words of the user, which a rollout may state in two forms."""
+        if text.strip() and self.heard != (self.made.round, text):
+            self.heard = (self.made.round, text)
+            self.turns.append(len(self.made.events))
+            self.made.user(id_, text)
 
-
-def _end_of(payload: Mapping[str, Any]) -> int | None:
-    """The exit code of a command in a message that reports it."""
-    item = payload.get("item") if payload.get("type") == "item_completed" else None
-    code = item.get("exit_code") if isinstance(item, Mapping) and item.get("type") == "CommandExecution" else None
-    return exit_code_of(code)
-
-
-def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: bool) -> None:
-    """Begin the session, or read the record of a session that it continues, without changing its own id."""
-    if first and isinstance(payload.get("id"), str):
-        made.session_id = payload["id"]
-    if first and isinstance(payload.get("cwd"), str):
-        made.root = payload["cwd"]
-    instructions = payload.get("instructions")
-    if isinstance(instructions, Mapping):
-        instructions = instructions.get("text")
-    if isinstance(instructions, str) and instructions.strip():
-        made.add("rules.repository", id_, text=instructions)
-
-
-def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, _Call], ends: Sequence[int]) -> None:
-    kind = str(payload.get("type"))
-    if kind == "message":
-        _message(made, id_, payload)
-    elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
-        tool = str(payload.get("name") or "shell")
-        given = _arguments(payload)
-        command = _command(given)
-        words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        named = given.get("workdir") or given.get("working_directory") if isinstance(given, Mapping) else None
-        folder = PurePosixPath(made.folder) / str(named or "")
-        writes = tool == "write_stdin" or "write_stdin(" in words
-        runs = isinstance(given, str) or bool(given.get("cmd") or given.get("command")) or writes
-        call = _Call(tool, command, words, "" if folder == PurePosixPath() else folder.as_posix(), runs=runs)
-        if writes:
-            call = calls.get(_session(_WRITES_TO, words), call)
-            call = call._replace(steered=call.steered or _sends_keys(given))
-        calls[str(payload.get("call_id"))] = call
-        if tool == "update_plan" and isinstance(given, Mapping):
-            steps = [each for each in given.get("plan") or [] if isinstance(each, Mapping)]
-            made.add(
-                "plan.updated",
-                id_,
-                text="\n".join(f"{each.get('status')}: {each.get('step')}" for each in steps) or "no plan",
+    def _item(self, id_: str, item: Record) -> None:
+        """Input or output of the model."""
+        kind, role = str(item.get("type")), item.get("role")
+        speaks = role == "assistant" or kind.endswith(("_call", "reasoning"))
+        if speaks and self.answered:
+            self.made.request(id_)
+        self.answered = not speaks
+        if kind == "message":
+            blocks = item.get("content")
+            for block in blocks if isinstance(blocks, list) else [blocks]:
+                self._said(id_, role, text_of(block))
+        elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+            self._call(id_, item)
+        elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
+            self._output(id_, self.calls.get(str(item.get("call_id")), {"tool": "unknown"}), item)
+        elif kind == "web_search_call":
+            self.made.add(
+                "tool.intent", id_, **fields_of_call(self.made, None, "web_search", mapping(item.get("action")))
             )
         else:
-            made.add("tool.intent", id_, tool=tool, text=command or asked(given) or tool)
-    elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
-        call = calls.get(str(payload.get("call_id")), _UNKNOWN)
-        if session := _session(_RUNS, text_of(payload.get("output"))[:600]):
-            begun = len(made.events) if call.begun is None else call.begun
-            # Later input to the process, and its ending, belong to this command.
-            calls[session] = call._replace(begun=begun)
-        _output(made, id_, call, payload.get("output"), ends)
-    elif kind == "web_search_call":
-        action = payload.get("action")
-        query = action.get("query") if isinstance(action, Mapping) else None
-        made.add("tool.intent", id_, tool="web_search", text=str(query or "search"))
-    else:
-        made.left_out[f"items of type {kind}"] += 1
+            self.made.left_out[f"items of type {item.get('type') or item.get('record_type')}"] += 1
 
+    def _said(self, id_: str, role: Any, text: str) -> None:
+        if not text.strip():
+            self.made.left_out["messages without text"] += 1
+        elif role == "assistant":
+            self.made.add("model.message", id_, text=text)
+        elif role in ("developer", "system"):
+            self.made.add("rules.system", id_, text=text)
+        elif role == "user" and not self.typed and not is_tagged(text):
+            self._user(id_, text)
+        elif text not in self.typed:
+            self.made.add("harness.message", id_, text=text)
 
-def _message(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
-    """A message; one of the user may contain rules and words of the harness besides the user's own, each in a block."""
-    role, content = str(payload.get("role")), payload.get("content")
-    text = text_of(content)
-    if not text.strip():
-        made.left_out["messages without text"] += 1
-    elif role == "assistant":
-        made.add("model.message", id_, text=text)
-    elif role in ("developer", "system"):
-        made.add("rules.system", id_, text=text)
-    elif role != "user":
-        made.other(id_, text)
-    else:
-        _of_user(made, id_, payload, content if isinstance(content, list) else [text])
-
-
-def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Sequence[Any]) -> None:
-    about = payload.get("internal_chat_message_metadata_passthrough")
-    kinds = about.get("content_item_kinds") if isinstance(about, Mapping) else None
-    kinds = kinds if isinstance(kinds, list) and len(kinds) == len(content) else [None] * len(content)
-    own = []
-    for block, kind in zip(content, kinds, strict=True):
-        text, human = text_of([block]), isinstance(kind, str) and kind.startswith("user.")
-        if _RULES.match(text):
-            end = next((each.end for each in blocks_of(text) if each.name in _RULE_TAGS), len(text))
-            made.add("rules.repository", id_, text=text[:end])
-            text = text[end:]
-        speech = speech_in(text, _TAGS, human=human)
-        if not human and any(name == "subagent_notification" for name, _ in speech.blocks):
-            agent_ended(made, id_)
-        if isinstance(kind, str) and not human and kind != "unknown":
-            made.left_out["messages of the harness"] += 1
+    def _call(self, id_: str, item: Record) -> None:
+        tool = f"{words(item.get('namespace')) or ''}{words(item.get('name')) or 'local_shell'}"
+        given = _arguments(item)
+        if isinstance(argv := given.get("command"), list) and all(isinstance(each, str) for each in argv):
+            if argv[:1] == ["apply_patch"]:
+                tool, argv = "apply_patch", argv[1:]
+            by_shell = len(argv) == 3 and argv[1] in ("-lc", "-c")
+            line = argv[2] if by_shell else shlex.join(argv)
+            given = {"input": argv[-1]} if tool == "apply_patch" and argv else {**given, "command": line}
+        folder = self._below(given.get("workdir") or given.get("working_directory"))
+        call = fields_of_call(self.made, item.get("call_id"), tool, given, folder)
+        process = self.processes.get(str(given.get("session_id")), {}) if tool == "write_stdin" else {}
+        call.update({name: process[name] for name in ("command", "cwd") if name in process})
+        self.calls[str(item.get("call_id"))] = call
+        if tool == "update_plan":
+            steps = (f"{each.get('status')}: {each.get('step')}" for each in mappings(given.get("plan")))
+            self.made.add("plan.updated", id_, text="\n".join(steps) or "no plan")
         else:
-            own.append(speech.own)
-            made.add_speech(id_, replace(speech, own=""))
-    made.user(id_, "\n".join(filter(str.strip, own)))
+            self.made.add("tool.intent", id_, **call)
 
+    def _output(self, id_: str, call: dict[str, Any], item: Record) -> None:
+        """The output of a call as the model got it."""
+        tool, about = call["tool"], {name: value for name, value in call.items() if name != "arguments"}
+        capability, patched = CAPABILITIES.get(tool), list[tuple[str, str, str | None]]()
+        text, code, failed, process = _read(item.get("output"), ran=capability in ("run", "edit"))
+        if process:
+            self.processes[process] = about
+        if item.get("call_id") in self.ended or tool == "update_plan":
+            return
+        if tool == "apply_patch" and (code == 0 or failed is False):
+            patched = _patched(text_of(mapping(call.get("arguments")).get("input")))
+        for path, diff, content in patched:
+            path = self.made.path(self._below(path))
+            self.made.add("file.modified", id_, **{**about, "path": path}, text=diff, content=content)
+        if capability == "run":
+            running = process is not None or None
+            self.made.add("command.finished", id_, **about, exitCode=code, isError=failed, running=running, text=text)
+        elif not patched:
+            failed = bool(code) if code is not None else failed
+            ended = "external.result" if tool.startswith("mcp__") else "tool.finished"
+            self.made.add("tool.error" if failed else ended, id_, **about, text=text, isError=failed)
+            if tool == "request_user_input":
+                answers = mapping(_json(text).get("answers")).values()
+                self._user(id_, "\n".join(text_of(mapping(each).get("answers")) for each in answers))
 
-def _sends_keys(given: Any) -> bool:
-    """Whether a call sends keys to a running process, and does not only read its output."""
-    keys = (
-        given.get("chars")
-        if isinstance(given, Mapping)
-        else _unquoted(found[1] if (found := _KEYS.search(given)) else '""')
-    )
-    return bool(str(keys or "").strip(" \r\n"))
+    def _below(self, path: Any) -> str:
+        """A path, which may be relative to the folder of the session."""
+        names = [each for each in (self.folder, path) if isinstance(each, str)]
+        return PureWindowsPath(*names).as_posix() if names else ""
 
-
-def _arguments(payload: Mapping[str, Any]) -> Any:
-    """The arguments of a tool call: an object if they are one, else the text."""
-    action = payload.get("action")
-    if isinstance(action, Mapping):
-        return action
-    given = payload.get("arguments", payload.get("input"))
-    if isinstance(given, str):
-        try:
-            read = json.loads(given)
-        except (ValueError, RecursionError):
-            return given
-        return read if isinstance(read, Mapping) else given
-    return given if isinstance(given, Mapping) else {}
-
-
-def _command(given: Any) -> str:
-    """The command line of a call; for a script, those of the commands that it runs."""
-    if isinstance(given, str):
-        found = [_unquoted(each["text"]) for each in _IN_SCRIPT.finditer(given)]
-        return "; ".join(found) or given
-    command = given.get("cmd") or given.get("command") or given.get("query") or given.get("path") or ""
-    if isinstance(command, list):
-        words = [str(each) for each in command]
-        by_shell = len(words) == 3 and PurePosixPath(words[0]).name in _SHELLS and words[1] in ("-lc", "-c")
-        return words[-1] if by_shell else shlex.join(words)
-    return str(command)
-
-
-def _unquoted(literal: str) -> str:
-    """The value of a string literal in a script; one with an escape that JSON lacks stays as written."""
-    try:
-        return json.loads(literal, strict=False)
-    except (ValueError, RecursionError):
-        return literal[1:-1]
-
-
-def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
-    tool, command, given, folder, begun, steered, runs = call
-    text, code = _read_output(output)
-    action = None if tool.startswith("mcp") else command or None
-    called = Call(tool, action, "" if action or given == "{}" else given)
-    if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
-        made.denied(id_, called, text)
-        return
-    if code is not None or not _NOT_APPLIED.match(text):
-        made.let_through(id_, called)
-    code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
-    if answers := _answers(tool, text):
-        made.user(id_, answers)
-        return
-    aborted = code is None and bool(_ABORTED.fullmatch(text))
-    late = code in _OF_TIME and bool(_LATE.match(text))
-    patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
-    if patched and not (code or aborted or _NOT_APPLIED.match(text) or _NOT_APPLIED.match(text_of(output))):
-        for place, each in enumerate(patched):
-            end = patched[place + 1].start() if place + 1 < len(patched) else None
-            diff = given.replace("\\n", "\n")[each.start() : end].split("\n*** End Patch")[0]
-            made.add(
-                "file.modified",
-                id_,
-                path=made.path(str(PurePosixPath(folder) / each["path"].strip())),
-                text=diff,
-                version=version_of(f"{id_}{diff}"),
+    def _told(self, id_: str, payload: Record) -> None:
+        """A message to the user interface that states more than the item that it is about."""
+        kind, id_of_call = payload.get("type"), str(payload.get("call_id"))
+        call = self.calls.get(id_of_call) or {"requestId": words(payload.get("call_id"))}
+        about = {name: value for name, value in call.items() if name != "arguments"}
+        if kind in _ENDS and id_of_call in self.told:
+            return
+        self.told.add(id_of_call if kind in _ENDS else "")
+        if kind == "user_message":
+            self._user(id_, text_of(payload.get("message")))
+        elif kind == "thread_rolled_back":
+            self._roll_back(whole(payload.get("num_turns")) or 0)
+        elif kind == "guardian_assessment" and payload.get("status") in ("denied", "approved"):
+            decision = "denied" if payload["status"] == "denied" else "granted"
+            asked = {"requestId": words(payload.get("target_item_id")), "decidedBy": "guardian"}
+            self.made.add(
+                f"permission.{decision}", id_, **asked, reason=words(payload.get("rationale")),
+                command=words(mapping(payload.get("action")).get("command")),
+            )  # fmt: skip
+        elif kind in _ENDS and payload.get("status") == "declined":
+            self.made.add("permission.denied", id_, **call, text=text_of(payload.get("stderr")) or None)
+        elif kind == "exec_command_end":
+            command, printed = payload.get("command"), words(payload.get("aggregated_output"))
+            argv = command if isinstance(command, list) and command else [command]
+            named = {"command": argv[-1], "cwd": self.made.path(payload.get("cwd"))}
+            ended = {"exitCode": whole(payload.get("exit_code")), "isError": payload.get("status") == "failed" or None}
+            shown = {"text": printed} if printed else {name: words(payload.get(name)) for name in ("stdout", "stderr")}
+            self.made.add("command.finished", id_, **{**named, **about}, **ended, **shown)
+        elif kind == "patch_apply_end" and payload.get("success", payload.get("status") == "completed") is True:
+            for path, change in mapping(payload.get("changes")).items():
+                self._changed(id_, about, path, mapping(change))
+        elif kind == "patch_apply_end":
+            self.made.add("tool.error", id_, **about, text=text_of(payload.get("stderr")), isError=True)
+        elif kind == "mcp_tool_call_end":
+            invoked, result = mapping(payload.get("invocation")) or payload, mapping(payload.get("result"))
+            given, error = (
+                mapping(result.get("Ok")) or result,
+                result.get("Err") or mapping(payload.get("error")).get("message"),
             )
-        return
-    if tool in ("update_plan",):
-        made.left_out["outputs of update_plan"] += 1
-    elif not (code or aborted or late) and (read := _READS.match(command)) and (lines := _lines(read)) is not None:
-        made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, lines)
-    elif _SEARCHES.match(command) and (found := matches_in(text, made, Search.of_command(command), folder)):
-        made.add("search.result", id_, query=command, matches=found, text=text)
-    elif not runs:
-        made.add(
-            "command.finished",
-            id_,
-            tool=tool,
-            text=text or NO_OUTPUT,
-            failed=bool(code) or None,
-            interrupted=aborted or None,
-            changedFiles=changed_by_call(made, tool, given, failed=bool(code)),
+            failed = error is not None or mapping(given).get("isError") is True
+            tool = about.get("tool") or f"mcp__{invoked.get('server')}__{invoked.get('tool')}"
+            text = text_of(given.get("content")) or text_of(error)
+            kind = "tool.error" if failed else "external.result"
+            self.made.add(kind, id_, **{**about, "tool": tool}, text=text, isError=failed)
+        else:
+            self.made.left_out[f"messages of type {kind}"] += 1
+
+    def _changed(self, id_: str, about: Record, path: str, change: Record) -> None:
+        """A file that a patch changed."""
+        kind = str(change.get("type") or next(iter(change), ""))
+        fields = change if "type" in change else mapping(change.get(kind))
+        content = fields.get("content") if kind == "add" else None
+        text = words(fields.get("unified_diff")) or "\n".join(
+            f"{'-' if kind == 'delete' else '+'}{line}" for line in text_of(fields.get("content")).splitlines()
         )
-    else:
-        running = code is None and any(_RUNS.search(each[:600]) for each in (text_of(output), text))
-        patches = bool(patched) and command.startswith("*** ")
-        command = "\n".join(["apply_patch", *(each[0] for each in patched)]) if patches else command
-        made.add("command.finished", id_, command=command or tool, exitCode=code, failed=(patches and code is None) or None, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or NO_OUTPUT,
-                 background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
+        for each in filter(None, (path, fields.get("move_path"))):
+            self.made.add("file.modified", id_, **{**about, "path": self.made.path(each)}, text=text, content=content)
+
+    def _roll_back(self, count: int) -> None:
+        """The user took back the last turns."""
+        if count < 1 or not self.turns:
+            self.made.left_out["rollbacks that name no turns"] += 1
+            return
+        first = self.turns[-min(count, len(self.turns))]
+        self.made.left_out["events of turns that were rolled back"] += len(self.made.events) - first
+        del self.made.events[first:], self.turns[-count:]
+        self.made.spoken = any(event["kind"] == "user.goal" for event in self.made.events)
 
 
-def _answers(tool: str, text: str) -> str:
-    """The user's answers to questions of the model, if the call asked any."""
+def _json(text: Any) -> Record:
+    """A text as a JSON object; empty if it is not one."""
     try:
-        read = json.loads(text) if tool == "request_user_input" else None
+        return mapping(json.loads(text)) if isinstance(text, str) else mapping(text)
     except (ValueError, RecursionError):
-        return ""
-    answers = read.get("answers") if isinstance(read, Mapping) else None
-    given = answers.values() if isinstance(answers, Mapping) else ()
-    return "\n".join(text_of(each.get("answers")) for each in given if isinstance(each, Mapping)).strip()
-
-
-def _session(where: re.Pattern[str], text: str) -> str:
-    """The process that a text names, as a separate key among calls."""
-    found = where.search(text)
-    return f"session {found['id']}" if found else ""
-
-
-def _lines(read: re.Match[str]) -> dict[str, int] | None:
-    """The lines of a file that a command printed: empty for all of them, None if the numbers are not valid lines."""
-    last = read["last"] or read["count"]
-    if last is None and not read[0].lstrip().startswith("head"):
         return {}
-    return line_span(int(read["first"] or 1), int(last or 10)) or None
 
 
-def _read_output(output: Any) -> tuple[str, int | None]:
-    """The text of an output, and the exit code if it has one: from JSON, a report, or plain text."""
-    if isinstance(output, Mapping):
-        success = output.get("success")
-        code = output.get("exit_code", int(not success) if isinstance(success, bool) else None)
-        words = output.get("content", output.get("output", output.get("text")))
-        return text_of(words), exit_code_of(code)
-    text = _SCRIPT.sub("", text_of(output), count=1) if isinstance(output, list) else text_of(output)
-    try:
-        read = json.loads(text)
-    except (ValueError, RecursionError):
-        read = None
-    if isinstance(read, Mapping) and isinstance(read.get("output"), str):
-        about = read.get("metadata")
-        code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
-        return read["output"], exit_code_of(code)
-    exited = _EXITED.match(text)
-    if exited is None:
-        return _GOES_ON.sub("", text), None
-    return _OUTPUT.sub("", text, count=1), exit_code_in(exited["code"])
+def _arguments(item: Record) -> Record:
+    """The arguments of a call; those that are not an object are its `input`."""
+    given = item.get("action") or item.get("arguments", item.get("input"))
+    return _json(given) or ({"input": given} if words(given) else {})
+
+
+def _read(output: Any, *, ran: bool) -> tuple[str, int | None, bool | None, str | None]:
+    """The text of an output; exit code, whether it failed, and the process that runs on, if the output states them.
+
+    `ran`: it is the output of a built-in tool that runs commands: others may print the same form.
+    """
+    success = mapping(output).get("success")
+    failed = not success if isinstance(success, bool) else None
+    text = text_of(mapping(output).get("content", output))
+    stated = _json(text) if ran else {}
+    if isinstance(stated.get("output"), str):
+        return stated["output"], whole(mapping(stated.get("metadata")).get("exit_code")), failed, None
+    if head := _HEAD.match(text) if ran else None:
+        code, process = _CODE.search(head[0]), _RUNNING.search(head[0])
+        return text[head.end() :], int(code[1]) if code else None, failed, process[1] if process else None
+    return text, None, failed, None
+
+
+def _patched(patch: str) -> list[tuple[str, str, str | None]]:
+    """The files of a patch: path, what it changes there, and the content of a new one."""
+    parts, found = _FILE.split(patch.partition("\n*** End Patch")[0]), list[tuple[str, str, str | None]]()
+    for action, path, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        moved = _MOVED.search(body)
+        content = "".join(f"{line[1:]}\n" for line in body.splitlines()) if action == "Add" else None
+        found += [(each.strip(), body, content) for each in filter(None, (path, moved and moved[1]))]
+    return found
