@@ -26,7 +26,19 @@ from .context_tables import (
     PhasePolicies,
     TurnStates,
 )
-from .turns.fitting import BODY, FALLBACK, LONGER, NONE, Candidate, Filled, Room, costs_of_frame, fill, input_limit, tokens_of
+from .turns.fitting import (
+    BODY,
+    FALLBACK,
+    LONGER,
+    NONE,
+    Candidate,
+    Filled,
+    Room,
+    costs_of_frame,
+    fill,
+    input_limit,
+    tokens_of,
+)
 from .turns.frame import PLACE, counted, sealed
 from .turns.reading import by_turn
 from .turns.texts import shown_texts
@@ -48,8 +60,16 @@ def fitted(
     sources = context_sources.select(["input_id", "source_id", "position", "source_kind", "part", "text"]).to_pylist()
     lines, order = isolated.to_pylist(), ordering.to_pylist()
     ids = [each["input_id"] for each in sources]
-    body, longer, fallback = (tokens_of([each[name] for each in lines], ids, context_turns, counters) for name in ("body", "longer", "fallback"))
-    schemas = tokens_of([f"{each['text']}\n" if each["source_kind"] == "tool_schema" else None for each in sources], ids, context_turns, counters)
+    body, longer, fallback = (
+        tokens_of([each[name] for each in lines], ids, context_turns, counters)
+        for name in ("body", "longer", "fallback")
+    )
+    schemas = tokens_of(
+        [f"{each['text']}\n" if each["source_kind"] == "tool_schema" else None for each in sources],
+        ids,
+        context_turns,
+        counters,
+    )
     some = [
         Candidate(
             section=line["section"], part=source["part"], required=_required(source, line),
@@ -60,7 +80,10 @@ def fitted(
         for n, (source, line) in enumerate(zip(sources, lines, strict=True))
     ]  # fmt: skip
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
-    turns = {turn["input_id"]: (turn, phases[phase]) for turn, phase in zip(context_turns.to_pylist(), turn_states["phase"].to_pylist(), strict=True)}
+    turns = {
+        turn["input_id"]: (turn, phases[phase])
+        for turn, phase in zip(context_turns.to_pylist(), turn_states["phase"].to_pylist(), strict=True)
+    }
     frames: dict[tuple[str, str], Any] = {}
     rows: list[dict[str, Any]] = []
     for part in by_turn(context_sources["input_id"]):
@@ -103,7 +126,15 @@ def _bound(one: Candidate, shown: str, found: Filled, room: Room) -> str | None:
 
 
 def _counted_whole(
-    found: Filled, some: list[Candidate], keep: list[int], lines: list[Row], order: list[Row], schemas: Any, style: str, room: Room, counter: Any
+    found: Filled,
+    some: list[Candidate],
+    keep: list[int],
+    lines: list[Row],
+    order: list[Row],
+    schemas: Any,
+    style: str,
+    room: Room,
+    counter: Any,
 ) -> None:
     """Count the input as the model reads it; shorten and drop what is kept last until it fits."""
     while not found.failed:

@@ -63,7 +63,9 @@ def compressed(
     for turn, phase in zip(turns, turn_states["phase"].to_pylist(), strict=True):
         part = parts.get(turn["input_id"], slice(0, 0))
         mine, own, count = sources[part], chosen[part], tokens[part]
-        referenced = _long_words(mine, own, count, turn) | _long_rules(mine, own, count, turn, phases[phase]["rules"], duty)
+        referenced = _long_words(mine, own, count, turn) | _long_rules(
+            mine, own, count, turn, phases[phase]["rules"], duty
+        )
         most = phases[phase]["full_characters"]
         for n, (source, decision) in enumerate(zip(mine, own, strict=True)):
             form, short, longer = _forms(source, decision, n in referenced, most)
@@ -98,7 +100,11 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
     """The messages of the user beyond the room for his words, the oldest first; goal and constraints take it first."""
     room = min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
     found = set()
-    first = [n for n, each in enumerate(sources) if each["source_kind"] in ("user_goal", "active_constraint") and each["part"] == "user_goal"]
+    first = [
+        n
+        for n, each in enumerate(sources)
+        if each["source_kind"] in ("user_goal", "active_constraint") and each["part"] == "user_goal"
+    ]
     later = [n for n, each in enumerate(sources) if each["source_kind"] == "user_message"]
     for n in first + later:
         if chosen[n]["decided_by"]:
@@ -110,11 +116,17 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
     return found
 
 
-def _long_rules(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row, share: float, duty: list[bool]) -> set[int]:
+def _long_rules(
+    sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row, share: float, duty: list[bool]
+) -> set[int]:
     """Sections of repository rules beyond their share: those without a duty word first, then the others, the last first."""
     limits = dict(each.partition("=")[::2] for each in turn["limits"])
     room = min(int(input_limit(turn) * share), int(limits.get("rules", 2**31)))
-    mine = [n for n, each in enumerate(sources) if each["source_kind"] == "repository_instructions" and not chosen[n]["decided_by"]]
+    mine = [
+        n
+        for n, each in enumerate(sources)
+        if each["source_kind"] == "repository_instructions" and not chosen[n]["decided_by"]
+    ]
     taken = int(sum(tokens[n] for n in mine))
     found = set()
     key: Callable[[int], tuple[bool, int]] = lambda n: (duty[sources[n]["row"]], -n)  # noqa: E731

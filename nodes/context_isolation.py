@@ -112,7 +112,12 @@ class _Lines:
         fallback = None
         if self.kind in ("latest_observation", "file_content", "search_match", "retrieval_result"):
             fallback = bullet(f"{self.heading or 'result of a tool'}: no room for its text, open {self.reference}")
-        return group, lines(self.text, self.form), lines(self.whole, "full") if self.whole is not None else None, fallback
+        return (
+            group,
+            lines(self.text, self.form),
+            lines(self.whole, "full") if self.whole is not None else None,
+            fallback,
+        )
 
     def _of_user(self, group: str) -> tuple[str, str, None, None]:
         """The user's own words, or where they can be opened."""
@@ -140,16 +145,26 @@ class _Lines:
         return bullet(self.heading)
 
     def _recent_tail(self, text: str | None, form: str) -> str:
-        where = f" (full text: {self.reference})" if form != "full" or self.of["characters"] > len(self.of["text"] or "") > 0 else ""
+        where = (
+            f" (full text: {self.reference})"
+            if form != "full" or self.of["characters"] > len(self.of["text"] or "") > 0
+            else ""
+        )
         said = (text or "").rstrip()
         return bullet(f"{self.heading}: {said}{where}" if said else self.heading)
 
     def _latest_observation(self, text: str | None, form: str) -> str:
         """What ran and how it ended, its key fragment, where its whole text is stored, and its text, in a fence."""
         of = json.loads(self.of["detail"])
-        ended, what = (of["outcome"] or "").replace("_", " "), of["command"] or self.of["path"] or of["tool"] or self.heading
+        ended, what = (
+            (of["outcome"] or "").replace("_", " "),
+            of["command"] or self.of["path"] or of["tool"] or self.heading,
+        )
         command = of["kind"] == "command.finished"
-        first = f"{'Command' if command else (of['kind'] or 'result').replace('.', ' ')} {ended}".rstrip() + f": {_one_line(what)}"
+        first = (
+            f"{'Command' if command else (of['kind'] or 'result').replace('.', ' ')} {ended}".rstrip()
+            + f": {_one_line(what)}"
+        )
         first += f" (exit {of['exit_code']})" if of["exit_code"] is not None else ""
         lines = ["Latest observation:\n", bullet(first)]
         if self.of["summary_line"] and (ended == "failed" or form != "full"):
@@ -180,7 +195,9 @@ class _Lines:
         age = self.turn["as_of"] - memory["last_verified_at"]
         if memory["scope"] == self.turn["project"] and timedelta(0) <= age <= JUST_VERIFIED:
             return bullet(f"Just verified: {said}")
-        return bullet(f"Past records indicate: {said} Prefer verifying {_one_line(memory['verify'] or ', '.join(memory['source_refs']))} first.")
+        return bullet(
+            f"Past records indicate: {said} Prefer verifying {_one_line(memory['verify'] or ', '.join(memory['source_refs']))} first."
+        )
 
     def _reference(self) -> str:
         if self.kind == "repository_instructions":

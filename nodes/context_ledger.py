@@ -9,7 +9,6 @@ gate's reason stays until the budget overrides it, and a reference that replaced
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -53,7 +52,15 @@ def context_decisions(
 
 def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict[str, Any]:
     shown, refused = fit["shown"], chosen["decided_by"] is not None
-    mode = "none" if refused or shown == NONE else "reference" if shown == FALLBACK else "full" if shown == LONGER else form["form"]
+    mode = (
+        "none"
+        if refused or shown == NONE
+        else "reference"
+        if shown == FALLBACK
+        else "full"
+        if shown == LONGER
+        else form["form"]
+    )
     reason = _reason(source, chosen, form, fit, mode)
     text = form["longer"] if shown == LONGER else form["text"]
     brief = shown == BODY and not refused
@@ -77,13 +84,17 @@ def _reason(source: Row, chosen: Row, form: Row, fit: Row, mode: str) -> str:
     if chosen["decided_by"]:
         return chosen["reason_code"]
     if fit["shown"] == NONE and fit["bound_by"]:
-        return fit["bound_by"]
+        return str(fit["bound_by"])
     if fit["shown"] == FALLBACK:
         return "reference_for_budget"
     if mode == "reference" and not chosen["referenced"]:
         return "section_referenced" if source["part"] == "rules" else "user_words_referenced"
     if mode in ("excerpt", "summary"):
-        return {"latest_observation": "latest_summarized", "recent_tail": "key_event_summarized"}.get(source["source_kind"], chosen["reason_code"])
+        kind, reasons = (
+            source["source_kind"],
+            {"latest_observation": "latest_summarized", "recent_tail": "key_event_summarized"},
+        )
+        return reasons.get(kind) or chosen["reason_code"]
     return chosen["reason_code"]
 
 
@@ -116,7 +127,9 @@ def turn_warnings(
     rules = rule_texts.to_pylist()
     parts = {decisions[part.start]["input_id"]: part for part in by_turn(context_decisions["input_id"])}
     found = []
-    for turn, state, made in zip(*(table.to_pylist() for table in (context_turns, turn_states, model_inputs)), strict=True):
+    for turn, state, made in zip(
+        *(table.to_pylist() for table in (context_turns, turn_states, model_inputs)), strict=True
+    ):
         part = parts.get(turn["input_id"], slice(0, 0))
         warned = dict(_warnings(decisions[part], sources[part], made, state, rules))
         found += [
@@ -127,17 +140,26 @@ def turn_warnings(
     return TURN_WARNINGS.from_rows(found)
 
 
-def _warnings(decisions: list[Row], sources: list[Row], made: Row, state: Row, rules: list[Row]) -> Iterator[tuple[str, str]]:
+def _warnings(
+    decisions: list[Row], sources: list[Row], made: Row, state: Row, rules: list[Row]
+) -> Iterator[tuple[str, str]]:
     """The conditions of one turn, each with what its message adds."""
     if made["status"] == "over_budget":
-        yield "over_budget", f": {made['tokens']} tokens, {made['tokens'] - made['input_limit']} more than the limit of {made['input_limit']}"
+        yield (
+            "over_budget",
+            f": {made['tokens']} tokens, {made['tokens'] - made['input_limit']} more than the limit of {made['input_limit']}",
+        )
     if state["user_goal"] is None:
         yield "no_user_goal", ""
     if state["events"] == 0:
         yield "empty_session", ""
     if lost := [row["source_id"] for row in decisions if row["reason_code"] == "user_words_referenced"]:
         yield "user_words_referenced", _named(lost)
-    logs = sum(row["tokens"] for row in decisions if row["part"] in ("latest_observation", "recent_tail") and row["standing"] != "history")
+    logs = sum(
+        row["tokens"]
+        for row in decisions
+        if row["part"] in ("latest_observation", "recent_tail") and row["standing"] != "history"
+    )
     if made["tokens"] and logs > CROWDED * made["tokens"]:
         yield "logs_crowd_out_rules", ""
     for name, mask in (

@@ -13,8 +13,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from .blocks.token_counting import BASE, Counters
 from .context_tables import (
     MODEL_INPUTS,
@@ -53,14 +51,21 @@ def model_inputs(
         part = parts.get(turn["input_id"], slice(0, 0))
         made.append(_input(turn, sources[part], lines[part], order[part], fits[part], items))
     ids = [row["input_id"] for row in made]
-    counts = sum(tokens_of([row.pop(name) for row in made], ids, context_turns, counters) for name in ("counted_system", "counted_user", "counted_tools"))
+    texts = [[row.pop(name) for row in made] for name in ("counted_system", "counted_user", "counted_tools")]
+    system, user, tools = (tokens_of(each, ids, context_turns, counters) for each in texts)
+    counts = system + user + tools
     for row, whole in zip(made, counts, strict=True):
         row["tokens"] = int(whole)
-        row["part_tokens"] = [*row["part_tokens"], f"frame={int(whole) - sum(int(each.split('=')[1]) for each in row['part_tokens'])}"]
+        row["part_tokens"] = [
+            *row["part_tokens"],
+            f"frame={int(whole) - sum(int(each.split('=')[1]) for each in row['part_tokens'])}",
+        ]
     return MODEL_INPUTS.from_rows(made)
 
 
-def _input(turn: Row, sources: list[Row], lines: list[Row], order: list[Row], fits: list[Row], items: list[Row]) -> dict[str, Any]:
+def _input(
+    turn: Row, sources: list[Row], lines: list[Row], order: list[Row], fits: list[Row], items: list[Row]
+) -> dict[str, Any]:
     shown = [fit["shown"] for fit in fits]
     failed = any(fit["bound_by"] == "over_budget" for fit in fits)
     system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))

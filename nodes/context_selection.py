@@ -10,7 +10,7 @@ guess. No model has a say here: nothing a model or a tool wrote changes a gate's
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from posixpath import dirname
@@ -80,7 +80,7 @@ class _Turn:
     """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None."""
 
     def __init__(
-        self, turn: Row, state: Row, folded: Folded, events: list[Row], phase: Row, rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
+        self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], phase: Row, rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
     ) -> None:  # fmt: skip
         self.turn, self.state, self.folded, self.events, self.phase = turn, state, folded, events, phase
         self.rules, self.memories, self.items, self.tools = rules, memories, items, tools
@@ -95,13 +95,21 @@ class _Turn:
         """Rows of evidence and memories that earlier requests state to have shown."""
         unstated = {name.removeprefix("snapshot:") for name in told - self.disclosed}
         held = {item["snapshot_id"] for item in items}
-        self.perhaps = {item["evidence_id"] for item in items if item["snapshot_id"] in unstated and item["evidence_id"]} | (unstated - held)
+        self.perhaps = {
+            item["evidence_id"] for item in items if item["snapshot_id"] in unstated and item["evidence_id"]
+        } | (unstated - held)
         """Items of snapshots that requests name without stating what they showed; a snapshot that is not there counts as one."""
         self.limits = dict(_pair(each) for each in turn["disclosure"])
 
     def judged(self, sources: list[Row]) -> list[dict[str, Any]]:
         """The decision on every source of the turn, and its rank within its part."""
-        gates: tuple[Callable[[Row], str | None], ...] = (self.relevance, self.currency, self.trust, self.permission, self.worth)
+        gates: tuple[Callable[[Row], str | None], ...] = (
+            self.relevance,
+            self.currency,
+            self.trust,
+            self.permission,
+            self.worth,
+        )
         found = []
         for source in sources:
             decided, reason = None, None
@@ -135,7 +143,13 @@ class _Turn:
             if self._flag(source, "generated") and not self.own_files.have(source["path"]):
                 return "generated_file"
             root = self.turn["package_root"]
-            if root and kind != "file_content" and self.tier(source) == TIERS and not _below(source["path"], root) and _is_code(source["path"]):
+            if (
+                root
+                and kind != "file_content"
+                and self.tier(source) == TIERS
+                and not _below(source["path"], root)
+                and _is_code(source["path"])
+            ):
                 return "outside_package"
         return None
 
@@ -170,7 +184,12 @@ class _Turn:
         if kind in ("latest_observation", "recent_tail", "search_match", "file_content") and row >= 0:
             of = self.events[row]
         elif kind in ("system_rules", "repository_instructions", "memory_candidate", "retrieval_result") and row >= 0:
-            of = {"system_rules": self.rules, "repository_instructions": self.rules, "memory_candidate": self.memories, "retrieval_result": self.items}[kind][row]
+            of = {
+                "system_rules": self.rules,
+                "repository_instructions": self.rules,
+                "memory_candidate": self.memories,
+                "retrieval_result": self.items,
+            }[kind][row]
         elif kind == "user_message":
             of = json.loads(source["detail"])
         sight = {"user-only": "ui_only", "runtime-only": "audit_only"}.get(of.get("visibility") or "")
@@ -236,7 +255,9 @@ class _Turn:
                 continue
             if own["version"] and later["version"] and own["version"] != later["version"]:
                 return "stale_version"
-            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (later["line_end"] or 2**31) >= (own["line_end"] or 2**31):
+            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (later["line_end"] or 2**31) >= (
+                own["line_end"] or 2**31
+            ):
                 return "superseded"
         return None
 
@@ -245,14 +266,24 @@ class _Turn:
             return "revoked"
         if memory["lifecycle"] == "expired" or (memory["expires_at"] and memory["expires_at"] <= self.turn["as_of"]):
             return "expired"
-        if memory["last_verified_at"] and memory["last_verified_at"] < self.turn["as_of"] - timedelta(days=self.phase["memory_days"]):
+        if memory["last_verified_at"] and memory["last_verified_at"] < self.turn["as_of"] - timedelta(
+            days=self.phase["memory_days"]
+        ):
             return "unverified_recently"
         return None
 
     def _ungoverned(self, memory: Row) -> str | None:
         needed = ("scope", "source", "confidence", "last_verified_at", "expires_at")
-        if memory["lifecycle"] != "verified" or any(memory[name] is None for name in needed) or not memory["source_refs"]:
-            return "model_guess" if memory["source"] == "model" and memory["lifecycle"] != "verified" else "ungoverned_memory"
+        if (
+            memory["lifecycle"] != "verified"
+            or any(memory[name] is None for name in needed)
+            or not memory["source_refs"]
+        ):
+            return (
+                "model_guess"
+                if memory["source"] == "model" and memory["lifecycle"] != "verified"
+                else "ungoverned_memory"
+            )
         paths = [*self.worked_on, f"{self.turn['working_directory'] or '.'}/"]
         if memory["scope"] != self.turn["project"] and not any(_below(path, memory["scope"]) for path in paths):
             return "wrong_scope"
@@ -287,7 +318,9 @@ class _Turn:
                 row["decided_by"], row["reason_code"] = "worth", "duplicate"
                 continue
             group = {"retrieval": "retrieval_items", "memory": "memory_items"}.get(part)
-            if kind == "active_constraint" or group is None and not (kind == "recent_tail" and self.turn["tail_limit"]):
+            if kind == "active_constraint" or (
+                group is None and not (kind == "recent_tail" and self.turn["tail_limit"])
+            ):
                 continue
             most = self.turn["tail_limit"] if group is None else self.phase[group]
             counts[part] = counts.get(part, 0) + 1
@@ -308,9 +341,20 @@ class _Turn:
         """Within a part: near the failure first; of the tail what the user and the harness say, then tools, then the
         model; newest first."""
         kind = source["source_kind"]
-        speaker = {"history": 0, "untrusted": 1, "evidence": 1, "hint": 2}.get(source["standing"], 0) if kind == "recent_tail" else 0
+        speaker = (
+            {"history": 0, "untrusted": 1, "evidence": 1, "hint": 2}.get(source["standing"], 0)
+            if kind == "recent_tail"
+            else 0
+        )
         certain = -(self.memories[source["row"]]["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
-        return (row["tier"], {"retrieval_result": 0, "file_content": 0, "search_match": 1}.get(kind, 0), speaker, certain, -source["seq"], source["position"])
+        return (
+            row["tier"],
+            {"retrieval_result": 0, "file_content": 0, "search_match": 1}.get(kind, 0),
+            speaker,
+            certain,
+            -source["seq"],
+            source["position"],
+        )
 
 
 def _pair(text: str) -> tuple[str, int]:
@@ -327,7 +371,11 @@ class _Files:
 
     def have(self, path: str) -> bool:
         end = path.split("/")[-2:]
-        return tuple(end) in self.ends or end[-1] in self.names or (len(end) == 1 and any(each[-1] == end[0] for each in self.ends))
+        return (
+            tuple(end) in self.ends
+            or end[-1] in self.names
+            or (len(end) == 1 and any(each[-1] == end[0] for each in self.ends))
+        )
 
 
 def _below(path: str, folder: str) -> bool:

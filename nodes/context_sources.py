@@ -74,7 +74,13 @@ def context_sources(
 
 def source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
     """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
-    classes = {"instruction": "rule", "evidence": "fact", "history": "fact", "hint": "guess", "untrusted": "untrusted_text"}
+    classes = {
+        "instruction": "rule",
+        "evidence": "fact",
+        "history": "fact",
+        "hint": "guess",
+        "untrusted": "untrusted_text",
+    }
     return {
         "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": classes[standing], "text": text,
         "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "row": -1, **fields,
@@ -190,11 +196,20 @@ class _Gathered:
     def _under_own_heading(self) -> set[str]:
         """Events of the user that are the goal or a constraint of this turn."""
         goal = self.folded.one("goal", self.zones)
-        return {fact.event_id for fact in self.folded.facts("constraint", self.zones)} | ({goal.event_id} if goal else set())
+        return {fact.event_id for fact in self.folded.facts("constraint", self.zones)} | (
+            {goal.event_id} if goal else set()
+        )
 
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
         return source(
-            kind, id_, "user_goal", "instruction", fact.value, reference=f"event:{fact.event_id}", seq=fact.seq, **fields
+            kind,
+            id_,
+            "user_goal",
+            "instruction",
+            fact.value,
+            reference=f"event:{fact.event_id}",
+            seq=fact.seq,
+            **fields,
         )
 
     # --- the state ----------------------------------------------------------------------------------------------------
@@ -238,7 +253,12 @@ class _Gathered:
             self.seen[event["kind"]] = self.seen.get(event["kind"], 0) + 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
-            if self.latest is None and event["kind"] in OBSERVATIONS and event["visibility"] == "model-visible" and event["zone"] in self.zones:
+            if (
+                self.latest is None
+                and event["kind"] in OBSERVATIONS
+                and event["visibility"] == "model-visible"
+                and event["zone"] in self.zones
+            ):
                 self.latest = place
             yield self._event(event, place, place == self.latest)
             if event["kind"] == "search.result" and event["matches"]:
@@ -247,10 +267,18 @@ class _Gathered:
     def _event(self, event: Row, place: int, latest: bool) -> dict[str, Any]:
         part = "latest_observation" if latest else "recent_tail"
         by_user = event["actor"] == "user"
-        standing = "history" if by_user or event["actor"] == "system" else "hint" if event["actor"] in ("model", "memory") else "untrusted"
+        standing = (
+            "history"
+            if by_user or event["actor"] == "system"
+            else "hint"
+            if event["actor"] in ("model", "memory")
+            else "untrusted"
+        )
         classes = {"user-only": "ui_only", "runtime-only": "audit_only"}
         what = event["command"] or event["tool"] or event["path"] or event["check"]
-        content = event["content"] if latest and event["kind"] == "file.read" else None  # else it is a source of its own
+        content = (
+            event["content"] if latest and event["kind"] == "file.read" else None
+        )  # else it is a source of its own
         return source(
             part, f"event:{event['event_id']}", part, standing, event["text"] if content is None else content,
             heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and what[:HEADING]))),
@@ -286,7 +314,11 @@ class _Gathered:
         created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= since}
         given = {name: self.turn["as_of_seq"] for name, rows in snapshots.items() if rows[0][1]["given"]}
         named = self.turn["snapshot_ids"]
-        wanted = {**given, **created} if named is None else {name: created.get(name, self.turn["as_of_seq"]) for name in named}
+        wanted = (
+            {**given, **created}
+            if named is None
+            else {name: created.get(name, self.turn["as_of_seq"]) for name in named}
+        )
         for name, seq in wanted.items():
             if name not in snapshots:
                 yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
@@ -318,7 +350,21 @@ class _Gathered:
                 )  # fmt: skip
 
 
-_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "check_status", "capability", "arguments", "version", "line_start", "line_end", "refs")
+_DETAILS = (
+    "kind",
+    "command",
+    "tool",
+    "exit_code",
+    "outcome",
+    "check",
+    "check_status",
+    "capability",
+    "arguments",
+    "version",
+    "line_start",
+    "line_end",
+    "refs",
+)
 
 
 def _about(check: Row) -> Iterator[str]:

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from .context_tables import TURN_STATES, ContextTurns, LogEvents, StateFacts, TurnStates
 from .turns.folding import Fact, Folded, observation
 from .turns.reading import as_of_turns

@@ -268,7 +268,10 @@ CONTEXT_SOURCES = table(
     masked=int32("masks of secrets in it"),
     seq=int64("its event; -1 = none"),
     row=int64("its row in the table that it comes from; -1 = none"),
-    detail=text("what its lines need besides, as JSON: of a command the outcome and the check, of a memory its dates", nullable=True),
+    detail=text(
+        "what its lines need besides, as JSON: of a command the outcome and the check, of a memory its dates",
+        nullable=True,
+    ),
 )
 
 SELECTION = table(
@@ -280,10 +283,14 @@ SELECTION = table(
     input_id=string("the model input"),
     source_id=string("the source"),
     position=int32("as in context_sources"),
-    decided_by=string("the first gate that refused: relevance, currency, trust, permission or worth; null = none", nullable=True),
+    decided_by=string(
+        "the first gate that refused: relevance, currency, trust, permission or worth; null = none", nullable=True
+    ),
     reason_code=string("why it was refused or may be shown"),
     referenced=boolean("its text is not wanted, a reference is"),
-    tier=int32("how near it is to the failure: 1 the failing stack, 2 modified, 3 beside the failing case, 4 public interface, 5 other"),
+    tier=int32(
+        "how near it is to the failure: 1 the failing stack, 2 modified, 3 beside the failing case, 4 public interface, 5 other"
+    ),
     rank=int32("order within its part, 0 first"),
 )
 
@@ -357,13 +364,17 @@ MODEL_INPUTS = table(
     doc="The model inputs: what the model reads of each turn.",
     input_id=string("the model input"),
     status=string("ok or over_budget"),
-    system_text=text("first message: what may instruct; the same bytes as long as rules, goal, constraints and the user's words are"),
+    system_text=text(
+        "first message: what may instruct; the same bytes as long as rules, goal, constraints and the user's words are"
+    ),
     user_text=text("second message: state, observations, tail, evidence, hints, references"),
     tools=strings("names of the visible tools, in their order"),
     tool_schemas=text("their schemas, one JSON object per line"),
     input_sha256=string("SHA-256 of the neutral form as UTF-8; empty inputs have one as well"),
     prefix_sha256=string("SHA-256 of the first message"),
-    tokens=int64("tokens of both messages and the schemas; for a failed turn, of all that it requires, which exceeds the limit"),
+    tokens=int64(
+        "tokens of both messages and the schemas; for a failed turn, of all that it requires, which exceeds the limit"
+    ),
     part_tokens=strings("`part=tokens` of the same for the eight parts, fences and headings in `frame`"),
     tokenizer=string("name of the counter"),
     upper_bound=boolean("the counter estimates the model's: the count is an upper bound"),

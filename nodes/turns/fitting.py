@@ -31,7 +31,9 @@ def input_limit(turn: Mapping[str, Any]) -> int:
     return max(turn["max_tokens"] - turn["reserved_output_tokens"], 0)
 
 
-def tokens_of(texts: Sequence[str | None], input_ids: Sequence[str], turns: pa.Table, counters: Counters) -> NDArray[np.int64]:
+def tokens_of(
+    texts: Sequence[str | None], input_ids: Sequence[str], turns: pa.Table, counters: Counters
+) -> NDArray[np.int64]:
     """Tokens of each text under the counter of its input; each distinct text is counted once."""
     names = dict(zip(*(turns[name].to_pylist() for name in ("input_id", "tokenizer")), strict=True))
     which = sorted(set(names.values()))
@@ -94,7 +96,9 @@ class _Frame:
         self.open |= {f"heading {section}", GROUPS[section].fence}
 
 
-def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]) -> Filled:
+def fill(
+    some: Sequence[Candidate], order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]
+) -> Filled:
     """Fill one input. `order`: the candidates in the order of keeping."""
     frame, shown = _Frame(headings, fences), [NONE] * len(some)
     spent = dict.fromkeys([*room.shares, *room.hard, *(each.part for each in some)], 0)
@@ -112,7 +116,9 @@ def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: 
             take(n, some[n].body, some[n].section, BODY)
     left = max(room.limit - used, 0)
     total = max(sum(room.shares.values()), 1e-9)
-    share = {part: min(int(left * room.shares.get(part, 0.0) / total), room.hard.get(part, UNLIMITED)) for part in spent}
+    share = {
+        part: min(int(left * room.shares.get(part, 0.0) / total), room.hard.get(part, UNLIMITED)) for part in spent
+    }
     if used > room.limit:
         return Filled([NONE] * len(some), used, True, share)
     for parts in (share, room.hard):
@@ -120,17 +126,28 @@ def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: 
             one = some[n]
             if one.required or one.body < 0 or shown[n] != NONE:
                 continue
-            if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= parts.get(one.part, UNLIMITED):
+            if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= parts.get(
+                one.part, UNLIMITED
+            ):
                 take(n, one.body, one.section, BODY)
         for n in order:
             one, more = some[n], some[n].longer - some[n].body
-            if shown[n] == BODY and one.longer > 0 and used + more <= room.target and spent[one.part] + more <= parts.get(one.part, UNLIMITED):
+            if (
+                shown[n] == BODY
+                and one.longer > 0
+                and used + more <= room.target
+                and spent[one.part] + more <= parts.get(one.part, UNLIMITED)
+            ):
                 used += more
                 spent[one.part] += more
                 shown[n] = LONGER
     for n in order:
         one = some[n]
-        if shown[n] == NONE and one.fallback >= 0 and used + one.fallback + frame.cost(PLACE["references"]) <= room.target:
+        if (
+            shown[n] == NONE
+            and one.fallback >= 0
+            and used + one.fallback + frame.cost(PLACE["references"]) <= room.target
+        ):
             take(n, one.fallback, PLACE["references"], FALLBACK)
     return Filled(shown, used, False, share)
 
@@ -138,5 +155,6 @@ def fill(some: Sequence[Candidate], order: Sequence[int], room: Room, headings: 
 def costs_of_frame(style: str, counter: Any) -> tuple[list[int], list[int]]:
     """Tokens of each heading and each fence in a style."""
     return tuple(  # type: ignore[return-value]
-        counter.count(pa.array([counted(line) for line in lines], pa.large_string())).tolist() for lines in frame_costs(style)
+        counter.count(pa.array([counted(line) for line in lines], pa.large_string())).tolist()
+        for lines in frame_costs(style)
     )

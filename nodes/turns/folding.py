@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..context_tables import STATE_FACTS
-from .words import CHECK_STATUSES, MAY_CHANGE, OBSERVATIONS, USER_WORDS
+from .words import MAY_CHANGE, OBSERVATIONS, USER_WORDS
 
 __all__ = ["SLOTS", "Fact", "Folded"]
 
@@ -118,8 +118,12 @@ class Folded:
             if kind == "user.goal":
                 self._set(row, "goal", "", row["text"])
         if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
-            slot = "constraint" if actor in ("user", "system", "repository") and kind == "user.constraint" else "proposal"
-            self._set(row, slot, subject if slot == "constraint" else f"{actor}:{subject}", row["text"], status=row["topic"])
+            slot = (
+                "constraint" if actor in ("user", "system", "repository") and kind == "user.constraint" else "proposal"
+            )
+            self._set(
+                row, slot, subject if slot == "constraint" else f"{actor}:{subject}", row["text"], status=row["topic"]
+            )
         elif kind == "phase.changed" and actor in _HARNESS:
             self._set(row, "phase", "", row["subject"])
         elif kind == "plan.updated":
@@ -143,9 +147,11 @@ class Folded:
         by_model = actor in ("model", "memory")
         if kind == "command.finished" and row["command"] and not by_model:
             self._set(row, "command", "", row["command"], row["outcome"])
-        if row["check"] and row["check_status"] in CHECK_STATUSES.values and not by_model:
-            said = "\n".join(filter(None, (row["summary"], row["excerpt"])))
-            self._set(row, "check", row["check"], said or row["text"], row["command"], row["check_status"])
+        if row["check"] and not by_model:
+            said = "\n".join(filter(None, (row["summary"], row["excerpt"]))) or row["text"]
+            statuses = (row["check_status"] or "").split("\n")
+            for name, status in zip(row["check"].split("\n"), statuses, strict=True):
+                self._set(row, "check", name, said, row["command"], status or "unknown")
         if kind in OBSERVATIONS and not by_model:
             self._set(row, "observation", "", row)
         if kind == "file.read" and row["path"]:
@@ -163,10 +169,14 @@ class Folded:
             self._set(row, slot, path, path, row["created_at"].isoformat())
         if row["kind"] == "work.changed":
             self._slots["unstated"].clear()
-        elif stated is None and row["kind"] in ("command.finished", "tool.finished") and row["capability"] in MAY_CHANGE:
+        elif (
+            stated is None and row["kind"] in ("command.finished", "tool.finished") and row["capability"] in MAY_CHANGE
+        ):
             before = self._slots["unstated"].get(("", "internal"))
             count = int(before.value) + 1 if before else 1
-            self._keep("unstated", Fact("", str(count), None, None, row["actor"], "internal", row["event_id"], row["seq"]))
+            self._keep(
+                "unstated", Fact("", str(count), None, None, row["actor"], "internal", row["event_id"], row["seq"])
+            )
 
     def _ended(self, kind: str, subject: str) -> None:
         """What the user or the harness ends."""
@@ -180,10 +190,21 @@ class Folded:
     def _count(self, row: Mapping[str, Any]) -> None:
         held = self._slots["kind"].get((row["kind"], "internal"))
         count, first = (held.value[0], held.value[1]) if held else (0, row["seq"])
-        self._keep("kind", Fact(row["kind"], (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]))
+        self._keep(
+            "kind",
+            Fact(
+                row["kind"], (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]
+            ),
+        )
 
     def _set(
-        self, row: Mapping[str, Any], slot: str, fact: str, value: Any, detail: str | None = None, status: str | None = None
+        self,
+        row: Mapping[str, Any],
+        slot: str,
+        fact: str,
+        value: Any,
+        detail: str | None = None,
+        status: str | None = None,
     ) -> None:
         self._keep(slot, Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"]))
 
@@ -222,7 +243,9 @@ class Folded:
                 made.turn, made.backwards = int(row["value"]), row["status"] == "backwards"
                 made._time = datetime.fromisoformat(row["detail"])
                 continue
-            value = json.loads(row["value"]) if row["slot"] in ("observation", "kind") and row["value"] else row["value"]
+            value = (
+                json.loads(row["value"]) if row["slot"] in ("observation", "kind") and row["value"] else row["value"]
+            )
             made._keep(row["slot"], Fact(row["fact"], value, *(row[name] for name in Fact._fields[2:])))
         return made
 

@@ -94,7 +94,11 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
 
 def _opening(fence: str, style: str, source: str = "") -> str:
     named = f' source="{source}"' if source else ""
-    return f"<{fence} {NONCE}{named}>\n" if style == "tags" else f"==== begin {fence.replace('_', ' ')} {NONCE}{named} ====\n"
+    return (
+        f"<{fence} {NONCE}{named}>\n"
+        if style == "tags"
+        else f"==== begin {fence.replace('_', ' ')} {NONCE}{named} ====\n"
+    )
 
 
 def _closing(fence: str, style: str) -> str:

@@ -13,7 +13,9 @@ from .frame import PLACE, assemble
 __all__ = ["shown_texts"]
 
 
-def shown_texts(shown: Sequence[str], isolated: Sequence[Mapping[str, Any]], ordering: Sequence[Mapping[str, Any]], style: str) -> tuple[str, str]:
+def shown_texts(
+    shown: Sequence[str], isolated: Sequence[Mapping[str, Any]], ordering: Sequence[Mapping[str, Any]], style: str
+) -> tuple[str, str]:
     """Both messages, with a NUL in place of the nonce."""
     bodies = [
         (PLACE["references"] if form == FALLBACK else lines["section"], order["place"], lines[form])

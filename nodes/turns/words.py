@@ -49,7 +49,11 @@ USER_WORDS = ("user.goal", "user.message", "user.constraint", "user.confirmation
 SILENT = ("rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
           "phase.changed", "constraint.ended", "work.changed")  # fmt: skip
 """Kinds that set something and say nothing to the model by themselves."""
-ACTORS = Vocabulary("actor", ("user", "model", "tool", "system", "repository", "memory"), {"global": "system", "assistant": "model", "harness": "system"})
+ACTORS = Vocabulary(
+    "actor",
+    ("user", "model", "tool", "system", "repository", "memory"),
+    {"global": "system", "assistant": "model", "harness": "system"},
+)
 OUTCOMES = Vocabulary("outcome", ("succeeded", "failed", "timed_out", "interrupted", "running"))
 CHECK_STATUSES = Vocabulary("check_status", ("passed", "failed", "unknown"))
 OBSERVATION_CLASSES = {

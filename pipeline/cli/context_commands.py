@@ -227,19 +227,21 @@ def log(
     """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
     from ..context.log import SessionLog
-    from ..context.log_files import file_lines, of_other_file, values_of
+    from ..context.log_files import of_other_file, read_event_file
 
-    opened = SessionLog.open(session, session_id=session_id)
-    notes, places, added = list[str](), list[str](), 0
+    opened, added, skipped = SessionLog.open(session, session_id=session_id), 0, 0
     if append:
+        file = read_event_file(append)
+        skipped = file.skipped
         try:
-            given = list(values_of(file_lines(append, notes), places))
+            added = opened.append(file.values, file.at)
         except InputError as error:
-            raise of_other_file(error, append) from error
-        added = opened.append(given, lambda number: places[number])
+            raise of_other_file(error, file) from error
     events = opened.count()
-    for sentence in (*notes, *opened.notes):
+    for sentence in opened.notes:
         note(f"log: {sentence}")
+    if skipped:
+        note(f"log: {counted(skipped, 'line')} could not be read and were left out")
     value = {"session_id": opened.session_id, "events": events, "appended": added}
     emit(
         value,

@@ -1,6 +1,6 @@
 """One session event as a row: what its fields state, and nothing that its text, command or tool's name suggests.
 
-Gives: `event_row`, `given_memory` and `sight_of` any record. The fields are documented in the reference of events.
+Gives: `event_row`. The fields are documented in the reference of events.
 
 Note: the speaker is the one that the event names and its kind implies; if these disagree, one that is not the user.
 Text of the user is never cut; of any other long text the row has both ends, and the whole is an artifact.
@@ -9,19 +9,21 @@ Text of the user is never cut; of any other long text the row has both ends, and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, EVENT_ACTORS, OBSERVATIONS, OUTCOMES, PHASES
-from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
+from ...nodes.vocabulary import Vocabulary
 from ..sources.jsonl import Record
 from .artifacts import artifact, kind_of_event, payload_of, whole_text
 from .diffs import diff_summary
+from .flags import flags_of, sight_of
+from .inputs import memory_row
 from .masking import one_path
 from .observations import cut, summary_and_excerpt
 
-__all__ = ["LONG", "event_row", "given_memory", "sight_of"]
+__all__ = ["LONG", "event_row"]
 
 LONG = 6_000
 """Longest text of a tool or the model that a row has whole."""
@@ -187,7 +189,13 @@ def _matches(payload: Record) -> str | None:
     if payload.value("matches") is None:
         return None
     found = payload.objects("matches")
-    return _json([{"path": one_path(m.required("path")), "line": m.whole("line"), "text": m.text("text")} for m in found])  # fmt: skip
+    rows = ((one_path(match.required("path")), match) for match in found)
+    return _json(
+        [
+            {"path": path, "line": match.whole("line"), "text": match.text("text"), **flags_of(path, match)}
+            for path, match in rows
+        ]
+    )
 
 
 def _subject(kind: str, payload: Record, event_id: str) -> str | None:
@@ -221,39 +229,8 @@ def _memory_id(payload: Record) -> str:
 
 def _memory(payload: Record, actor: str, zone: str) -> dict[str, Any]:
     """A row of MEMORY_RECORDS (S3.52). Of a tool or the model it was not governed, so it is a candidate."""
-    lifecycle = payload.word(LIFECYCLES, "lifecycle")
-    return {
-        "memory_id": _memory_id(payload),
-        "from_seq": -1,
-        "text": payload.required("text", "content"),
-        "scope": payload.text("scope"),
-        "source": payload.text("source"),
-        "confidence": payload.number("confidence", least=0, most=1, what="a confidence"),
-        "last_verified_at": payload.instant("lastVerifiedAt", "last_verified_at"),
-        "expires_at": payload.instant("expiresAt", "expires_at"),
-        "lifecycle": lifecycle if lifecycle and actor in _GOVERNED else "candidate",
-        "source_refs": payload.strings("sourceRefs", "source_refs") or [],
-        "verify": payload.text("verify"),
-        "zone": zone,
-    }
-
-
-def given_memory(record: Record) -> dict[str, Any]:
-    """A memory that a caller gives for the whole session."""
-    zone = sight_of(record).get("zone", "internal")
-    return _memory(record, _speaker("memory.recalled", record, record), zone)
-
-
-def sight_of(*records: Record) -> dict[str, str]:
-    """The zone and the visibility that records state, the most restrictive of each."""
-    zone, visibility = _narrowest(ZONES, records, "zone"), _narrowest(VISIBILITIES, records, "visibility")
-    return {name: value for name, value in (("zone", zone), ("visibility", visibility)) if value is not None}
-
-
-def _narrowest(words: Vocabulary, records: Iterable[Record], name: str) -> str | None:
-    """The most restrictive word of a vocabulary, ordered from open to closed, that any of the records has."""
-    found = [word for each in records if (word := each.word(words, name))]
-    return max(found, key=words.values.index, default=None)
+    row = memory_row(payload) | {"zone": zone}
+    return row if actor in _GOVERNED else row | {"lifecycle": "candidate"}
 
 
 def _json(value: Any) -> str:

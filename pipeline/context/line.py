@@ -131,4 +131,8 @@ def _shards(given: Mapping[str, Any]) -> Iterator[dict[str, pa.Table]]:
             folded.add(row)
         done = max(first, done)
         last = ends[min(start + SHARD, len(ends)) - 1] - base
-        yield {"context_turns": some, "log_events": events.slice(done, last - done).combine_chunks(), "state_facts": folded.table(session)}
+        yield {
+            "context_turns": some,
+            "log_events": events.slice(done, last - done).combine_chunks(),
+            "state_facts": folded.table(session),
+        }

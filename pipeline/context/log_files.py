@@ -18,7 +18,7 @@ from ...nodes.errors import InputError
 from ..progress import counted
 from ..sources.jsonl import parse_json
 from .events import LogReader, LogTables
-from .transcript_kinds import kind_of
+from .transcripts import kind_of
 
 __all__ = ["EventFile", "LogView", "notes_of", "of_other_file", "read_event_file"]
 

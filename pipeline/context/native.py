@@ -58,14 +58,23 @@ def native(seen: Projection) -> Native:
         apart = set(called[first:])
         shown = [NONE if n in apart else row["shown"] for n, row in enumerate(rows)]
         system, user = sealed(*shown_texts(shown, rows, rows, seen.turn["fences"]))
-        texts = [system, user, seen.model_input["tool_schemas"], *(json.dumps(pair, ensure_ascii=False) for pair in pairs)]
+        texts = [
+            system,
+            user,
+            seen.model_input["tool_schemas"],
+            *(json.dumps(pair, ensure_ascii=False) for pair in pairs),
+        ]
         if not pairs or counter.count(pa.array(texts, pa.large_string())).sum() <= seen.model_input["input_limit"]:
             return Native(user, pairs)
     raise AssertionError("without pairs the loop returns")
 
 
 def _is_call(row: dict[str, Any]) -> bool:
-    if row["source_kind"] not in ("recent_tail", "latest_observation") or not row["detail"] or row["standing"] != "untrusted":
+    if (
+        row["source_kind"] not in ("recent_tail", "latest_observation")
+        or not row["detail"]
+        or row["standing"] != "untrusted"
+    ):
         return False
     return bool(_NAME.fullmatch(json.loads(row["detail"]).get("tool") or ""))
 

@@ -198,6 +198,7 @@ class Projections:
     turns: pa.Table
     tables: Mapping[str, pa.Table]
     artifacts: Artifacts = field(default_factory=Artifacts)
+
     def __len__(self) -> int:
         return self.turns.num_rows
 

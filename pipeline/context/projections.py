@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from ..config.settings import Settings
 from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
 from ..runs.ids import is_snapshot
-from .artifacts import Artifacts
 from .events import LogTables
 from .log import SessionLog
 from .log_files import LogView
@@ -32,8 +30,30 @@ from .sessions import read_session
 
 __all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "snapshots_of"]
 
-_DEFAULTS = ("run_id", "project", "working_directory", "task_paths", "topics", "package_root", "zones", "instruction_sources", "external_knowledge")
-_KEYS = ("rules", "tools", "memories", "snapshots", "budget", "state", "turn", "phases", "checks", "duty_words", *_DEFAULTS)
+_DEFAULTS = (
+    "run_id",
+    "project",
+    "working_directory",
+    "task_paths",
+    "topics",
+    "package_root",
+    "zones",
+    "instruction_sources",
+    "external_knowledge",
+)
+_KEYS = (
+    "rules",
+    "tools",
+    "memories",
+    "snapshots",
+    "budget",
+    "state",
+    "turn",
+    "phases",
+    "checks",
+    "duty_words",
+    *_DEFAULTS,
+)
 
 
 def project_log(
@@ -192,9 +212,8 @@ def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, li
 
 
 def events_of(log: Path) -> LogTables:
-    """Every event of a log, with its long texts."""
-    held = Artifacts()
-    return replace(read_session(log, keep=held.keep)[1].tables, artifacts=held)
+    """Every event of a log."""
+    return read_session(log)[1].tables
 
 
 def demonstration() -> Projection:

@@ -95,7 +95,9 @@ def anthropic(model_input: Row, native: Native | None = None) -> dict[str, Any]:
     for pair in native.pairs if native else ():
         use = {"type": "tool_use", "id": pair["id"], "name": pair["tool"], "input": pair["arguments"]}
         turns += [{"role": "user", "content": content}, {"role": "assistant", "content": [use]}]
-        content = [{"type": "tool_result", "tool_use_id": pair["id"], "content": pair["result"], "is_error": pair["failed"]}]
+        content = [
+            {"type": "tool_result", "tool_use_id": pair["id"], "content": pair["result"], "is_error": pair["failed"]}
+        ]
     content += [{"type": "text", "text": text}] if text else []
     made["messages"] = [*turns, {"role": "user", "content": content}] if content else turns
     if schemas := _accepted_schemas(model_input, "Anthropic"):

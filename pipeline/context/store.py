@@ -210,12 +210,18 @@ class ContextStore:
         turn, model_input = tables["context_turns"].to_pylist()[0], tables["model_inputs"].to_pylist()[0]
         lines, fits = tables["isolated"].to_pylist(), tables["fitted"].to_pylist()
         shown = [fit["shown"] for fit in fits]
-        gone = tuple(line["source_id"] for line, form in zip(lines, shown, strict=True) if form != NONE and line[form] is None)
+        gone = tuple(
+            line["source_id"] for line, form in zip(lines, shown, strict=True) if form != NONE and line[form] is None
+        )
         model_input |= {"system_text": "", "user_text": ""}
         if not gone and whole and model_input["tool_schemas"] is not None:
             model_input |= _put_together(shown, lines, tables["ordering"].to_pylist(), turn, model_input)
         projection = Projection(
-            turn, model_input, tables["context_decisions"].to_pylist(), tables["turn_warnings"].to_pylist(), tables["turn_states"].to_pylist()[0]
+            turn,
+            model_input,
+            tables["context_decisions"].to_pylist(),
+            tables["turn_warnings"].to_pylist(),
+            tables["turn_states"].to_pylist()[0],
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], gone)
 
@@ -247,7 +253,11 @@ def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
 
 
 def _put_together(
-    shown: list[str], lines: list[dict[str, Any]], order: list[dict[str, Any]], turn: Mapping[str, Any], model_input: Mapping[str, Any]
+    shown: list[str],
+    lines: list[dict[str, Any]],
+    order: list[dict[str, Any]],
+    turn: Mapping[str, Any],
+    model_input: Mapping[str, Any],
 ) -> dict[str, str]:
     """Both messages from the lines of the sources, verified by the digest."""
     system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))

@@ -23,8 +23,22 @@ Row = Mapping[str, Any]
 
 _ON_TIME = ("tail_limit", "retrieval_cap", "memory_cap")
 """Limits of a part: the source was ranked behind the others."""
-_OMITTED_FOR = {"relevance": "low relevance", "currency": "staleness", "trust": "a doubtful source", "permission": "permission", "worth": "low relevance"}
-_ACTS = ("file.read", "file.modified", "command.finished", "tool.finished", "tool.intent", "search.result", "external.result")
+_OMITTED_FOR = {
+    "relevance": "low relevance",
+    "currency": "staleness",
+    "trust": "a doubtful source",
+    "permission": "permission",
+    "worth": "low relevance",
+}
+_ACTS = (
+    "file.read",
+    "file.modified",
+    "command.finished",
+    "tool.finished",
+    "tool.intent",
+    "search.result",
+    "external.result",
+)
 
 
 def why(
@@ -65,8 +79,22 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     rows = list(seen.decisions)
     path, _, line = expected.removeprefix("./").rpartition(":")
     wanted = path if line and line.replace("-", "").isdecimal() else expected.removeprefix("./")
-    texts = {f"event:{row['event_id']}": "\n".join(filter(None, (row["command"], row["text"], row["content"]))) for row in events}
-    by_id = [row for row in rows if expected in (row["source_id"], row["source_id"].partition(":")[2], row["evidence_id"], row["reference"], f"[{row['reference']}]")]
+    texts = {
+        f"event:{row['event_id']}": "\n".join(filter(None, (row["command"], row["text"], row["content"])))
+        for row in events
+    }
+    by_id = [
+        row
+        for row in rows
+        if expected
+        in (
+            row["source_id"],
+            row["source_id"].partition(":")[2],
+            row["evidence_id"],
+            row["reference"],
+            f"[{row['reference']}]",
+        )
+    ]
     by_path = [row for row in rows if row["path"] and (row["path"] == wanted or row["path"].endswith(f"/{wanted}"))]
     by_text = [row for row in rows if expected in texts.get(_event_of(row), "")]
     found = by_id or by_path or by_text
@@ -81,13 +109,18 @@ def _event_of(row: Row) -> str:
     return row["reference"] or "" if kind in ("constraint", "proposal", "file") else row["source_id"]
 
 
-def _absent(seen: Projection, expected: str, events: Sequence[Row], snapshots: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def _absent(
+    seen: Projection, expected: str, events: Sequence[Row], snapshots: Mapping[str, Sequence[Row]]
+) -> dict[str, Any]:
     """The answer about something that is no source of the input."""
     answer = {"expected": expected, "omitted_for": None, "source_id": None, "sources": []}
     for snapshot, decided in snapshots.items():
         for row in decided:
             if expected in (row.get("evidence_id"), row.get("path")) and row.get("outcome") != "selected":
-                return answer | {"layer": "retrieval_not_recalled", "answer": f"snapshot {snapshot} did not select it: {row.get('reason_text') or row.get('reason_code')}"}
+                return answer | {
+                    "layer": "retrieval_not_recalled",
+                    "answer": f"snapshot {snapshot} did not select it: {row.get('reason_text') or row.get('reason_code')}",
+                }
     for event in events:
         named = expected in (event["event_id"], event["path"]) or (event["path"] or "").endswith(f"/{expected}")
         if named or expected in "\n".join(filter(None, (event["command"], event["text"], event["content"]))):
@@ -96,7 +129,10 @@ def _absent(seen: Projection, expected: str, events: Sequence[Row], snapshots: M
                 "layer": "budget_cut", "answer": f"event {event['event_id']} is before the events that the input had room for; open event:{event['event_id']}",
                 "source_id": older["source_id"] if older else None, "sources": [dict(older)] if older else [],
             }  # fmt: skip
-    return answer | {"layer": "retrieval_not_recalled", "answer": "no event, file, rule, memory or snapshot of this turn has it"}
+    return answer | {
+        "layer": "retrieval_not_recalled",
+        "answer": "no event, file, rule, memory or snapshot of this turn has it",
+    }
 
 
 def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | None, str, str | None]:
@@ -108,7 +144,10 @@ def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | Non
         return None, f"the gate `{gate}` left it out: {row['reason']}", _OMITTED_FOR.get(gate or "")
     if row["mode"] in ("none", "reference"):
         said = "only a reference to it is in the input" if row["mode"] == "reference" else "it is not in the input"
-        if row["source_kind"] in ("user_message", "user_goal", "active_constraint", "repository_instructions") and row["mode"] == "reference":
+        if (
+            row["source_kind"] in ("user_message", "user_goal", "active_constraint", "repository_instructions")
+            and row["mode"] == "reference"
+        ):
             return "summary_lost_constraint", f"{said}: {row['reason']}; open {row['reference']}", None
         return "budget_cut", f"{said}: {row['reason']} ({row['token_budget']} tokens for its part)", None
     if row["shown_characters"] < row["characters"] and row["mode"] in ("excerpt", "summary"):
@@ -124,19 +163,34 @@ def _later(seen: Projection, row: Row, events: Sequence[Row], short: str) -> tup
     """What later events state about a source that is in the input."""
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
     if not later or not row["path"]:
-        return None, short + ("" if row["path"] or not later else "; it names no file, so its later use is unknown"), None
+        return (
+            None,
+            short + ("" if row["path"] or not later else "; it names no file, so its later use is unknown"),
+            None,
+        )
     acts = [event for event in later if event["kind"] in _ACTS and _names(event, row["path"])]
     if not acts:
         return "model_did_not_use", f"{short}; no later action names it", None
     failed = [event for event in acts if event["outcome"] in ("failed", "timed_out")]
     if failed and failed[-1] is acts[-1]:
-        return "tool_execution_wrong", f"{short}; the last action on it, event {failed[-1]['event_id']}, {failed[-1]['outcome'].replace('_', ' ')}", None
-    changed = [event["seq"] for event in later if row["path"] in (event["changed_files"] or ()) or (event["kind"] == "file.modified" and event["path"] == row["path"])]
+        return (
+            "tool_execution_wrong",
+            f"{short}; the last action on it, event {failed[-1]['event_id']}, {failed[-1]['outcome'].replace('_', ' ')}",
+            None,
+        )
+    changed = [
+        event["seq"]
+        for event in later
+        if row["path"] in (event["changed_files"] or ())
+        or (event["kind"] == "file.modified" and event["path"] == row["path"])
+    ]
     if changed and not any(event["check"] and event["seq"] > changed[-1] for event in later):
         return "verification_missing", f"{short}; it was changed afterwards, and no declared check ran since", None
     return None, f"{short}; event {acts[0]['event_id']} acts on it", None
 
 
 def _names(event: Row, path: str) -> bool:
-    fields: Iterable[str] = filter(None, (event["path"], event["command"], event["arguments"], *(event["changed_files"] or ())))
+    fields: Iterable[str] = filter(
+        None, (event["path"], event["command"], event["arguments"], *(event["changed_files"] or ()))
+    )
     return any(path in each or path.endswith(f"/{each}") for each in fields)
