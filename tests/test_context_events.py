@@ -157,7 +157,7 @@ def test_a_recalled_memory_is_a_record_and_one_of_a_tool_a_candidate():
     ("user.goal", {}, "text"), ("constraint.ended", {}, "constraintId"), ("phase.changed", {}, "phase"), ("memory.revoked", {}, "memoryId"),
     ("retrieval.snapshot.created", {}, "snapshotId"), ("command.finished", {"isError": "no"}, "isError"),
     ("command.finished", {"status": "done"}, "status"), ("file.read", {"lineStart": 9, "lineEnd": 3}, "lineEnd"),
-    ("user.message", {"text": "x", "actor": "somebody"}, "actor"), ("tool.finished", {"capability": "magic"}, "capability"),
+    ("user.message", {"text": "x", "actor": "nurse"}, "actor"), ("tool.finished", {"capability": "magic"}, "capability"),
 ])  # fmt: skip
 def test_a_field_that_is_missing_or_malformed_is_named(kind: str, fields: dict[str, Any], at: str):
     with pytest.raises(InputError) as caught:
