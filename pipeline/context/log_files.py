@@ -26,7 +26,7 @@ from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .event_rows import long_text
 from .events import LogTables, identity_of
-from .transcript_kinds import kind_of
+from .transcripts import kind_of
 
 __all__ = [
     "DAMAGED",
