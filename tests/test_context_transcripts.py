@@ -87,7 +87,7 @@ def test_a_file_is_read_in_pieces_up_to_a_size(tmp_path: Path) -> None:
                 stream.write(line)
         return tmp_path / "t.zst"
 
-    _, events, _, left_out = events_of_transcript(packed(b"{" * 2**23, 9))
+    _, events, _, left_out = events_of_transcript(packed(b"{" * 2**23, 17))
     assert len(events) == 1 and left_out == {"lines that cannot be read": 1}
     with pytest.raises(InputError, match="MiB"):
         events_of_transcript(packed(b" " * (2**23 - 1) + b"\n", 65))
@@ -169,6 +169,31 @@ def test_words_typed_while_the_model_works_and_answers_are_the_user_s(tmp_path: 
     assert spoken(rows, tmp_path) == [
         ("user.goal", "use pnpm"), ("harness.message", "done"), ("user.message", "the second"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operation", "users"), [("remove", ["Fix it.", "stop"]), ("dequeue", ["Fix it."]), ("popAll", ["Fix it."])]
+)
+def test_words_from_the_queue_are_the_user_s_once_they_are_delivered(
+    tmp_path: Path, operation: str, users: list[str]
+) -> None:
+    queue = [
+        {"type": "queue-operation", "operation": "enqueue", "content": "stop"},
+        {"type": "queue-operation", "operation": operation},
+    ]
+    rows = [*claude(typed("Fix it.")), *queue]
+    assert [text for _, text in spoken(rows, tmp_path)] == users
+    attachment = {
+        "type": "attachment",
+        "attachment": {"type": "queued_command", "prompt": "stop", "commandMode": "prompt"},
+        "uuid": "a",
+    }
+    assert [text for _, text in spoken([*rows, attachment], tmp_path)] == ["Fix it.", "stop"]
+    later = [
+        {"type": "queue-operation", "operation": "enqueue", "content": "go"},
+        {"type": "queue-operation", "operation": "remove"},
+    ]
+    assert [text for _, text in spoken([*rows, *later], tmp_path)] == [*users, "go"]
 
 
 def test_the_prompt_of_a_subagent_is_the_model_s_goal(tmp_path: Path) -> None:
@@ -378,7 +403,9 @@ def test_searches_have_the_files_that_the_record_names(tmp_path: Path) -> None:
 def test_only_built_in_tools_have_a_capability_and_a_command(
     tmp_path: Path, tool: str, kind: str, capability: str | None
 ) -> None:
-    event = ran(tmp_path, tool, {"url": "https://example.org", "path": "/etc", "command": "rm"}, "done")
+    event = ran(
+        tmp_path, tool, {"url": "https://example.org", "path": "/etc", "command": "rm"}, "done", {"exitCode": 0}
+    )
     assert event["kind"] == kind and event["payload"].get("capability") == capability and "path" not in event["payload"]
     assert ("command" in event["payload"]) == (capability is not None)
 
