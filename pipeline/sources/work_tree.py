@@ -1,6 +1,6 @@
 """The current work tree: every text file that is not ignored, once, as it is when it is read.
 
-Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
+Gives: `read_work_tree`. In a git repository the files are those `git ls-files` lists, tracked or not ignored; elsewhere the
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
@@ -24,6 +24,7 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from io import FileIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from ...nodes.vocabulary import ZONES
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated, microseconds
-from .git_commands import Git, may_find_repository
+from .git_commands import Git, work_tree_root
 from .headers import Header, read_header, record_number
 from .incremental_import import IncrementalImport
 from .report import SourceReport
@@ -152,20 +153,21 @@ def add_file(
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`."""
-    if not may_find_repository(root):
+    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`.
+
+    If git cannot list them, the folder is walked, and a note in the report says why.
+    """
+    if work_tree_root(root) is None:
         return list(_walk(root, report))
     try:
-        git = Git(root)
-        listed = git.try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        if listed == b"" and git.try_("check-ignore", "--quiet", ".") is not None:
+        git, folder = Git(root), root.resolve()
+        paths = None if git.root is None else list(git.files(folder))
+        if paths == [] and git.try_("check-ignore", "--quiet", ".", folder=folder) is not None:
             report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
-    except InputError:
-        listed = None
-    if listed is not None:
-        paths = [path for path in listed.split(b"\0") if path]
-        return [*paths, *_special(os.fsencode(root), paths)]
-    return list(_walk(root, report))
+    except InputError as error:
+        report.note(f"files were listed without git: {error.message}", at=str(root))
+        paths = None
+    return list(_walk(root, report)) if paths is None else [*paths, *_special(os.fsencode(root), paths)]
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
@@ -196,7 +198,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     if not kind.text_by_name:
         report.skip("not text by name", at=path)
         return None
-    place = root / path
+    place = f"{root}/{path}"
     try:
         if through_link(root, path):
             report.skip("symbolic link", at=path)
@@ -205,7 +207,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
         if not stat.S_ISREG(status.st_mode):
             report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
             return None
-        with place.open("rb") as file:
+        with FileIO(place) as file:
             return file.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
     except FileNotFoundError:
         return None
@@ -221,11 +223,12 @@ def file_version(data: bytes) -> str:
 
 def through_link(root: Path, path: str) -> bool:
     """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
-    at = root
-    for part in path.split("/"):
-        at = at / part
-        if at.is_symlink():
-            return True
+    at = str(root)
+    with suppress(OSError, ValueError):
+        for part in path.split("/"):
+            at = f"{at}/{part}"
+            if stat.S_ISLNK(os.lstat(at).st_mode):
+                return True
     return False
 
 
