@@ -276,6 +276,16 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
     assert lane()["status"] == "ok"
 
 
+def test_front_matter_that_cannot_be_read_restricts_its_document_if_it_mentions_a_zone(shop, capsys):
+    for name, field in (("open.md", "timezone"), ("shut.md", "zone")):
+        text = f"---\ntitle: [oops\n{field}:\n  restricted\n---\n# Launch\n\nThe launch follows the plan of {name}.\n"
+        Path("shop", name).write_text(text)
+    code, out, err = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
+    assert (code, "shut.md" in out) == (0, True), err
+    block = run("ask", "plan of the launch", "--project", "shop", capsys=capsys)[1]
+    assert ("open.md" in block, "shut.md" in block) == (True, False)
+
+
 def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alone(shop, capsys, monkeypatch):
     from scoped_retrieval.pipeline.encoders import encoder
 
