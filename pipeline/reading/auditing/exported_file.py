@@ -8,7 +8,7 @@ and writing are in no digest, so for an interactive snapshot only a signature vo
 
 Zeros compress to a thirty-thousandth of their size, so a small file could fill the auditor's memory: the unpacked size
 of a stream is determined without unpacking it (Arrow columnar format, IPC messages and body compression; FlatBuffers
-internals).
+internals), that of a Parquet part is read from its footer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
@@ -289,13 +290,29 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     hashes = {_held(one, "path", str, "manifest"): _held(one, "sha256", str, "manifest") for one in parts}
     if hashes.get(_held(predicate, "snapshots_part.path")) != hashlib.sha256(part).hexdigest():
         yield "Expected the part that the manifest names, got another - at predicate.snapshots_part"
-    try:
-        rows = pq.read_table(io.BytesIO(part)).to_pylist()
-    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
-        message = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
-        raise VerificationError(message) from error
-    if _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0] not in rows:
+    row = _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0]
+    if _rows_of_snapshot(part, row["snapshot_id"]) != [row]:
         yield "Expected the part to have the row of the snapshot, got others - at predicate.snapshots_part"
+
+
+def _rows_of_snapshot(part: bytes, name: str) -> list[dict[str, Any]]:
+    """The row of a snapshot in a part of SNAPSHOTS; empty unless there is exactly one.
+
+    Strings stay codes of a dictionary: one long value repeated in every row takes no more memory than its footer says.
+    """
+    at = "predicate.snapshots_part.parquet"
+    try:
+        footer, schema = pq.read_metadata(io.BytesIO(part)), pq.read_schema(io.BytesIO(part))
+        _expect_columns(schema, SNAPSHOTS, at)
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        _expect_size(sum(group.total_byte_size + group.num_rows * group.num_columns * 8 for group in groups), at)
+        words = [field.name for field in schema if pa.types.is_string(field.type)]
+        rows = pq.read_table(io.BytesIO(part), read_dictionary=words)
+        ids = rows["snapshot_id"].combine_chunks()
+        rows = rows.filter(pc.is_in(ids.dictionary, pa.array([name])).take(ids.indices))
+    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
+        raise VerificationError(f"Expected snapshots in Parquet, got other bytes - at {at}") from error
+    return rows.to_pylist() if rows.num_rows == 1 else []
 
 
 def _manifest_of(data: bytes) -> Any:
@@ -324,19 +341,26 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
     """
     data = _bytes(predicate, place)
     try:
-        if unpacked_bytes(data) > MOST_BYTES:
-            raise VerificationError(
-                f"Expected a table of at most {MOST_BYTES:,} bytes, got more - at predicate.{place}"
-            )
+        _expect_size(unpacked_bytes(data), f"predicate.{place}")
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (ValueError, OSError, pa.ArrowException) as error:
         raise VerificationError(f"Expected an Arrow stream, got other bytes - at predicate.{place}") from error
-    if declared is not None and not table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        raise VerificationError(
-            f"Expected the columns that this version writes of {declared.name}, got others - at predicate.{place}"
-        )
+    if declared is not None:
+        _expect_columns(table.schema, declared, f"predicate.{place}")
     return table
+
+
+def _expect_size(size: int, at: str) -> None:
+    if size > MOST_BYTES:
+        raise VerificationError(f"Expected a table of at most {MOST_BYTES:,} bytes, got more - at {at}")
+
+
+def _expect_columns(schema: pa.Schema, declared: Table, at: str) -> None:
+    if not schema.equals(declared.widened(declared.stored_schema, schema.names)):
+        raise VerificationError(
+            f"Expected the columns that this version writes of {declared.name}, got others - at {at}"
+        )
 
 
 _HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
