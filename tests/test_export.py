@@ -23,7 +23,8 @@ from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
 from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing import exported_file
 from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication
-from scoped_retrieval.pipeline.reading.auditing.exported_file import MOST_BYTES, check_file, unpacked_bytes
+from scoped_retrieval.pipeline.reading.auditing.exported_file import MOST_BYTES, check_file
+from scoped_retrieval.pipeline.reading.auditing.unpacked_sizes import unpacked_bytes
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
