@@ -238,6 +238,20 @@ def test_a_table_that_would_fill_the_memory_is_named_and_not_read(world, tmp_pat
     assert "Expected a table of at most 67,108,864 bytes, got more - at predicate.provenance" in found.problems
 
 
+def with_smaller_footer(data: bytes) -> bytes:
+    """A Parquet file whose footer says 10 bytes for whatever unpacks to more than a megabyte."""
+    footer, group = (
+        len(data) - 8 - int.from_bytes(data[-8:-4], "little"),
+        pq.read_metadata(io.BytesIO(data)).row_group(0),
+    )
+    sizes = {group.total_byte_size, *(group.column(n).total_uncompressed_size for n in range(group.num_columns))}
+    for size in (each for each in sizes if each > 1 << 20):
+        said = bytes((2 * size >> 7 * n & 127) | (128 if 2 * size >> 7 * (n + 1) else 0) for n in range(4))
+        data = data[:footer] + data[footer:].replace(said, bytes([20 | 128, 128, 128, 0]))
+    assert pq.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size < 1 << 20
+    return data
+
+
 @pytest.mark.parametrize(("repeated", "said"), [(1, "a table of at most"), (1_000, "the part to have the row")])
 def test_a_part_that_would_fill_the_memory_is_named_and_not_read(world, tmp_path, monkeypatch, repeated, said):
     """Small in the file: one value of many equal characters, or one value in many rows by its code."""
@@ -248,6 +262,7 @@ def test_a_part_that_would_fill_the_memory_is_named_and_not_read(world, tmp_path
     at, status = rows.schema.get_field_index("status"), "x" * ((1 << 21) // min(repeated, 20))
     rows = rows.set_column(at, rows.schema.field(at), pa.array([status])).take([0] * repeated)
     pq.write_table(rows, packed := io.BytesIO(), compression="zstd")
+    packed = io.BytesIO(with_smaller_footer(packed.getvalue()))
     part["parquet"] = base64.b64encode(packed.getvalue()).decode()
     file, row_bytes = written(tmp_path, with_statement(envelope, statement)), len(status)
     del rows, status

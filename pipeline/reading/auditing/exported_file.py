@@ -6,8 +6,8 @@ Note: without a trusted key or an anchor, a valid file proves that its parts bel
 anchor vouches for whatever the log names: digest, id and block of the snapshot, and the lineage. The times of asking
 and writing are in no digest, so for an interactive snapshot only a signature vouches for them.
 
-A small file could fill the auditor's memory: the unpacked size of a stream is determined without unpacking it, that of a
-Parquet part is read from its footer.
+A small file could fill the auditor's memory: the unpacked size of a stream or a Parquet part is determined without
+unpacking it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ...runs.ids import snapshot_id
 from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
-from .unpacked_sizes import unpacked_bytes
+from .unpacked_sizes import page_bytes, unpacked_bytes
 
 __all__ = ["CheckedExport", "check_file"]
 
@@ -297,19 +297,18 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
 def _rows_of_snapshot(part: bytes, name: str) -> list[dict[str, Any]]:
     """The row of a snapshot in a part of SNAPSHOTS; empty unless there is exactly one.
 
-    Strings stay codes of a dictionary: one long value repeated in every row takes no more memory than its footer says.
+    Strings stay codes of a dictionary: one long value repeated in every row takes no more memory than its page.
     """
     at = "predicate.snapshots_part.parquet"
     try:
         footer, schema = pq.read_metadata(io.BytesIO(part)), pq.read_schema(io.BytesIO(part))
         _expect_columns(schema, SNAPSHOTS, at)
-        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-        _expect_size(sum(group.total_byte_size + group.num_rows * group.num_columns * 8 for group in groups), at)
+        _expect_size(page_bytes(part, footer), at)
         words = [field.name for field in schema if pa.types.is_string(field.type)]
         rows = pq.read_table(io.BytesIO(part), read_dictionary=words)
         ids = rows["snapshot_id"].combine_chunks()
         rows = rows.filter(pc.is_in(ids.dictionary, pa.array([name])).take(ids.indices))
-    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
+    except (ValueError, LookupError, OSError, RecursionError, pa.ArrowException) as error:
         raise VerificationError(f"Expected snapshots in Parquet, got other bytes - at {at}") from error
     return rows.to_pylist() if rows.num_rows == 1 else []
 
