@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.log import SessionLog
-from scoped_retrieval.pipeline.context.transcripts import claude_code, import_transcript, read_transcript
+from scoped_retrieval.pipeline.context.transcripts import MOST_UNPACKED, claude_code, import_transcript, read_transcript
 from scoped_retrieval.pipeline.context.transcripts import codex as rollouts
 from transcript_records import CLAUDE, PATCH, Rows, call, called, claude, codex, output, result, rollout, said
 
@@ -782,6 +783,22 @@ def test_a_compressed_rollout_is_read(tmp_path: Path):
     with pa.output_stream(str(tmp_path / "rollout-1.jsonl.zst"), compression="zstd") as stream:
         stream.write(text)
     assert read_transcript(tmp_path / "rollout-1.jsonl.zst")[:2] == events_in(rollout(), tmp_path)[:2]
+
+
+def test_a_compressed_rollout_that_would_fill_the_memory_is_refused(tmp_path: Path):
+    """A Zstandard frame of blocks that repeat one byte (RFC 8878, RLE_Block)."""
+    size = 1 << 17
+    blocks = [(size << 3 | 1 << 1).to_bytes(3, "little") + b"\n"] * (MOST_UNPACKED // size)
+    last = (1 << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"\n"
+    file = tmp_path / "rollout-1.jsonl.zst"
+    file.write_bytes(b"\x28\xb5\x2f\xfd" + bytes([0, 7 << 3]) + b"".join([*blocks, last]))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="Expected at most 536,870,912 unpacked bytes, got more - at "):
+        read_transcript(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert file.stat().st_size < 20_000
+    assert peak < 20 * (1 << 20)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ __all__ = ["server_surfaces"]
 
 _NEEDED = ("fastapi", "prometheus_client", "mcp", "anyio")
 _TRACE = re.compile(r"(?<=\"trace_id\": \")[0-9a-f]{32}|(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
+_COUNTED = re.compile(r"(?<= )[0-9.e+-]+$", re.MULTILINE)
+"""The value of a counter: of requests and seconds, which follow from no row."""
 _ANSWER = ("status", "action", "conditions", "citations", "block")
 """Fields of a fresh answer that are compared; the rest contains the time and the snapshot id."""
 
@@ -76,6 +78,8 @@ class _Asked:
         if self.evidence:
             found["HTTP explain"] = await _called(app, "GET", "/v1/recall/explain", {"format": "text"})
             found["HTTP export"] = await _called(app, "GET", f"{base}/export", {})
+            found["HTTP health"] = await _called(app, "GET", "/v1/health", {})
+            found["HTTP metrics"] = _COUNTED.sub("", await _called(app, "GET", "/metrics", {}))
         for name, row in self.evidence.items():
             reply = await _called(app, "GET", f"{base}/why", {"evidence": row})
             found[f"HTTP why {name}"] = reply.replace(row, "EVIDENCE")

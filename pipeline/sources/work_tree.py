@@ -293,10 +293,6 @@ def _ignored(path: str, specs: _Specs) -> bool:
 _CLOSING = ("restricted", "private")
 """The zones that restrict a document, the most restrictive first."""
 
-_CLOSED = re.compile(
-    rb"(?im)(?:^|[{,])[ \t]*[\"']?zone[\"']?[ \t]*:[ \t]*[\"']?(private|confidential|restricted)\b",
-)
-"""A field that restricts a document, in front matter that cannot be parsed; in block style or `{...}`."""
 _FRONT_MATTER = re.compile(
     rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
 )
@@ -327,9 +323,10 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
             "event_time": dated and microseconds(dated, path),
         }
     except InputError:
-        report.note("an unreadable header was ignored, except for a restrictive zone", at=path)
         zone = _zone(header, report) if header is not None else None
-        return {"zone": zone} if zone in _CLOSING else _closed(header, matter)
+        closed = {"zone": zone} if zone in _CLOSING else _closed(header, matter)
+        report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
+        return closed
     if entity.lower() == "decision":
         columns["evidence_kind"] = "decision-record"
     return {name: value for name, value in columns.items() if value is not None}
@@ -338,7 +335,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
 def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
     """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
 
-    In parsed front matter by its field, in other front matter by its words. A line of the text counts only with
+    Front matter that cannot be parsed restricts the document if it mentions a zone. A line of the text counts only with
     `entity` or `level`.
     """
     fields = header.fields if header is not None else {}
@@ -346,8 +343,8 @@ def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
     if header is not None and "zone" in fields:
         counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
         words = [fields["zone"]] if counts else []
-    elif (header is None or not header.lines) and (found := _CLOSED.search(matter)):
-        words = [found[1].decode()]
+    elif (header is None or not header.lines) and re.search(rb"(?i)\bzone\b", matter):
+        words = ["restricted"]
     words = words[0] if words and isinstance(words[0], list) else words
     zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
     return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})

@@ -37,9 +37,12 @@ from ..transcript_kinds import kind_of
 from . import claude_code, codex
 from .phases import with_phases
 
-__all__ = ["KINDS", "import_transcript", "read_transcript"]
+__all__ = ["KINDS", "MOST_UNPACKED", "import_transcript", "read_transcript"]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_PIECE = 1 << 20
+MOST_UNPACKED = 1 << 29
+"""The most bytes of a transcript that is compressed."""
 _STREAMED = ("thread.started", "turn.started", "item.completed")
 KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 
@@ -141,8 +144,14 @@ def _is_other_value(line: bytes) -> bool:
 
 
 def _unpacked(file: Path) -> bytes:
-    """The bytes of a compressed rollout."""
+    """The bytes of a compressed rollout; they are counted in pieces before they are kept."""
     import pyarrow as pa
 
+    size = 0
+    with pa.input_stream(str(file), compression="zstd") as stream:
+        while piece := stream.read(_PIECE):
+            size += len(piece)
+            if size > MOST_UNPACKED:
+                raise InputError.described(f"at most {MOST_UNPACKED:,} unpacked bytes", "more", str(file))
     with pa.input_stream(str(file), compression="zstd") as stream:
         return stream.read()
