@@ -25,6 +25,7 @@ from starlette.testclient import TestClient
 
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
 LOCAL = ("127.0.0.1", 50_000)
+PROGRAM = {"x-scoped-retrieval": "1"}
 TOKENS = {"ana": "token-of-ana", "bob": "token-of-bob"}
 
 
@@ -36,7 +37,7 @@ def settings(shop: Path) -> Settings:
 
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
-    with TestClient(application(settings), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
         yield client
 
 
@@ -204,23 +205,43 @@ def test_without_a_known_token_nobody_is_let_in(guarded: Callable[..., TestClien
     assert "token-of-ana" not in caplog.text
 
 
-def test_a_token_that_was_taken_back_is_refused_at_once(guarded: Callable[..., TestClient], settings: Settings):
+@pytest.mark.parametrize("left", [{hashlib.sha256(b"token-of-bob").hexdigest(): "bob"}, {}, None, "no key"])
+def test_a_token_that_was_taken_back_is_refused_at_once_even_if_it_was_the_last(
+    guarded: Callable[..., TestClient], settings: Settings, left: Any
+):
     ana = guarded(TOKENS["ana"])
+    here = TestClient(ana.app, base_url="http://localhost", client=LOCAL, headers=PROGRAM)
     assert ana.get("/v1/snapshots").status_code == 200
     grants = yaml.safe_load(settings.grants_path.read_text())
-    del grants["tokens"][hashlib.sha256(TOKENS["ana"].encode()).hexdigest()]
-    settings.grants_path.write_text(yaml.safe_dump(grants))
-    problem(ana.get("/v1/snapshots"), 401, "unauthorized")
+    grants = {name: value for name, value in grants.items() if name != "tokens"}
+    settings.grants_path.write_text(yaml.safe_dump(grants if left == "no key" else {**grants, "tokens": left}))
+    for client in (ana, here):
+        problem(client.get("/v1/snapshots"), 401, "unauthorized")
+        problem(client.post("/v1/retrieve", json=ASKED), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("tokens", ["tokens: {}", "tokens:", "tokens: null"])
+def test_tokens_without_an_entry_let_nobody_in(settings: Settings, tokens: str):
+    settings.grants_path.write_text(f"{settings.grants_path.read_text()}\n{tokens}\n")
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
+        problem(client.get("/v1/snapshots"), 401, "unauthorized")
+        problem(client.get("/v1/snapshots", headers={"authorization": "Bearer "}), 401, "unauthorized")
+
+
+def test_tokens_that_are_added_to_a_running_server_end_its_mode_without_them(client: TestClient, settings: Settings):
+    assert client.get("/v1/snapshots").status_code == 200
+    settings.grants_path.write_text(f"{settings.grants_path.read_text()}\ntokens: {{{'f' * 64}: ana}}\n")
+    problem(client.get("/v1/snapshots"), 401, "unauthorized")
 
 
 def test_without_tokens_only_this_machine_is_answered_and_only_by_its_own_name(settings: Settings):
     app = application(settings)
-    with TestClient(app, base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(app, base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
         assert client.get("/v1/snapshots").status_code == 200
         rebound = client.get("/v1/snapshots", headers={"host": "evil.example"})
         assert problem(rebound, 403, "foreign_name")
-        assert problem(client.get("/v1/snapshots", headers={"origin": "http://evil.example"}), 403, "foreign_name")
-    elsewhere = TestClient(app, base_url="http://localhost", client=("10.0.0.9", 9))
+        assert problem(client.get("/v1/snapshots", headers={"origin": "http://evil.example"}), 403, "foreign_page")
+    elsewhere = TestClient(app, base_url="http://localhost", client=("10.0.0.9", 9), headers=PROGRAM)
     assert problem(elsewhere.get("/v1/snapshots"), 401, "unauthorized")
 
 
@@ -267,7 +288,9 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
 
     monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", waits)
     values = {**settings.values, "serve_timeout_seconds": SettingValue(1, "test")}
-    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(
+        application(Settings(values)), base_url="http://localhost", client=LOCAL, headers=PROGRAM
+    ) as client:
         assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
         released.set()
 
@@ -482,7 +505,9 @@ def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, 
 
 def test_who_asks_too_fast_is_told_when_to_ask_again(settings: Settings):
     values = {**settings.values, "serve_requests_per_minute": SettingValue(2, "test")}
-    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(
+        application(Settings(values)), base_url="http://localhost", client=LOCAL, headers=PROGRAM
+    ) as client:
         assert [client.get("/v1/snapshots").status_code for _ in range(3)] == [200, 200, 429]
         late = client.get("/v1/snapshots")
         assert "at most 2 requests a minute" in problem(late, 429, "rate_limited")
