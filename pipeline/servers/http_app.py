@@ -13,6 +13,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -58,11 +59,12 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pool.ready()
-        app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
+        app.state.threads = defaultdict(lambda: ThreadPoolExecutor(settings["serve_threads"], "serve"))
         try:
             yield
         finally:
-            app.state.pool.shutdown(wait=True)
+            for threads in app.state.threads.values():
+                threads.shutdown(wait=True)
             pool.close()
 
     app = FastAPI(

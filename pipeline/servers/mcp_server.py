@@ -31,6 +31,7 @@ from mcp.shared.exceptions import MCPError
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, SettingValue
+from ..deadline import within
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
@@ -83,7 +84,7 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         seconds = settings["serve_timeout_seconds"]
         try:
             with anyio.fail_after(seconds):
-                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+                return await anyio.to_thread.run_sync(within(seconds, work), abandon_on_cancel=True, limiter=limiter)
         except TimeoutError as error:
             raise InputError(f"Expected an answer within {seconds} seconds, got none - at the server") from error
 
