@@ -331,13 +331,16 @@ def test_a_token_is_refused_where_none_is_granted(client: TestClient):
     assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
 
 
-def test_a_corpus_that_is_gone_is_named_and_served_again_once_it_is_back(client: TestClient, settings: Settings):
+def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_back(
+    client: TestClient, settings: Settings, caplog
+):
     assert client.post("/v1/retrieve", json=ASKED).status_code == 200
     head = settings["corpus"] / "CURRENT"
     away = head.rename(head.with_name("AWAY"))
-    assert "corpus" in problem(client.post("/v1/retrieve", json=ASKED), 503, "store_unavailable")
-    gone = problem(client.get("/v1/health"), 503, "store_unavailable")
-    assert gone == "Expected a corpus that can be read, got none"
+    for answer in (client.post("/v1/retrieve", json=ASKED), client.get("/v1/health")):
+        problem(answer, 503, "store_unavailable")
+        assert str(settings["corpus"]) not in answer.text
+        assert answer.json()["trace_id"] in caplog.text and str(settings["corpus"]) in caplog.text
     away.rename(head)
     assert client.post("/v1/retrieve", json=ASKED).status_code == 200
 
@@ -349,6 +352,22 @@ def test_requests_are_counted_without_names(client: TestClient):
     assert 'scoped_retrieval_http_requests_total{route="/v1/retrieve",status="200"} 1.0' in text
     assert 'scoped_retrieval_retrievals_total{status="ok"} 1.0' in text
     assert snapshot not in text and "ana" not in text.split()
+
+
+def test_no_error_names_a_file_of_the_server(client: TestClient, settings: Settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    answer = client.post("/v1/retrieve", json={**ASKED, "tokenizer": "tiktoken:cl100k_base"})
+    problem(answer, 400, "invalid_request")
+    assert str(tmp_path) not in answer.text
+    settings.grants_path.write_text("principals: [")
+    answer = client.get("/v1/snapshots")
+    problem(answer, 503, "policy_unavailable")
+    assert str(tmp_path) not in answer.text
+
+
+def test_counters_are_for_auditors_of_the_whole_corpus(guarded: Callable[..., TestClient]):
+    assert guarded(TOKENS["ana"]).get("/metrics").status_code == 200
+    problem(guarded(TOKENS["bob"]).get("/metrics"), 404, "not_found")
 
 
 def test_every_answer_is_as_the_interface_says(client: TestClient):

@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 
 THREADS = 2
 SLOW = {"question": "slow default role"}
-SOURCE = '''
+SOURCE = """
 import threading
 import numpy as np
 from scoped_retrieval.pipeline.plugins import Lane, Scored, ScoreTerm
@@ -45,7 +45,7 @@ def value(rows, asked):
 
 WAITS = Lane("acme.waits", "waits", columns=("text",), recall=recall)
 COUNTS = ScoreTerm("acme.counts", "counts its calls", weight=0.1, columns=("text",), value=value)
-'''
+"""
 ENTRIES = """
 [scoped_retrieval.lanes]
 acme.waits = acme_rules:WAITS

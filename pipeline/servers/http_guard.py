@@ -17,7 +17,6 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
-import logging
 import math
 import time
 import uuid
@@ -32,11 +31,10 @@ from ...nodes.errors import InputError
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from .metrics import Metrics
-from .problems import RefusedError, body_of, last_frame, problem_of
+from .problems import RefusedError, body_of, problem_of
 
 __all__ = ["Guard", "Rate", "is_loopback", "replayed"]
 
-LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
 """Routes served without a credential: health and the interface description."""
 HEADER = "x-scoped-retrieval"
@@ -71,7 +69,6 @@ class Guard:
         trace_id, started, status = uuid.uuid4().hex, time.perf_counter(), 500
         state = scope.setdefault("state", {})
         state["trace_id"] = trace_id
-        open_to_all = scope["path"] in OPEN
 
         async def traced(message: Message) -> None:
             nonlocal status
@@ -87,18 +84,11 @@ class Guard:
         try:
             _expect_text(scope)
             _expect_no_page(scope, self._tokenless)
-            if not open_to_all:
+            if scope["path"] not in OPEN:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
         except Exception as error:  # every error reaches the client in the common form with a trace id
             answered_with, problem = problem_of(error, trace_id)
-            if answered_with >= 500:
-                LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-                if "principal" not in state:  # file paths are not disclosed without a principal
-                    message = "Expected a corpus that can be read, got none" if open_to_all else (
-                        "Expected a readable grants file, got another"
-                    )  # fmt: skip
-                    problem = problem.model_copy(update={"message": message})
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             if isinstance(error, RefusedError) and error.retry_after is not None:
                 headers["retry-after"] = str(error.retry_after)

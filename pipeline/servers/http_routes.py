@@ -256,7 +256,8 @@ async def health(request: Request) -> Response:
 
 @ROUTER.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
 async def metrics(request: Request) -> Response:
-    """Counters in the text format of Prometheus."""
+    """For auditors of the whole corpus: counters in the text format of Prometheus."""
+    await _done(request, _principal_session(request).expect_auditor)
     return Response(request.app.state.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 

@@ -28,14 +28,14 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
+from ...nodes.errors import AccessError, InputError
 from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, SettingValue
 from ..deadline import within
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
-from .problems import last_frame
+from .problems import problem_of
 from .renderings import MEDIA_TYPES
 from .retriever_pool import PrincipalSession, RetrieverPool
 
@@ -43,7 +43,6 @@ __all__ = ["mcp_server", "scope_of", "serve_http", "serve_stdio"]
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
-LOG = logging.getLogger("scoped_retrieval.mcp")
 TEMPLATE = "scoped-retrieval://snapshots/{snapshot_id}/{format}"
 LISTED = 50
 """The most snapshots in the list of resources, latest ones."""
@@ -263,12 +262,9 @@ def _result(given: Given) -> types.CallToolResult:
 
 
 def _message_of(error: Exception) -> str:
-    """The text of an error for a model; for an unexpected one, a trace id that is logged with its location."""
-    if isinstance(error, ScopedRetrievalError):
-        return visible(f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message)
-    trace_id = uuid.uuid4().hex
-    LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-    return f"Unexpected {type(error).__name__}; search the server log for the trace id {trace_id}"
+    """The text of an error for a model."""
+    _, problem = problem_of(error, uuid.uuid4().hex)
+    return visible(f"{problem.message}\n\nHint: {problem.hint}" if problem.hint else problem.message)
 
 
 def _uri(snapshot_id: str, format_: str) -> str:
