@@ -231,6 +231,9 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
         assert post("ana").json()["result"]["structuredContent"]["status"] == "ok"
         foreign = post("bob").json()["result"]
         assert foreign["isError"] and "the credential of ana" in foreign["content"][0]["text"]
+        listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        for who, key in (("ana", "result"), ("bob", "error")):
+            assert key in client.post("/mcp", json=listed, headers=accepts | {"authorization": f"Bearer {who}"}).json()
     pool.close()
 
 

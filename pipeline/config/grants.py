@@ -15,7 +15,7 @@
     grants:                      # other projects that requests of ana's projects may read from
       - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
          reason: shared rules, expires: 2026-12-31T00:00:00Z}     # zones, reason and expiry are required
-    tokens:                      # without this key, a server answers this machine alone; empty, it answers nobody
+    tokens:                      # without this key, a server answers this machine alone; empty, it refuses all requests
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
 Access is denied by default: anything not in the file is refused, and an empty list of sources or paths grants nothing.
@@ -91,7 +91,7 @@ class GrantsFile:
 
     table: pa.Table
     tokens: Mapping[str, str] | None
-    """None without the key `tokens`; a key without entries lets nobody in."""
+    """None without the key `tokens`; a key without entries lets no user in."""
     principals: tuple[str, ...]
     digest: str
     path: Place
@@ -107,9 +107,21 @@ class GrantsFile:
         """The projects that a principal may ask in, expired grants included."""
         return sorted(project for who, project in self._own if who == principal and project)
 
+    def may_ask(self, credential: str, principal: str, project: str | None) -> bool:
+        """Whether a credential has any grant, expired or not, to ask as a principal in a project."""
+        return (principal, project) in self._own and (
+            principal == credential or (credential, principal) in self._acting
+        )
+
     def holders(self, project: str) -> list[str]:
         """The principals that may ask in a project by their own grants, expired ones included."""
         return sorted(who for who, own in self._own if own == project)
+
+    @cached_property
+    def _acting(self) -> set[tuple[str, str]]:
+        """The principals, each with one that it may act as."""
+        pairs = zip(self.table["principal"].to_pylist(), self.table["act_as"].to_pylist(), strict=True)
+        return {(who, other) for who, others in pairs for other in others or ()}
 
     @cached_property
     def _own(self) -> set[tuple[str, str | None]]:

@@ -3,7 +3,7 @@
 Reads: the ASGI scope, the current grants file. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
 Whether the grants file has `tokens` is decided when the server starts. With tokens, every request needs one of them and
-asks as its principal; where none is left, nobody asks. Without, only this machine is answered, as the principal of the
+asks as its principal; where none is left, every request is refused. Without, only this machine is answered, as the principal of the
 settings, under a loopback name; never a request with a token, which could not be checked. Tokens are compared by
 SHA-256 in constant time, and are never written.
 

@@ -99,8 +99,9 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         may_append = scope["project"] in appendable(principal_session.settings)
         return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
 
-    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
+            mine(context)
             tools = await done(offered)
         except Exception as error:  # every error reaches the client as a protocol error that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _message_of(error)) from error
@@ -108,10 +109,10 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            tools = await done(offered)
+            at, tools = mine(context), await done(offered)
             tool = tools.get(params.name)
             if tool is not None:
-                asked, at, call = arguments_of(tool, params.arguments, scope), mine(context), tool.call
+                asked, call = arguments_of(tool, params.arguments, scope), tool.call
                 return _result(await done(lambda: call(at, asked)))
         except Exception as error:  # every error reaches the model as a tool error
             return types.CallToolResult(

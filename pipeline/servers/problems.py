@@ -67,16 +67,20 @@ def problem_of(error: BaseException, trace_id: str) -> tuple[int, Problem]:
     """The status and the body of an error, which is logged if it is on the side of the server."""
     if isinstance(error, RefusedError):
         return error.status, error.problem.model_copy(update={"trace_id": trace_id})
-    message, hint = f"Unexpected {type(error).__name__}", f"search the server log for the trace id {trace_id}"
     status, words, code = 500, "internal error", "internal_error"
-    known = error.message if isinstance(error, ScopedRetrievalError) else ""
-    for kind, *found in _KINDS:
-        if isinstance(error, kind):
-            status, words, code = found
-            message, hint = (known, error.hint) if status < 500 else (f"Expected an answer, got none: {words}", hint)
+    message, hint = f"Unexpected {type(error).__name__}", f"search the server log for the trace id {trace_id}"
+    known = error if isinstance(error, ScopedRetrievalError) else None
+    for found in _KINDS:
+        if isinstance(known, found[0]):
+            _, status, words, code = found
+            message, hint = (
+                (known.message, known.hint) if status < 500 else (f"Expected an answer, got none: {words}", hint)
+            )
             break
     if status >= 500:
-        LOG.error("trace %s: %s at %s: %s", trace_id, type(error).__name__, last_frame(error), known)
+        LOG.error(
+            "trace %s: %s at %s: %s", trace_id, type(error).__name__, last_frame(error), known.message if known else ""
+        )
     return status, Problem(error=words, code=code, message=message, hint=hint or None, trace_id=trace_id)
 
 
