@@ -14,6 +14,7 @@ from scoped_retrieval.nodes.tables import GRANTS
 from scoped_retrieval.pipeline.config.grants import load_grants, write_starter_grants
 
 TOKEN = hashlib.sha256(b"secret").hexdigest()
+EMPTY = hashlib.sha256(b"").hexdigest()
 WHOLE = f"""
 principals:
   ana:
@@ -134,6 +135,7 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
         ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),
         ("principals: {ana: {}}\ngrants: [{principal: ana, project: a, zone: public}]", r"got 'zone' - at .*grants\[0\].zone"),
         ("principals: {ana: {}}\ntokens: {abc: ana}", r"Expected a SHA-256 as 64 hex digits, got 3 characters - at .*: tokens"),
+        (f"principals: {{ana: {{}}}}\ntokens: {{{EMPTY}: ana}}", r"Expected the SHA-256 of a token, got that of an empty text"),
         (f"principals: {{ana: {{}}}}\ntokens: {{{TOKEN}: bob}}", r"Expected one of the principals ana, got 'bob'"),
     ],
 )  # fmt: skip

@@ -161,10 +161,11 @@ SETTINGS: Mapping[str, Setting] = {
             "address of the Ray cluster for the engine ray; unset = a local cluster is started",
         ),
         Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
+        Setting("serve_max_connections", "integer", 1_024, "connections that the servers hold at the same time"),
         Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
         Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
-        Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
+        Setting("serve_threads", "integer", 32, "requests of one principal that the servers answer at the same time"),
         Setting(
             "plugins",
             "names",

@@ -15,7 +15,7 @@
     grants:                      # other projects that requests of ana's projects may read from
       - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
          reason: shared rules, expires: 2026-12-31T00:00:00Z}     # zones, reason and expiry are required
-    tokens:
+    tokens:                      # without this key, a server answers this machine alone; empty, it refuses all requests
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
 Access is denied by default: anything not in the file is refused, and an empty list of sources or paths grants nothing.
@@ -73,6 +73,7 @@ _ACT_AS = ("principal", "project", "reason", "expires")
 _APPEND = ("project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
+_NO_TOKEN = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class GrantsFile:
     """A grants file as read: the GRANTS table, principals by the SHA-256 of their tokens, the file's own SHA-256."""
 
     table: pa.Table
-    tokens: Mapping[str, str]
+    tokens: Mapping[str, str] | None
+    """None without the key `tokens`; a key without entries lets no user in."""
     principals: tuple[str, ...]
     digest: str
     path: Place
@@ -105,9 +107,21 @@ class GrantsFile:
         """The projects that a principal may ask in, expired grants included."""
         return sorted(project for who, project in self._own if who == principal and project)
 
+    def may_ask(self, credential: str, principal: str, project: str | None) -> bool:
+        """Whether a credential has any grant, expired or not, to ask as a principal in a project."""
+        return (principal, project) in self._own and (
+            principal == credential or (credential, principal) in self._acting
+        )
+
     def holders(self, project: str) -> list[str]:
         """The principals that may ask in a project by their own grants, expired ones included."""
         return sorted(who for who, own in self._own if own == project)
+
+    @cached_property
+    def _acting(self) -> set[tuple[str, str]]:
+        """The principals, each with one that it may act as."""
+        pairs = zip(self.table["principal"].to_pylist(), self.table["act_as"].to_pylist(), strict=True)
+        return {(who, other) for who, others in pairs for other in others or ()}
 
     @cached_property
     def _own(self) -> set[tuple[str, str | None]]:
@@ -184,7 +198,7 @@ def grant_all(principal: str, project: str) -> GrantsFile:
         "own_project": True, "zone": DEFAULT_ZONE, "audit": False,
     }  # fmt: skip
     digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
-    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
+    return GrantsFile(GRANTS.from_rows([row]), None, (principal,), digest, Path("grants.yaml"))
 
 
 def write_starter_grants(
@@ -245,9 +259,12 @@ def _understood(data: bytes, path: Place) -> GrantsFile:
             raise PolicyError(
                 f"Expected a SHA-256 as 64 hex digits, got {counted(len(token), 'character')} - at {top['tokens'].at}"
             )
+        if token == _NO_TOKEN:
+            raise PolicyError.described("the SHA-256 of a token", "that of an empty text", top["tokens"].at)
         tokens[token] = _declared_principal(item, people)
     table = GRANTS.from_rows(rows).sort_by("rule_id")
     append = tuple(grant for name, fields in people.items() if fields for grant in _append(name, fields))
+    tokens = tokens if "tokens" in content.value else None
     return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
 
 

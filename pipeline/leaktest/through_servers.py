@@ -125,6 +125,8 @@ class _Asked:
 
 async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> str:
     """The body of an answer, without the trace id of a refusal."""
+    from ..servers.http_guard import HEADER
+
     sent: list[bytes] = []
     messages = iter(({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()},))
 
@@ -137,7 +139,7 @@ async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": path, "raw_path": quote(path).encode(), "query_string": urlencode(parameters).encode(),
-        "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "server": ("localhost", 80), "root_path": "",
+        "headers": [(b"host", b"localhost"), (HEADER.encode(), b"1")], "client": ("127.0.0.1", 1), "server": ("localhost", 80), "root_path": "",
     }  # fmt: skip
     await app(scope, receive, send)
     return _TRACE.sub("TRACE", b"".join(sent).decode())
