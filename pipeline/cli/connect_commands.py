@@ -66,7 +66,7 @@ def connect(
     if write and text != existing:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         make_folders(linked.parent)
-        write_atomic(linked, text.encode(), private=existing is None and declared.home)
+        write_atomic(linked, text.encode(), private=existing is not None or declared.home)
     missing = _missing(settings)
     if as_json:
         emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
