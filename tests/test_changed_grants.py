@@ -77,9 +77,9 @@ def test_under_grants_that_nobody_can_read_nothing_is_answered(
 ):
     file = corpus.path / "grants.yaml"
     file.unlink() if content is None else file.write_text(content)
-    for ask in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
+    for answer in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
         with pytest.raises(PolicyError, match=r"grants\.yaml"):
-            ask()
+            answer()
     assert not RunStore(tmp_path / "runs").folders()
     granting(corpus, "{ana: {projects: [shop]}}")
     assert retriever.retrieve(QUESTION).status == "ok"

@@ -68,8 +68,9 @@ def test_a_client_is_told_where_the_server_is_and_what_is_there_stays(shop: Path
         assert found[key]["other"] == other and (found.get("kept", 1), found.get("model", "x")) == (1, "x")
         server = found[key]["scoped-retrieval"]
         assert server["args"][server["args"].index("mcp") :][:3] == ["mcp", "--project", "shop"]
-        assert server["args"][-4:] == [
+        assert server["args"][-6:] == [
             "--corpus", str(shop / ".scoped-retrieval/corpus"), "--runs", str(shop / ".scoped-retrieval/runs"),
+            "--grants", str(shop / ".scoped-retrieval/corpus/grants.yaml"),
         ]  # fmt: skip
         assert server["env"] == {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []
