@@ -44,7 +44,6 @@ PROJECT_SETTINGS = """\
 # So that commands started in this folder read the demo.
 corpus = "corpus"
 runs = "runs"
-grants = "grants.yaml"
 project = "shop"
 """
 SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
@@ -86,9 +85,8 @@ def run_demo(
     folder = _fresh(folder)
     sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
     settings = _settings(folder, ASKS)
-    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
-
     reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
+    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
     checkout = work_tree_root(repository) if repository else None
     requests = _lines(sample / "requests.jsonl")
     if checkout:
@@ -229,7 +227,6 @@ def _settings(folder: Path, principal: str) -> Settings:
         {
             "corpus": folder / "corpus",
             "runs": folder / "runs",
-            "grants": folder / "grants.yaml",
             "principal": principal,
         },
         cwd=folder,

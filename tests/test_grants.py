@@ -103,7 +103,7 @@ grants:
     }
 
 
-@pytest.mark.parametrize("text", ["", "principals: {}", "principals:\n  ana:\n", "grants: []\ntokens: {}"])
+@pytest.mark.parametrize("text", ["", "principals: {}", "principals: {ana: {}}", "grants: []\ntokens: {}"])
 def test_nothing_granted_is_an_empty_table(tmp_path, text):
     assert read(tmp_path, text).table.num_rows == 0
 
@@ -141,6 +141,22 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
 )  # fmt: skip
 def test_an_error_names_file_key_what_was_expected_and_what_came(tmp_path, text, message):
     with pytest.raises(PolicyError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"principals: {{ana: {{projects: [shop], {key}: }}}}" for key in ("paths", "denied_paths", "states", "users", "zones")),
+        *(f"principals: {{ana: {{projects: [{{project: shop, {key}: }}]}}}}" for key in ("sources", "paths", "expires")),
+        "principals: {ana: {projects: [shop], act_as: }}",
+        "principals: {ana: }",
+        "principals: {ana: {projects: }}",
+        "{principals: {ana: {projects: [shop]}}, grants: }",
+    ],
+)  # fmt: skip
+def test_a_key_without_a_value_grants_nothing_and_is_an_error(tmp_path: Path, text: str):
+    with pytest.raises(PolicyError, match="got nothing - at"):
         read(tmp_path, text)
 
 

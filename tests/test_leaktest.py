@@ -122,7 +122,7 @@ def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
 
 
 def test_principals_who_reach_the_same_project_are_tested_apart(demo: Path) -> None:
-    tenants = tenants_of(load_grants(demo / "grants.yaml").table)
+    tenants = tenants_of(load_grants(demo / "corpus" / "grants.yaml").table)
     groups = [[(one.principal, one.project) for one in group] for group in apart(tenants)]
     assert groups == [[("ana", "shop"), ("bo", "billing")], [("root", "billing")], [("root", "shop")]]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -51,27 +49,11 @@ def grants_now(settings: Settings) -> pa.Table:
 def grants_or_none(settings: Settings) -> pa.Table | None:
     """The current grants; None if there is no grants file. An unreadable file is an error: withdrawn rights stay
     withdrawn.
-
-    The file is reloaded when it changes.
     """
     from ..config.grants import load_grants
 
     path = settings.grants_path
-    if not exists(path):
-        return None
-    status = path.stat() if isinstance(path, Path) else None
-    if status is None:
-        return load_grants(path).table
-    return _loaded(path, status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-@lru_cache(maxsize=4)
-def _loaded(path: Path, *stamp: int) -> pa.Table:
-    """The grants of a file, cached by its time, size and inode."""
-    from ..config.grants import load_grants
-
-    del stamp
-    return load_grants(path).table
+    return load_grants(path).table if exists(path) else None
 
 
 def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:

@@ -55,7 +55,7 @@ class Guard:
         self._app = app
         self._settings = settings
         self._grants = grants
-        self._tokenless = grants.file.tokens is None
+        self._tokenless = grants.now().tokens is None
         self._metrics = metrics
         self._rate = Rate(settings["serve_requests_per_minute"])
 
