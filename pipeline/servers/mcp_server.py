@@ -31,6 +31,7 @@ from mcp.shared.exceptions import MCPError
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, SettingValue
+from ..redaction.masking import redact_text
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
@@ -264,7 +265,7 @@ def _result(given: Given) -> types.CallToolResult:
 def _message_of(error: Exception) -> str:
     """The text of an error for a model; for an unexpected one, a trace id that is logged with its location."""
     if isinstance(error, ScopedRetrievalError):
-        return visible(f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message)
+        return visible(redact_text(f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message))
     trace_id = uuid.uuid4().hex
     LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
     return f"Unexpected {type(error).__name__}; search the server log for the trace id {trace_id}"
