@@ -15,6 +15,7 @@ import base64
 import math
 import re
 import tomllib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,11 @@ class _Rule:
         """The secrets in a text that contains `context`; the search resumes after each."""
         at = 0
         while self.context in data and (match := self.pattern.search(data, at)):
-            start, at = next(span for group in self.groups if (span := match.span(group))[0] >= 0)
+            start = -1
+            for group in self.groups:
+                start, at = match.span(group)
+                if start >= 0:
+                    break
             if _accepts(self, data[start:at]) and not (self.none_of_match and self.none_of_match.search(match[0])):
                 at = _end(data, start, at)
                 yield start, at, self.kind
@@ -106,8 +111,9 @@ def rule_findings(data: bytes) -> list[Finding]:
     rules, literals = _rules()
     matched = literals.Match(data) or ()
     found = [finding for number in sorted(matched, reverse=True) for finding in rules[number].findings(data)]
-    images = [match.span() for match in _IMAGE.finditer(data)] if found else ()
-    return [one for one in found if not any(start < one[0] < end for start, end in images)]
+    images = [match.span() for match in _IMAGE.finditer(data)] if found else []
+    starts = [start for start, _ in images]
+    return [one for one in found if not (n := bisect_left(starts, one[0])) or images[n - 1][1] <= one[0]]
 
 
 @cache
