@@ -151,6 +151,11 @@ def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, na
     assert message in refused(asked, name, arguments)
 
 
+def test_no_error_echoes_a_token(asked: Callable[..., Any]):
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    assert token not in refused(asked, "scoped_retrieve", {**ASKED, "purpose": token})
+
+
 def test_an_argument_may_repeat_the_scope_of_the_server(asked: Callable[..., Any]):
     result = called(asked, "scoped_retrieve", {**ASKED, "principal": "ana", "project": "shop"})
     assert result.structured_content["status"] == "ok"

@@ -78,6 +78,13 @@ def test_one_request_is_answered_and_its_snapshot_is_stored(client: TestClient, 
     assert answer.headers["cache-control"] == "no-store" and len(answer.headers["x-trace-id"]) == 32
 
 
+def test_no_error_echoes_a_token(client: TestClient):
+    asked = {**ASKED, "purpose": "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}
+    for body in (asked, [asked]):
+        answer = client.post("/v1/retrieve", json=body)
+        assert "[REDACTED:" in answer.text and asked["purpose"] not in answer.text
+
+
 def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_others(client: TestClient):
     rows = [ASKED, {**ASKED, "purpose": "fix-tests"}, {**ASKED, "question": "createSession"}]
     first, wrong, last = client.post("/v1/retrieve", json=rows).json()["results"]
