@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +30,8 @@ from .progress import counted
 from .reading.replaying import snapshot_rows
 from .reading.reports import report_of
 from .runs import RunStore, replay
+from .sources.git_commands import work_tree_root
+from .sources.git_history import commit_times
 from .views.demonstration import Demonstration
 from .views.lineage import to_dot, write_picture
 from .views.refusal import refusals
@@ -43,7 +44,6 @@ PROJECT_SETTINGS = """\
 # So that commands started in this folder read the demo.
 corpus = "corpus"
 runs = "runs"
-grants = "grants.yaml"
 project = "shop"
 """
 SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
@@ -85,10 +85,9 @@ def run_demo(
     folder = _fresh(folder)
     sample = Path(str(resources.files(f"{__name__.rpartition('.pipeline')[0]}.data"))) / "demo"
     settings = _settings(folder, ASKS)
-    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
-
     reports = [_index_shop(settings, sample, semantic, progress), _index_billing(folder, sample, semantic, progress)]
-    checkout = _checkout(repository) if repository else None
+    settings.grants_path.write_text(_grants(sample / "grants.yaml"), encoding="utf-8")
+    checkout = work_tree_root(repository) if repository else None
     requests = _lines(sample / "requests.jsonl")
     if checkout:
         report = _index_checkout(settings, checkout, semantic, history, progress, say)
@@ -181,7 +180,11 @@ def _index_checkout(
     """Index the work tree of the repository, with its history if requested and short."""
     project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
     if history:
-        commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
+        try:
+            commits = commit_times(checkout).num_rows
+        except InputError as error:
+            say(f"{project}: {error.message}")
+            commits = 0
         history = 0 < commits <= MAX_COMMITS
         if not history:
             say(f"{project}: {counted(commits, 'commit')}, so only its work tree is read")
@@ -224,7 +227,6 @@ def _settings(folder: Path, principal: str) -> Settings:
         {
             "corpus": folder / "corpus",
             "runs": folder / "runs",
-            "grants": folder / "grants.yaml",
             "principal": principal,
         },
         cwd=folder,
@@ -250,20 +252,6 @@ def _fresh(folder: Path) -> Path:
     (folder / MARKER).touch()
     (folder / PROJECT_FILE).write_text(PROJECT_SETTINGS, encoding="utf-8")
     return folder
-
-
-def _checkout(start: Path) -> Path | None:
-    """The root of the Git checkout that contains `start`; None outside a checkout or without Git."""
-    top = _git(start, "rev-parse", "--show-toplevel")
-    return Path(top) if top else None
-
-
-def _git(folder: Path, *args: str) -> str:
-    try:
-        done = subprocess.run(["git", *args], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _contract(run: Any, snapshot_id: str) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ snapshot, so a run with a plugin is never mistaken for one without.
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -23,7 +24,6 @@ from ..nodes.lanes import Lane
 from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored, check_names
 from ..nodes.score_terms import ScoreTerm
 from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
-from .line.code_digest import sources_below
 from .sources.file_kinds import check_extensions
 from .sources.lines import Chunk, Lines, Outline
 from .sources.source_reader import SourceReader
@@ -54,6 +54,10 @@ __all__ = [
     "plugins_of",
     "with_digest",
 ]
+
+_GROUPS = ("gates", "lanes", "score_terms", "readers")
+_INSTALLED = re.compile(r"(^|/)\.|\.dist-info/|\.egg-info/|\.py[co]$|\.pth$")
+"""Hidden files, metadata and scripts that an installer writes, and compiled code; they differ between machines."""
 
 Named = TypeVar("Named", Gate, Lane, ScoreTerm, SourceReader)
 """The types that an entry point may have; each has a `name`."""
@@ -117,16 +121,19 @@ def with_digest(plugins: Plugins) -> Plugins:
 
 
 def code_of(objects: Iterable[Any]) -> str:
-    """SHA-256 over the declarations of some objects and the sources of the packages that define their functions.
+    """SHA-256 over the declarations of some objects and every file of the distributions that define their functions;
+    those of this package are covered anyway.
 
     Raises:
         InputError: a function has no source file.
     """
-    declarations, sources = list[str](), dict[str, bytes]()
+    declarations, roots, sources = list[str](), dict[str, str](), dict[str, bytes]()
     for one in objects:
         declarations.append(_declared(one))
-        for function in _functions(one):
-            sources |= dict(_sources(function, one.name))
+        roots |= {_root(function): one.name for function in _functions(one)}
+    roots.pop(__name__.partition(".")[0], None)
+    for root, name in roots.items():
+        sources |= dict(_files(root, name))
     digests = [f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
     return hashlib.sha256("\n".join([*sorted(declarations), *digests]).encode()).hexdigest()
 
@@ -167,20 +174,31 @@ def _functions(one: Any) -> Iterator[Callable[..., Any]]:
                 yield from _functions(part) if is_dataclass(part) else ()
 
 
-def _sources(function: Any, name: str) -> Iterator[tuple[str, bytes]]:
-    """The sources of the package or module that defines a function; none for this package, which is covered anyway."""
+def _root(function: Any) -> str:
+    """The package or module that defines a function."""
     while hasattr(function, "func"):  # partial
         function = function.func
-    module = getattr(function, "__module__", None) or type(function).__module__
-    root = module.partition(".")[0]
-    if root == __name__.partition(".")[0]:
-        return
+    return (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
+
+
+def _files(root: str, name: str) -> Iterator[tuple[str, bytes]]:
+    """Every file of a package or module, and of the distributions whose plugins it defines, by relative path; what an
+    installer adds is left out.
+    """
     package = sys.modules.get(root) or import_module(root)
     if folders := getattr(package, "__path__", None):
-        found = [pair for folder in folders for pair in sources_below(Path(folder), root)]
+        found = [
+            (f"{root}/{file.relative_to(folder).as_posix()}", file)
+            for folder in folders
+            for file in Path(folder).rglob("*")
+        ]
     elif file := getattr(package, "__file__", None):
-        found = [(root, Path(file))]
+        found = [(Path(file).name, Path(file))]
     else:
         raise InputError.described("a module with a source file", root, name)
-    for dotted, file in found:
-        yield dotted, file.read_bytes()
+    entries = [entry for group in _GROUPS for entry in entry_points(group=f"scoped_retrieval.{group}")]
+    for dist in (entry.dist for entry in entries if entry.dist and entry.module.partition(".")[0] == root):
+        found += [(str(file), Path(str(file.locate()))) for file in dist.files or ()]
+    for path, file in found:
+        if not _INSTALLED.search(path) and file.is_file():
+            yield path, file.read_bytes()

@@ -25,6 +25,14 @@ from scoped_retrieval.pipeline.sources.importing import normalize
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Which corpora and runs are known is not read from, or written for, the user of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def loops_as_in_a_new_process() -> None:
     """Compiled loops that another test has loaded are not taken where they would not pay: a planted fault is in the arrays."""

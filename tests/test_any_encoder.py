@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, load_settings
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.embedding_checkpoints import has_checkpoints
 from scoped_retrieval.pipeline.encoders import endpoint
@@ -228,14 +228,13 @@ def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
 ) -> None:
     pytest.importorskip("sentence_transformers", reason="needs the extra semantic")
     model = encoder_at(place / "models" / "tiny")
-    (place / PROJECT_FILE).write_text('encoder = "sentence-transformers:models/tiny"\n')
     (place / "empty").mkdir()
     (place / "empty" / "modules.json").write_text("[]")
     monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER", "sentence-transformers:./empty")
     code, _, err = index(capsys)
     assert (code, "Expected weights in .safetensors, got none - at" in err) == (7, True)
     assert not (place / ".scoped-retrieval" / "corpus").exists()
-    monkeypatch.delenv("SCOPED_RETRIEVAL_ENCODER")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_ENCODER", "sentence-transformers:models/tiny")
     assert index(capsys)[0] == 0
     code, out, err = run(*ASK, capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_" in err) == (0, True, False)
@@ -260,8 +259,8 @@ def test_doctor_asks_a_cross_encoder_too(
 
 
 def loaded(place: Path, text: str) -> dict[str, object]:
-    (place / PROJECT_FILE).write_text(text)
-    settings = load_settings(cwd=place, environ={}, user=place / "none.toml")
+    (place / "user.toml").write_text(text)
+    settings = load_settings(cwd=place, environ={}, user=place / "user.toml")
     return {name: settings[name] for name in ("encoder", "cross_encoder", "encoder_query_prompt")}
 
 
@@ -278,31 +277,6 @@ def test_folders_are_relative_to_where_they_are_written(place: Path) -> None:
         == "rerank:http://localhost:1#m"
     )
     assert loaded(place, 'encoder_query_prompt = "query: "')["encoder_query_prompt"] == "query: "
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'encoder = "openai:https://example.org#m"',
-        'cross_encoder = "rerank:https://example.org#m"',
-        'ollama_url = "http://example.org:11434"',
-    ],
-)
-def test_a_project_file_names_no_server_elsewhere(place: Path, text: str) -> None:
-    with pytest.raises(InputError, match="Expected a server of this machine in a project file, got another one - at"):
-        loaded(place, text)
-    user = place / "user.toml"
-    user.write_text(text)
-    (place / PROJECT_FILE).unlink()
-    load_settings(cwd=place, environ={}, user=user)
-
-
-@pytest.mark.parametrize(
-    "text", ['encoder_key_variable = "A"', "allow_model_download = true", 'cross_encoder_key_variable = "A"']
-)
-def test_a_project_file_chooses_no_key_and_no_download(place: Path, text: str) -> None:
-    with pytest.raises(InputError, match=r"Expected no \w+ in a project file, got one"):
-        loaded(place, text)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Generator
 from pathlib import Path
-from types import SimpleNamespace
 
+import anyio
 import pytest
+from command_line import ask, indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from retrieving import LEXICAL, NOON
 from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.grants import WatchedGrants, grant_all
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.storage.places import place_of
 
+Answers = Generator[bool, None, None]
 QUESTION = {"question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
 
 
@@ -70,9 +77,9 @@ def test_under_grants_that_nobody_can_read_nothing_is_answered(
 ):
     file = corpus.path / "grants.yaml"
     file.unlink() if content is None else file.write_text(content)
-    for ask in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
+    for answer in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
         with pytest.raises(PolicyError, match=r"grants\.yaml"):
-            ask()
+            answer()
     assert not RunStore(tmp_path / "runs").folders()
     granting(corpus, "{ana: {projects: [shop]}}")
     assert retriever.retrieve(QUESTION).status == "ok"
@@ -85,41 +92,91 @@ def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_p
     assert len(RunStore(tmp_path / "runs").folders()) == 1
 
 
-@pytest.mark.parametrize("modified", [None, 10**9], ids=["now", "long ago, as its writer says"])
-def test_grants_are_read_again_until_their_time_tells_the_next_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modified: int | None
+def in_place(file: Path, text: str) -> None:
+    """Other bytes of the same length, and the time that the file had."""
+    before = file.stat()
+    file.write_text(text)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def renamed_over(file: Path, text: str) -> None:
+    before, other = file.stat(), file.with_name("other.yaml")
+    other.write_text(text)
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+
+
+def link_swapped(file: Path, text: str) -> None:
+    """A link to another file of the same size and time."""
+    target, before = file.with_name(f"{file.resolve().name}.other"), file.stat()
+    target.write_text(text)
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+    file.unlink()
+    file.symlink_to(target)
+
+
+def through_the_command_line(settings: Settings, snapshot: str) -> Answers:
+    while True:
+        yield main(["replay", snapshot]) == 0
+
+
+def through_http(settings: Settings, snapshot: str) -> Answers:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    from scoped_retrieval.pipeline.servers.http_app import application
+    from starlette.testclient import TestClient
+
+    with TestClient(
+        application(settings), base_url="http://localhost", client=("127.0.0.1", 9), headers={"x-scoped-retrieval": "1"}
+    ) as client:
+        while True:
+            yield client.get(f"/v1/snapshots/{snapshot}").status_code == 200
+
+
+def through_mcp(settings: Settings, snapshot: str) -> Answers:
+    pytest.importorskip("mcp", reason="needs the extra serve")
+    from scoped_retrieval.pipeline.servers.mcp_server import mcp_server
+    from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
+
+    pool = RetrieverPool(settings)
+    pool.ready()
+    server = mcp_server(settings, pool)
+
+    async def called() -> bool:
+        from mcp import Client
+
+        async with Client(server) as client:
+            found = await client.call_tool("replay", {"snapshot_id": snapshot})
+            return not found.is_error
+
+    while True:
+        yield anyio.run(called)
+
+
+def through_python(settings: Settings, snapshot: str) -> Answers:
+    with open_retriever(settings) as retriever:
+        while True:
+            yield retriever.retrieve({"question": "default role", "project": "shop"}).status == "ok"
+
+
+@pytest.mark.parametrize("edit", [in_place, renamed_over, link_swapped])
+@pytest.mark.parametrize("door", [through_the_command_line, through_http, through_mcp, through_python])
+def test_the_next_request_through_every_door_sees_an_edit_that_keeps_size_and_time(
+    shop: Path,
+    door: Callable[[Settings, str], Answers],
+    edit: Callable[[Path, str], None],
+    capsys: pytest.CaptureFixture[str],
 ):
-    file, stat = tmp_path / "grants.yaml", Path.stat
-
-    def even_seconds(path: Path, **how: bool) -> SimpleNamespace:
-        found = stat(path, **how)
-        coarse = found.st_mtime_ns // 2_000_000_000 * 2_000_000_000
-        return SimpleNamespace(
-            st_ino=found.st_ino, st_size=found.st_size, st_mode=found.st_mode, st_mtime_ns=modified or coarse,
-            st_ctime_ns=coarse,
-        )  # fmt: skip
-
-    monkeypatch.setattr(Path, "stat", even_seconds)
-    file.write_text("principals: {ana: {projects: [shop]}}")
-    watched = WatchedGrants(file)
-    file.write_text("principals: {bob: {projects: [shop]}}")
-    assert watched.now().principals == ("bob",)
-
-
-@pytest.mark.parametrize("other", ["st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"])
-def test_grants_of_which_any_part_of_the_status_is_another_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
-):
-    """A file that is put in the place of another may have its size, and the time that its writer gave it."""
-    status = dict.fromkeys(("st_ino", "st_size", "st_mode", "st_mtime_ns", "st_ctime_ns"), 1)
-    monkeypatch.setattr(Path, "stat", lambda path, **how: SimpleNamespace(**status))
-    file = tmp_path / "grants.yaml"
-    file.write_text("principals: {ana: {projects: [shop]}}")
-    watched = WatchedGrants(file)
-    file.write_text("principals: {bob: {projects: [shop]}}")
-    assert watched.now().principals == ("ana",)
-    status[other] = 2
-    assert watched.now().principals == ("bob",)
+    _, snapshot = ask(capsys=capsys)
+    settings = load_settings({"project": "shop", "lanes": "lexical"})
+    file = settings.grants_path
+    file.write_text("principals: {ana: {projects: [shop]}}\n")
+    answers = door(settings, snapshot)
+    found = [next(answers)]
+    for who in ("bob", "ana"):
+        edit(file, f"principals: {{{who}: {{projects: [shop]}}}}\n")
+        found.append(next(answers))
+    answers.close()
+    assert found == [True, False, True]
 
 
 def test_grants_on_an_object_store_are_read_each_time():
@@ -127,7 +184,7 @@ def test_grants_on_an_object_store_are_read_each_time():
     place.write_bytes(b"principals: {ana: {projects: [shop]}}")
     watched = WatchedGrants(place)
     place.write_bytes(b"principals: {bob: {projects: [shop]}}")
-    assert [watched.file.principals, watched.now().principals] == [("ana",), ("bob",)]
+    assert watched.now().principals == ("bob",)
 
 
 def test_grants_that_were_given_as_such_stay(corpus: Corpus):

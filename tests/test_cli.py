@@ -82,7 +82,7 @@ def test_help_loads_nothing_of_the_data_stack():
 def test_a_lexical_question_loads_no_model_no_network_and_no_other_command(shop):
     code = (
         "import sys; from scoped_retrieval.pipeline.cli import main; main(['ask', 'default role', '--project', 'shop']);"
-        "absent = ('torch', 'numba', 'rich', 'detect_secrets', 'requests', 'urllib.request', 'tree_sitter', 'pyarrow.fs',"
+        "absent = ('torch', 'numba', 'rich', 'requests', 'urllib.request', 'tree_sitter', 'pyarrow.fs',"
         " 'scoped_retrieval.pipeline.indexing.importing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
         "print([m for m in absent if m in sys.modules], file=sys.stderr)"
     )
@@ -374,7 +374,7 @@ def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys
     _, out, _ = run("doctor", "--json", capsys=capsys)
     assert "secrets" not in [check["name"] for check in json.loads(out)["checks"]]
     (manifest,) = [f for f in (shop / ".scoped-retrieval/corpus/generations").iterdir() if REDACTOR in f.read_text()]
-    manifest.write_text(manifest.read_text().replace(REDACTOR, "detect-secrets/0+rules/0"))
+    manifest.write_text(manifest.read_text().replace(REDACTOR, "rules/0"))
     repin(shop / ".scoped-retrieval/corpus")
     _, out, _ = run("doctor", "--json", capsys=capsys)
     assert "secrets" in [check["name"] for check in json.loads(out)["checks"]]
@@ -533,3 +533,18 @@ def test_indexing_again_what_did_not_change_keeps_the_generation(shop, capsys):
     _, out, _ = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
     assert json.loads(out)["published"]["new_rows"] == 0
     assert json.loads(run("corpus", "info", "--json", capsys=capsys)[1])["rows"] == before
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("ask", "q", "--project", "shop", "--purpose"),
+        ("verify", "--file"),
+        ("ask", "q", "--project", "shop", "--corpus"),
+        (),
+    ],
+)
+def test_no_error_echoes_a_token(args, shop, capsys):
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    code, out, err = run(*args, token, capsys=capsys)
+    assert code and token not in out + err

@@ -276,12 +276,23 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
     assert lane()["status"] == "ok"
 
 
-def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(shop, capsys, monkeypatch):
+def test_front_matter_that_cannot_be_read_restricts_its_document_if_it_mentions_a_zone(shop, capsys):
+    for name, field in (("open.md", "timezone"), ("shut.md", "zone")):
+        text = f"---\ntitle: [oops\n{field}:\n  restricted\n---\n# Launch\n\nThe launch follows the plan of {name}.\n"
+        Path("shop", name).write_text(text)
+    code, out, err = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
+    assert (code, "shut.md" in out) == (0, True), err
+    block = run("ask", "plan of the launch", "--project", "shop", capsys=capsys)[1]
+    assert ("open.md" in block, "shut.md" in block) == (True, False)
+
+
+def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alone(shop, capsys, monkeypatch):
     from scoped_retrieval.pipeline.encoders import encoder
 
     def checks() -> dict[str, str]:
         found = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
-        return {check["name"]: check["found"] for check in found}
+        told = {check["name"]: check["found"] for check in found}
+        return {name: told.get(name, "") for name in ("semantic lane", "times", "corpus head")}
 
     row = {
         "source_id": "notes",
@@ -294,12 +305,12 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
     grants = Path(".scoped-retrieval/corpus/grants.yaml")
     grants.write_text(grants.read_text().rstrip() + "\n  eve:\n    projects: [shop]\n")
     monkeypatch.setattr(encoder, "encoder_available", lambda: (True, ""))
-    assert checks()["times"] == "1 row recorded in the future"
+    head = json.loads(run("corpus", "verify", "--json", capsys=capsys)[1])["head"]
+    off = "off: none of 4 rows has a vector"
+    assert checks() == {"semantic lane": off, "times": "1 row recorded in the future", "corpus head": head}
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert checks()["semantic lane"] == "off: none of 4 rows has a vector"
-    assert checks()["times"] == "1 row recorded in the future"
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "mallory")
-    assert (checks()["semantic lane"], "times" in checks()) == ("minilm/1", False)
+    assert checks() == {"semantic lane": "minilm/1", "times": "", "corpus head": ""}
+    assert json.loads(run("corpus", "verify", "--json", capsys=capsys)[1]) == {"ok": True}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 import subprocess
 import tomllib
 from pathlib import Path
@@ -62,12 +63,14 @@ def test_a_client_is_told_where_the_server_is_and_what_is_there_stays(shop: Path
     file.chmod(0o640)
     for _ in range(2):
         assert run("connect", client, "--project", "shop", "--write", capsys=capsys)[0] == 0
+        assert stat.S_IMODE(file.stat().st_mode) == 0o640
         found = read(file)
         assert found[key]["other"] == other and (found.get("kept", 1), found.get("model", "x")) == (1, "x")
         server = found[key]["scoped-retrieval"]
         assert server["args"][server["args"].index("mcp") :][:3] == ["mcp", "--project", "shop"]
-        assert server["args"][-4:] == [
+        assert server["args"][-6:] == [
             "--corpus", str(shop / ".scoped-retrieval/corpus"), "--runs", str(shop / ".scoped-retrieval/runs"),
+            "--grants", str(shop / ".scoped-retrieval/corpus/grants.yaml"),
         ]  # fmt: skip
         assert server["env"] == {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []

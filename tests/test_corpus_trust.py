@@ -13,8 +13,6 @@ from corpus_rows import HashEncoder, day, import_rows
 from repinned import repin
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.config import opening
-from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, Trust
 from scoped_retrieval.pipeline.corpus.heads import HEADS, chain
 
@@ -173,7 +171,7 @@ def test_the_settings_sign_and_place_the_heads(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("The session times out after an hour.")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(opening, "_seen_file", lambda: tmp_path / "state/heads.json")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("SCOPED_RETRIEVAL_CORPUS_HEAD", str(tmp_path / "heads"))
     monkeypatch.setenv("SCOPED_RETRIEVAL_SIGNING_KEY", str(signing))
     monkeypatch.setenv("SCOPED_RETRIEVAL_TRUSTED_KEY", str(trusted))
@@ -189,13 +187,6 @@ def test_the_settings_sign_and_place_the_heads(
 
 
 def trust_holds(folder: Path) -> bool:
-    known = json.loads((folder / "state/heads.json").read_text())
+    known = json.loads((folder / "state/scoped-retrieval/heads.json").read_text())
     (number, hash_) = next(iter(known.values()))
     return chain(folder / "heads")[number - 1].hash == hash_
-
-
-@pytest.mark.parametrize("name", ["signing_key", "trusted_key"])
-def test_a_repository_chooses_no_keys(tmp_path: Path, name: str) -> None:
-    (tmp_path / "scoped-retrieval.toml").write_text(f'{name} = "key.pem"\n')
-    with pytest.raises(InputError, match=f"Expected no {name} in a project file"):
-        load_settings(cwd=tmp_path, environ={}, user=tmp_path / "none.toml")

@@ -66,7 +66,7 @@ def ask(demo_folder: Path) -> Callable[..., Retrieval]:
 
     def fresh(request: Request, corpus: Corpus | None = None, **how: Any) -> Retrieval:
         options = {"lanes": WITHOUT_MODEL, "policies": POLICIES, "encoder": None, "clock": lambda: NOW} | how
-        grants = demo_folder / "grants.yaml"
+        grants = demo_folder / "corpus" / "grants.yaml"
         with Retriever.open(corpus or demo, principal="ana", grants=grants, **options) as retriever:
             return retriever.retrieve({"project": "shop", "as_of": NOW.isoformat(), **request})
 

@@ -90,7 +90,8 @@ def test_the_site_builds_without_a_warning(tmp_path):
         pytest.skip("the extra docs is not installed")
     text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     shutil.copytree(DOCS, tmp_path / "docs")
-    shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
+    for name in ("CHANGELOG.md", "SECURITY.md"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "zensical.toml").write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"], cwd=tmp_path, capture_output=True, text=True

@@ -300,7 +300,7 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
         retriever.run([row | {"project": "shop"} for row in rows], engine=first_alone)
     (run_id,) = store.unfinished()
     listed = f"unfinished: {run_id}; `run --resume {run_id}` completes the run\n"
-    assert run("runs", capsys=capsys)[2] == listed
+    assert run("--adopt", "runs", capsys=capsys)[2] == listed
     (shop / "shop/README.md").write_text("# shop\n\nAnother word.\n")
     assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
     assert run("runs", capsys=capsys)[2] == listed

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
@@ -18,8 +21,10 @@ from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
 from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
 from scoped_retrieval.pipeline.reading.answers import answer_report
+from scoped_retrieval.pipeline.reading.auditing import exported_file
 from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication
-from scoped_retrieval.pipeline.reading.auditing.exported_file import MOST_BYTES, check_file, unpacked_bytes
+from scoped_retrieval.pipeline.reading.auditing.exported_file import MOST_BYTES, check_file
+from scoped_retrieval.pipeline.reading.auditing.unpacked_sizes import unpacked_bytes
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
@@ -231,6 +236,43 @@ def test_a_table_that_would_fill_the_memory_is_named_and_not_read(world, tmp_pat
     statement["predicate"]["provenance"] = base64.b64encode(packed).decode()
     found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
     assert "Expected a table of at most 67,108,864 bytes, got more - at predicate.provenance" in found.problems
+
+
+def with_smaller_footer(data: bytes) -> bytes:
+    """A Parquet file whose footer says 10 bytes for whatever unpacks to more than a megabyte."""
+    footer, group = (
+        len(data) - 8 - int.from_bytes(data[-8:-4], "little"),
+        pq.read_metadata(io.BytesIO(data)).row_group(0),
+    )
+    sizes = {group.total_byte_size, *(group.column(n).total_uncompressed_size for n in range(group.num_columns))}
+    for size in (each for each in sizes if each > 1 << 20):
+        said = bytes((2 * size >> 7 * n & 127) | (128 if 2 * size >> 7 * (n + 1) else 0) for n in range(4))
+        data = data[:footer] + data[footer:].replace(said, bytes([20 | 128, 128, 128, 0]))
+    assert pq.read_metadata(io.BytesIO(data)).row_group(0).total_byte_size < 1 << 20
+    return data
+
+
+@pytest.mark.parametrize(("repeated", "said"), [(1, "a table of at most"), (1_000, "the part to have the row")])
+def test_a_part_that_would_fill_the_memory_is_named_and_not_read(world, tmp_path, monkeypatch, repeated, said):
+    """Small in the file: one value of many equal characters, or one value in many rows by its code."""
+    monkeypatch.setattr(exported_file, "MOST_BYTES", 1 << 20)
+    statement = statement_of(envelope := exported(settings_of(world.folder), batch_snapshot(world)))
+    part = statement["predicate"]["snapshots_part"]
+    rows = pq.read_table(io.BytesIO(base64.b64decode(part["parquet"]))).slice(0, 1)
+    at, status = rows.schema.get_field_index("status"), "x" * ((1 << 21) // min(repeated, 20))
+    rows = rows.set_column(at, rows.schema.field(at), pa.array([status])).take([0] * repeated)
+    pq.write_table(rows, packed := io.BytesIO(), compression="zstd")
+    packed = io.BytesIO(with_smaller_footer(packed.getvalue()))
+    part["parquet"] = base64.b64encode(packed.getvalue()).decode()
+    file, row_bytes = written(tmp_path, with_statement(envelope, statement)), len(status)
+    del rows, status
+    tracemalloc.start()
+    found = check_file(file, UNSIGNED)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(packed.getvalue()) < 100_000 < row_bytes
+    assert any(problem.startswith(f"Expected {said}") for problem in found.problems), found.problems
+    assert peak < 20 * (1 << 20)
 
 
 def test_a_file_without_its_subjects_is_named(world, tmp_path):

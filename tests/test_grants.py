@@ -14,6 +14,7 @@ from scoped_retrieval.nodes.tables import GRANTS
 from scoped_retrieval.pipeline.config.grants import load_grants, write_starter_grants
 
 TOKEN = hashlib.sha256(b"secret").hexdigest()
+EMPTY = hashlib.sha256(b"").hexdigest()
 WHOLE = f"""
 principals:
   ana:
@@ -102,7 +103,7 @@ grants:
     }
 
 
-@pytest.mark.parametrize("text", ["", "principals: {}", "principals:\n  ana:\n", "grants: []\ntokens: {}"])
+@pytest.mark.parametrize("text", ["", "principals: {}", "principals: {ana: {}}", "grants: []\ntokens: {}"])
 def test_nothing_granted_is_an_empty_table(tmp_path, text):
     assert read(tmp_path, text).table.num_rows == 0
 
@@ -134,11 +135,28 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
         ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),
         ("principals: {ana: {}}\ngrants: [{principal: ana, project: a, zone: public}]", r"got 'zone' - at .*grants\[0\].zone"),
         ("principals: {ana: {}}\ntokens: {abc: ana}", r"Expected a SHA-256 as 64 hex digits, got 3 characters - at .*: tokens"),
+        (f"principals: {{ana: {{}}}}\ntokens: {{{EMPTY}: ana}}", r"Expected the SHA-256 of a token, got that of an empty text"),
         (f"principals: {{ana: {{}}}}\ntokens: {{{TOKEN}: bob}}", r"Expected one of the principals ana, got 'bob'"),
     ],
 )  # fmt: skip
 def test_an_error_names_file_key_what_was_expected_and_what_came(tmp_path, text, message):
     with pytest.raises(PolicyError, match=message):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"principals: {{ana: {{projects: [shop], {key}: }}}}" for key in ("paths", "denied_paths", "states", "users", "zones")),
+        *(f"principals: {{ana: {{projects: [{{project: shop, {key}: }}]}}}}" for key in ("sources", "paths", "expires")),
+        "principals: {ana: {projects: [shop], act_as: }}",
+        "principals: {ana: }",
+        "principals: {ana: {projects: }}",
+        "{principals: {ana: {projects: [shop]}}, grants: }",
+    ],
+)  # fmt: skip
+def test_a_key_without_a_value_grants_nothing_and_is_an_error(tmp_path: Path, text: str):
+    with pytest.raises(PolicyError, match="got nothing - at"):
         read(tmp_path, text)
 
 

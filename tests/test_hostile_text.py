@@ -52,7 +52,8 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
             return anyio.run(read)
 
-        http = TestClient(application(chosen), base_url="http://localhost", client=("127.0.0.1", 9))
+        sent = {"base_url": "http://localhost", "client": ("127.0.0.1", 9), "headers": {"x-scoped-retrieval": "1"}}
+        http = TestClient(application(chosen), **sent)
         with http as client, Retriever.open(str(chosen["corpus"]), principal="ana", runs=str(chosen["runs"])) as asked:
             yield {"asked": asked, "settings": chosen, "http": client, "mcp": resources, "folder": folder}
         pool.close()

@@ -36,6 +36,7 @@ from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folde
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 from scoped_retrieval.pipeline.leaktest.testing import CHECKS
+from scoped_retrieval.pipeline.maintenance import model_checks
 from scoped_retrieval.pipeline.servers import retriever_pool
 from scoped_retrieval.pipeline.sources import importing
 from scoped_retrieval.pipeline.sources.importing import normalize
@@ -121,7 +122,7 @@ def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
 
 
 def test_principals_who_reach_the_same_project_are_tested_apart(demo: Path) -> None:
-    tenants = tenants_of(load_grants(demo / "grants.yaml").table)
+    tenants = tenants_of(load_grants(demo / "corpus" / "grants.yaml").table)
     groups = [[(one.principal, one.project) for one in group] for group in apart(tenants)]
     assert groups == [[("ana", "shop"), ("bo", "billing")], [("root", "billing")], [("root", "shop")]]
 
@@ -290,6 +291,12 @@ def gold_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "lost_gold", wrong)
 
 
+def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` tells everybody what it tells auditors of the corpus."""
+    monkeypatch.setattr(model_checks.Subject, "audited", True)
+    monkeypatch.setattr(batches, "THROUGH_DOORS", 1)
+
+
 def _as_auditor(seen: pa.Table) -> pa.Table:
     return seen.set_column(seen.schema.get_field_index("audience"), "audience", pa.array(["audit"] * seen.num_rows))
 
@@ -300,9 +307,10 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
         (preview_of_everything, "contract preview"),
         (actions_with_withheld, "context actions"),
         (gold_of_everything, "why --gold"),
+        (doctor_for_auditors, "doctor"),
     ],
 )
-@pytest.mark.usefixtures("indoors", "planted_alone")
+@pytest.mark.usefixtures("indoors", "one_format", "planted_alone")
 def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     plant: Plant, surface: str, crowd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ LANES = "lexical,symbol,exact"
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
 BLOCKS = ("block", "search-result", "openai")
 """Formats of what the model read."""
+PROGRAM = {"x-scoped-retrieval": "1"}
 XRAYS = ("recall_xray", "engram.recall_xray", "remnic.recall_xray")
 
 
@@ -150,6 +151,11 @@ def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, na
     assert message in refused(asked, name, arguments)
 
 
+def test_no_error_echoes_a_token(asked: Callable[..., Any]):
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    assert token not in refused(asked, "scoped_retrieve", {**ASKED, "purpose": token})
+
+
 def test_an_argument_may_repeat_the_scope_of_the_server(asked: Callable[..., Any]):
     result = called(asked, "scoped_retrieve", {**ASKED, "principal": "ana", "project": "shop"})
     assert result.structured_content["status"] == "ok"
@@ -230,6 +236,9 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
         assert post("ana").json()["result"]["structuredContent"]["status"] == "ok"
         foreign = post("bob").json()["result"]
         assert foreign["isError"] and "the credential of ana" in foreign["content"][0]["text"]
+        listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        for who, key in (("ana", "result"), ("bob", "error")):
+            assert key in client.post("/mcp", json=listed, headers=accepts | {"authorization": f"Bearer {who}"}).json()
     pool.close()
 
 
@@ -237,7 +246,7 @@ def test_over_http_there_is_one_message_per_post_and_nothing_else(settings: Sett
     pool = RetrieverPool(settings)
     pool.ready()
     app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
-    accepts = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    accepts = {"accept": "application/json, text/event-stream", "content-type": "application/json"} | PROGRAM
     listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     with TestClient(app, base_url="http://127.0.0.1:8765", client=("127.0.0.1", 9), headers=accepts) as client:
         for method in ("GET", "DELETE", "PUT"):
@@ -264,7 +273,9 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
     assert code == 0
     command = said.split("snapshot: ")[1].split()[0]
     found = called(asked, "scoped_retrieve", ASKED).structured_content
-    with TestClient(application(settings), base_url="http://localhost", client=("127.0.0.1", 9)) as client:
+    with TestClient(
+        application(settings), base_url="http://localhost", client=("127.0.0.1", 9), headers=PROGRAM
+    ) as client:
         http = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
         snapshots = (python, command, found["snapshot_id"], http)
         store = RunStore(settings["runs"], create=False)

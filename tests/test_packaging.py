@@ -1,6 +1,5 @@
 """What is installed: every sub-package listed, data inside, and no bare `nodes` or `pipeline` in site-packages."""
 
-import ast
 import os
 import re
 import shutil
@@ -54,27 +53,6 @@ def test_every_sub_package_is_listed():
 def test_every_folder_with_modules_is_a_package():
     folders = {file.parent for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")}
     assert [str(f) for f in sorted(folders) if not (f / "__init__.py").exists()] == []
-
-
-def test_every_file_has_fewer_than_400_lines():
-    files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
-    assert [f.relative_to(ROOT) for f in files if len(f.read_text(encoding="utf-8").splitlines()) >= 400] == []
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_every_package_names_what_lies_in_it(folder: str):
-    for map_ in (ROOT / folder).rglob("__init__.py"):
-        text = ast.get_docstring(ast.parse(map_.read_text(encoding="utf-8"))) or ""
-        beside = {f.stem for f in map_.parent.glob("*.py")} | {f.parent.name for f in map_.parent.glob("*/__init__.py")}
-        unnamed = sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text)
-        assert unnamed == [], f"name {', '.join(unnamed)} in the docstring of {map_.relative_to(ROOT)}"
-
-
-def test_the_page_of_the_layout_names_every_folder_and_loose_module():
-    page = (ROOT / "docs" / "explanation" / "layout.md").read_text(encoding="utf-8")
-    rooms = {file.parent.name for folder in FOLDERS for file in (ROOT / folder).glob("*/__init__.py")}
-    loose = {file.stem for file in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
-    assert sorted(name for name in rooms | loose if f"`{name}`" not in page) == []
 
 
 def test_all_imports_between_our_modules_are_relative():
@@ -183,4 +161,3 @@ def test_the_changelog_has_a_page_per_version():
     for version in versions:
         heads = [line for line in version.splitlines() if line.startswith("### ")]
         assert [head for head in heads if "Upgrading" not in head] == ["### Added", "### Changed", "### Fixed"]
-        assert len(version.splitlines()) <= 100, "a page per version: shorten it, details belong in the commit"

@@ -362,6 +362,28 @@ def test_the_code_of_a_plugin_is_part_of_the_code_of_a_run(tmp_path, monkeypatch
     )
 
 
+def test_every_file_of_a_plugin_s_distribution_is_part_of_the_code_of_a_run(tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    files = {
+        "acme_rules.py": SOURCE,
+        "acme_help.py": "",
+        "acme_data/words.txt": "a",
+        "acme_help.pyc": "",
+        "acme.pth": "",
+    }
+
+    def code(**changed: str) -> str:
+        install(tmp_path, monkeypatch)
+        (site / "acme_data").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (site / name).write_text(changed.get(name.split(".")[0].replace("/", "_"), text) if changed else text)
+        (site / "acme_rules-1.0.dist-info" / "RECORD").write_text("".join(f"{name},,\n" for name in files))
+        return installed(("acme",)).line.digest
+
+    assert len({code(), code(acme_help="a = 1"), code(acme_data_words="b")}) == 3
+    assert code() == code(acme="import os")
+
+
 def test_snapshots_name_the_plugins_code(story):
     def code(plugins: Any) -> str:
         with story.open(plugins=plugins) as retriever:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline.redaction.masking import hidden_at_cuts, redact_text
+from scoped_retrieval.pipeline.redaction.masking import redact_text, secrets_in
 from scoped_retrieval.pipeline.sources import chunking, record_rows
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.sources.markdown import SECTION_CHARACTERS
 from scoped_retrieval.pipeline.sources.record_rows import rows_of_text, tables
 
 
@@ -159,6 +160,23 @@ def test_a_token_that_a_cut_divides_is_masked() -> None:
         assert not any(part in stored for part in (token, token[:20], token[-20:]))
 
 
+@pytest.mark.parametrize("shift", range(0, 60, 7))
+def test_no_section_or_title_that_is_cut_has_a_part_of_a_token(shift: int) -> None:
+    token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    read = chunking.read_document("a.md", f"# {'x' * (SECTION_CHARACTERS - shift)} {token}\n\nText.\n")
+    for name in (read.title, *(chunk.section for chunk in read.chunks)):
+        assert token[:8] not in name
+
+
+def test_a_password_in_the_path_title_or_uri_of_a_row_is_masked_before_the_path_is_normalized() -> None:
+    password = "t7Gq9xLm2Zr" * 12
+    url = f"https://app:{password}@db.internal//x"
+    (table,) = tables([{"source_id": "docs:a", "text": "words", "path": url, "title": url, "uri": url}])
+    stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
+    assert stored["path"].to_pylist() == ["https:/app:[REDACTED:url-password]@db.internal/x"]
+    assert password[:11] not in str(stored.to_pylist())
+
+
 def test_members_of_a_key_are_told_by_a_document_whose_other_chunk_names_the_kind() -> None:
     key = json.dumps(
         {"kty": "RSA", "n": "a" * 6_000, "d": base64.urlsafe_b64encode(random_bytes(64)).decode()}, indent=1
@@ -169,17 +187,17 @@ def test_members_of_a_key_are_told_by_a_document_whose_other_chunk_names_the_kin
 
 
 @given(st.text(st.sampled_from("ab \n=-é"), max_size=80), st.data())
-def test_findings_at_cuts_are_disjoint_and_inside(text: str, data: st.DataObject) -> None:
+def test_secrets_of_a_document_are_disjoint_and_inside(text: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(text)))
-    document = text[:place] + "\n" + FORMS["file"](KEYS["EC"]) + "\n" + text[place:]
-    cuts = data.draw(st.lists(st.integers(1, len(document) - 1), unique=True).map(sorted))
-    found = hidden_at_cuts(document, cuts)
+    document = (text[:place] + "\n" + FORMS["file"](KEYS["EC"]) + "\n" + text[place:]).encode()
+    cuts = data.draw(st.lists(st.integers(1, len(document) - 1), unique=True, min_size=1).map(sorted))
+    cuts = [cut for cut in cuts if document[cut] & 0xC0 != 0x80]
+    found = secrets_in(document)
     assert all(0 <= start < end <= len(document) for start, end, _ in found)
     assert all(one[1] <= other[0] for one, other in pairwise(found))
-    hidden = chunking._Hidden.of(document.encode(), [0, *(len(document[:cut].encode()) for cut in cuts)])
-    bounds = [0, *(len(document[:cut].encode()) for cut in cuts), len(document.encode())]
-    stored = "".join(hidden.text_of(document.encode(), a, b) for a, b in pairwise(bounds))
-    assert not cuts or [line for line in KEYS["EC"] if line in stored] == []
+    hidden = chunking._Hidden(found)
+    stored = "".join(hidden.text_of(document, a, b) for a, b in pairwise([0, *cuts, len(document)]))
+    assert [line for line in KEYS["EC"] if line in stored] == []
 
 
 @pytest.mark.skipif("SCOPED_RETRIEVAL_EVAL_DATA" not in os.environ, reason="SCOPED_RETRIEVAL_EVAL_DATA is not set")

@@ -14,6 +14,7 @@ import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
+from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.runs.log import Log
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
@@ -25,6 +26,7 @@ from starlette.testclient import TestClient
 
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
 LOCAL = ("127.0.0.1", 50_000)
+PROGRAM = {"x-scoped-retrieval": "1"}
 TOKENS = {"ana": "token-of-ana", "bob": "token-of-bob"}
 
 
@@ -36,7 +38,7 @@ def settings(shop: Path) -> Settings:
 
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
-    with TestClient(application(settings), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
         yield client
 
 
@@ -74,6 +76,13 @@ def test_one_request_is_answered_and_its_snapshot_is_stored(client: TestClient, 
     assert [row["snapshot_id"] for row in client.get("/v1/snapshots").json()["snapshots"]] == [found["snapshot_id"]]
     assert (settings["runs"] / found["snapshot_id"].replace("retr-snap", "run").rpartition("-")[0]).is_dir()
     assert answer.headers["cache-control"] == "no-store" and len(answer.headers["x-trace-id"]) == 32
+
+
+def test_no_error_echoes_a_token(client: TestClient):
+    asked = {**ASKED, "purpose": "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}
+    for body in (asked, [asked]):
+        answer = client.post("/v1/retrieve", json=body)
+        assert "[REDACTED:" in answer.text and asked["purpose"] not in answer.text
 
 
 def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_others(client: TestClient):
@@ -204,23 +213,43 @@ def test_without_a_known_token_nobody_is_let_in(guarded: Callable[..., TestClien
     assert "token-of-ana" not in caplog.text
 
 
-def test_a_token_that_was_taken_back_is_refused_at_once(guarded: Callable[..., TestClient], settings: Settings):
+@pytest.mark.parametrize("left", [{hashlib.sha256(b"token-of-bob").hexdigest(): "bob"}, {}, None, "no key"])
+def test_a_token_that_was_taken_back_is_refused_at_once_even_if_it_was_the_last(
+    guarded: Callable[..., TestClient], settings: Settings, left: Any
+):
     ana = guarded(TOKENS["ana"])
+    here = TestClient(ana.app, base_url="http://localhost", client=LOCAL, headers=PROGRAM)
     assert ana.get("/v1/snapshots").status_code == 200
     grants = yaml.safe_load(settings.grants_path.read_text())
-    del grants["tokens"][hashlib.sha256(TOKENS["ana"].encode()).hexdigest()]
-    settings.grants_path.write_text(yaml.safe_dump(grants))
-    problem(ana.get("/v1/snapshots"), 401, "unauthorized")
+    grants = {name: value for name, value in grants.items() if name != "tokens"}
+    settings.grants_path.write_text(yaml.safe_dump(grants if left == "no key" else {**grants, "tokens": left}))
+    for client in (ana, here):
+        problem(client.get("/v1/snapshots"), 401, "unauthorized")
+        problem(client.post("/v1/retrieve", json=ASKED), 401, "unauthorized")
+
+
+@pytest.mark.parametrize("tokens", ["tokens: {}", "tokens:", "tokens: null"])
+def test_tokens_without_an_entry_let_nobody_in(settings: Settings, tokens: str):
+    settings.grants_path.write_text(f"{settings.grants_path.read_text()}\n{tokens}\n")
+    with TestClient(application(settings), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
+        problem(client.get("/v1/snapshots"), 401, "unauthorized")
+        problem(client.get("/v1/snapshots", headers={"authorization": "Bearer "}), 401, "unauthorized")
+
+
+def test_tokens_that_are_added_to_a_running_server_end_its_mode_without_them(client: TestClient, settings: Settings):
+    assert client.get("/v1/snapshots").status_code == 200
+    settings.grants_path.write_text(f"{settings.grants_path.read_text()}\ntokens: {{{'f' * 64}: ana}}\n")
+    problem(client.get("/v1/snapshots"), 401, "unauthorized")
 
 
 def test_without_tokens_only_this_machine_is_answered_and_only_by_its_own_name(settings: Settings):
     app = application(settings)
-    with TestClient(app, base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(app, base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
         assert client.get("/v1/snapshots").status_code == 200
         rebound = client.get("/v1/snapshots", headers={"host": "evil.example"})
         assert problem(rebound, 403, "foreign_name")
-        assert problem(client.get("/v1/snapshots", headers={"origin": "http://evil.example"}), 403, "foreign_name")
-    elsewhere = TestClient(app, base_url="http://localhost", client=("10.0.0.9", 9))
+        assert problem(client.get("/v1/snapshots", headers={"origin": "http://evil.example"}), 403, "foreign_page")
+    elsewhere = TestClient(app, base_url="http://localhost", client=("10.0.0.9", 9), headers=PROGRAM)
     assert problem(elsewhere.get("/v1/snapshots"), 401, "unauthorized")
 
 
@@ -267,7 +296,9 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
 
     monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", waits)
     values = {**settings.values, "serve_timeout_seconds": SettingValue(1, "test")}
-    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(
+        application(Settings(values)), base_url="http://localhost", client=LOCAL, headers=PROGRAM
+    ) as client:
         assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
         released.set()
 
@@ -301,6 +332,23 @@ def test_what_to_do_about_a_request_stands_apart_from_the_message(client: TestCl
     )
 
 
+@pytest.mark.parametrize(("who", "fields"), [("eve", {}), ("bob", {"project": "pay"}), ("bob", {"principal": "ana"})])
+def test_a_long_text_is_not_read_unless_a_grant_permits_its_request(
+    guarded: Callable[..., TestClient], settings: Settings, who: str, fields: dict[str, Any]
+):
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"] |= {"eve": {}, "bob": {"projects": ["shop"]}}
+    grants["tokens"][hashlib.sha256(b"token-of-eve").hexdigest()] = "eve"
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    long = "okapi " * 300
+    sent = {"project": "shop", **fields, "question": long, "state": {"note": long}, "anchor_symbols": ["zebra"]}
+    assert guarded(f"token-of-{who}").post("/v1/retrieve", json=sent).json()["status"] == "denied"
+    assert guarded(TOKENS["bob"]).post("/v1/retrieve", json={"project": "shop", "question": long}).status_code == 200
+    tables = [run.table("requests", texts=True) for run in RunStore(settings["runs"]).list()]
+    stored = [row for table in tables for row in table.to_pylist()]
+    assert [row["principal"] for row in stored if "okapi" in f"{row['question']} {row['state']}"] == ["bob"]
+
+
 def test_a_token_is_refused_where_none_is_granted(client: TestClient):
     answer = client.get("/v1/snapshots", headers={"authorization": "Bearer token-of-ana"})
     assert "Expected a bearer token that the grants file knows" in problem(answer, 401, "unauthorized")
@@ -308,13 +356,16 @@ def test_a_token_is_refused_where_none_is_granted(client: TestClient):
     assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
 
 
-def test_a_corpus_that_is_gone_is_named_and_served_again_once_it_is_back(client: TestClient, settings: Settings):
+def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_back(
+    client: TestClient, settings: Settings, caplog
+):
     assert client.post("/v1/retrieve", json=ASKED).status_code == 200
     head = settings["corpus"] / "CURRENT"
     away = head.rename(head.with_name("AWAY"))
-    assert "corpus" in problem(client.post("/v1/retrieve", json=ASKED), 503, "store_unavailable")
-    gone = problem(client.get("/v1/health"), 503, "store_unavailable")
-    assert gone == "Expected a corpus that can be read, got none"
+    for answer in (client.post("/v1/retrieve", json=ASKED), client.get("/v1/health")):
+        problem(answer, 503, "store_unavailable")
+        assert str(settings["corpus"]) not in answer.text
+        assert answer.json()["trace_id"] in caplog.text and str(settings["corpus"]) in caplog.text
     away.rename(head)
     assert client.post("/v1/retrieve", json=ASKED).status_code == 200
 
@@ -326,6 +377,22 @@ def test_requests_are_counted_without_names(client: TestClient):
     assert 'scoped_retrieval_http_requests_total{route="/v1/retrieve",status="200"} 1.0' in text
     assert 'scoped_retrieval_retrievals_total{status="ok"} 1.0' in text
     assert snapshot not in text and "ana" not in text.split()
+
+
+def test_no_error_names_a_file_of_the_server(client: TestClient, settings: Settings, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    answer = client.post("/v1/retrieve", json={**ASKED, "tokenizer": "tiktoken:cl100k_base"})
+    problem(answer, 400, "invalid_request")
+    assert str(tmp_path) not in answer.text
+    settings.grants_path.write_text("principals: [")
+    answer = client.get("/v1/snapshots")
+    problem(answer, 503, "policy_unavailable")
+    assert str(tmp_path) not in answer.text
+
+
+def test_counters_are_for_auditors_of_the_whole_corpus(guarded: Callable[..., TestClient]):
+    assert guarded(TOKENS["ana"]).get("/metrics").status_code == 200
+    problem(guarded(TOKENS["bob"]).get("/metrics"), 404, "not_found")
 
 
 def test_every_answer_is_as_the_interface_says(client: TestClient):
@@ -482,7 +549,9 @@ def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, 
 
 def test_who_asks_too_fast_is_told_when_to_ask_again(settings: Settings):
     values = {**settings.values, "serve_requests_per_minute": SettingValue(2, "test")}
-    with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
+    with TestClient(
+        application(Settings(values)), base_url="http://localhost", client=LOCAL, headers=PROGRAM
+    ) as client:
         assert [client.get("/v1/snapshots").status_code for _ in range(3)] == [200, 200, 429]
         late = client.get("/v1/snapshots")
         assert "at most 2 requests a minute" in problem(late, 429, "rate_limited")

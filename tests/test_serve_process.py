@@ -66,6 +66,22 @@ def test_a_connection_that_never_finishes_the_head_of_a_request_is_closed(shop: 
         assert slow.recv(1_000) == b""
 
 
+def test_connections_over_the_limit_are_closed_and_a_freed_place_is_taken(shop: Path):
+    limit = {"SCOPED_RETRIEVAL_SERVE_MAX_CONNECTIONS": "2"}
+    with server(*SERVE, **limit) as (_, port):
+        first, second, over = (socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(3))
+        with first, second, over:
+            assert over.recv(1_000) == b""
+        for _ in range(1_000):  # until the server has seen that they left
+            try:
+                assert called(port, "GET", "/v1/health")["status"] == "ok"
+                break
+            except (OSError, http.client.HTTPException):
+                continue
+        else:
+            pytest.fail("no place was freed")
+
+
 def test_a_head_that_is_never_finished_is_no_request_after_another_one_either(shop: Path):
     limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
     whole = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n"

@@ -79,8 +79,8 @@ def test_a_profile_is_chosen_by_flag_environment_or_user_file(place, chosen):
         ("", "Expected a profile of the settings files, got 'other', and they have none - at flag --profile"),
         ("[profiles.other]\nlane = 1", "PROJECT: profiles.other.lane"),
         (
-            "[profiles.unused]\nworkers = 0",
-            "Expected a whole number from 1, got 0 - at PROJECT: profiles.unused.workers",
+            "[profiles.unused]\nshard_requests = 0",
+            "Expected a whole number from 1, got 0 - at PROJECT: profiles.unused.shard_requests",
         ),
         ("[profiles.other]\nprincipal = 'root'", "Expected no principal in a project file, got one"),
         (
@@ -152,15 +152,6 @@ def test_an_unknown_name_is_an_error_that_lists_the_valid_ones(place, source):
         place.load(flags, environ)
 
 
-def test_a_project_file_may_not_choose_who_asks(place):
-    place.project.write_text('principal = "root"')
-    with pytest.raises(InputError, match="Expected no principal in a project file"):
-        place.load()
-    place.project.unlink()
-    place.user.write_text('principal = "ana"')
-    assert place.load().principal == "ana"
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -187,10 +178,10 @@ def test_a_project_file_may_not_choose_who_asks(place):
     ],
 )
 def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
-    place.project.write_text(text)
+    place.user.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
         place.load()
-    assert str(place.project) in caught.value.message
+    assert str(place.user) in caught.value.message
 
 
 def test_a_file_in_another_encoding_is_named(place):
@@ -215,8 +206,8 @@ def test_a_number_out_of_range_names_the_variable_it_came_from(place):
 
 
 def test_tokenizer_files_are_relative_to_where_they_were_written(place):
-    place.project.write_text('tokenizers = ["a.json", "/b.json"]')
-    assert place.load()["tokenizers"] == (place.project.parent / "a.json", Path("/b.json"))
+    place.user.write_text('tokenizers = ["a.json", "/b.json"]')
+    assert place.load()["tokenizers"] == (place.user.parent / "a.json", Path("/b.json"))
     assert place.load(environ={"SCOPED_RETRIEVAL_TOKENIZERS": "a.json,b.json"})["tokenizers"] == (
         place.cwd / "a.json", place.cwd / "b.json",
     )  # fmt: skip

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline.config import opening
 from scoped_retrieval.pipeline.corpus.trust import Trust
 from scoped_retrieval.pipeline.runs.log import log_at
 from scoped_retrieval.pipeline.runs.signed_head import FILE, sign_next
@@ -26,7 +25,8 @@ def runs_fixture(
     folder.mkdir()
     signing, trusted = keys(folder)
     monkeypatch.setenv("SCOPED_RETRIEVAL_SIGNING_KEY", str(signing))
-    monkeypatch.setattr(opening, "_seen_file", lambda: folder / "heads.json")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    assert run("--adopt", "corpus", "info", capsys=capsys)[0] == 0
     ask(capsys=capsys)
     ask(capsys=capsys)
     assert run("corpus", "upgrade", capsys=capsys)[0] == 0  # it was indexed before there was a key
@@ -104,6 +104,7 @@ def test_a_log_that_was_set_back_is_refused(runs: Path, tmp_path: Path, capsys: 
     assert "rolled back" in run("doctor", capsys=capsys)[1]
     shutil.rmtree(runs)
     shutil.copytree(tmp_path / "older", runs)  # with its signed head: only who saw more can tell
+    run("--adopt", "runs", capsys=capsys)  # a restored folder is another one
     code, said = verified(capsys)
     assert code == 5 and said.startswith("a line seen earlier is missing or different")
 

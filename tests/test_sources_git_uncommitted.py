@@ -85,6 +85,43 @@ def test_a_clean_or_bare_repository_has_nothing_uncommitted(repo: Path, tmp_path
     assert set(read(tmp_path / "bare.git", read_git_history)["source_id"].to_pylist()) == {"git:bare"}
 
 
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_bytes_decide_whether_a_file_differs_apart_from_line_endings(tmp_path: Path, form: str) -> None:
+    repo = tmp_path / "shop"
+    git(tmp_path, "init", "-q", "-b", "main", f"--object-format={form}", "shop")
+    crlf = function("g").replace("\n", "\r\n")
+    commit(repo, {"same.py": function("f"), "dos.py": function("f"), "unix.py": crlf, "x.py": function("x")})
+    git(repo, "config", "core.autocrlf", "true")
+    git(repo, "update-index", "--chmod=+x", "same.py")
+    (repo / "dos.py").write_bytes(function("f").replace("\n", "\r\n").encode())
+    (repo / "unix.py").write_text(function("g"))
+    (repo / "x.py").write_text(function("y"))
+    os.utime(repo / "x.py", (repo / "same.py").stat()[7:9])
+    assert read(repo)["path"].to_pylist() == ["x.py"]
+
+
+def test_files_left_out_of_a_sparse_checkout_are_not_removed(repo: Path) -> None:
+    (repo / "sub").mkdir()
+    commit(repo, {"a.py": function("f"), "sub/b.py": function("g")})
+    git(repo, "sparse-checkout", "set", "--no-cone", "/a.py")
+    assert not (repo / "sub" / "b.py").exists()
+    assert read(repo).num_rows == 0
+
+
+def test_files_too_large_to_be_text_have_no_rows_until_they_differ(repo: Path) -> None:
+    commit(repo, {"large.csv": "a,b\n" * 200_000})
+    assert read(repo).num_rows == 0
+
+
+def test_a_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path) -> None:
+    (repo / "sub").mkdir()
+    commit(repo, {"sub/b.py": function("f")})
+    (repo / "sub").rename(tmp_path / "outside")
+    (tmp_path / "outside" / "b.py").write_text(function("outside"))
+    (repo / "sub").symlink_to(tmp_path / "outside")
+    assert "outside" not in str(read(repo)["text"].to_pylist())
+
+
 def test_now_may_have_any_time_zone(repo: Path) -> None:
     (repo / "a.py").write_text(function("f"))
     east = NOW.astimezone(timezone(timedelta(hours=9)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from audited_runs import ASKED, PEOPLE, SAYS, audited, settings_of
+from audited_runs import ASKED, PEOPLE, SAYS, audited
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.asking.telemetry import Telemetry, telemetry_of
 from scoped_retrieval.pipeline.line.driver import STEPS
@@ -195,15 +194,6 @@ def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(worl
     done = asked(environ)
     assert done.returncode == 2
     assert "Expected one of otlp, console, none, got 'smoke' - at environment OTEL_TRACES_EXPORTER" in done.stderr
-
-
-def test_a_repository_must_not_turn_spans_on(tmp_path):
-    (tmp_path / "scoped-retrieval.toml").write_text('telemetry = "content"\n')
-    from scoped_retrieval.pipeline.config.settings import load_settings
-
-    with pytest.raises(InputError, match="Expected no telemetry in a project file"):
-        load_settings(cwd=tmp_path, environ={}, user=Path(tmp_path / "none.toml"))
-    assert settings_of(tmp_path)["telemetry"] == "off"
 
 
 def test_off_is_nothing_and_a_missing_extra_is_named(monkeypatch):

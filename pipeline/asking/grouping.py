@@ -3,7 +3,8 @@
 Note: no caller waits for a group to fill. The first caller answers; concurrent callers wait, and the next of them
 answers for all that wait. So a single caller loses no time, and groups grow with the number of callers. An answered
 caller returns at once: if it first had to acquire the lead, callers that ask again would overtake it there, and it
-would wait through their groups instead of joining them.
+would wait through their groups instead of joining them. A caller whose time is up leaves, and no later group has its
+question.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ..deadline import expect_time, seconds_left
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
@@ -76,7 +79,8 @@ class Grouped(Generic[Question, Answer]):
     def _leads(self, one: object, done: Callable[[], bool]) -> bool:
         """Wait until no other caller leads; whether this one leads now, which it does not once it has been answered."""
         with self._changed:
-            self._changed.wait_for(lambda: done() or self._leader is None)
+            while not self._changed.wait_for(lambda: done() or self._leader is None, seconds_left()):
+                expect_time()
             if not done():
                 self._leader = one
             return self._leader is one

@@ -177,17 +177,18 @@ class Retriever(Questions):
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
         viewed, clock = opened.view(), clock or _now
         watched = WatchedGrants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
+        current = watched.now()
         roles = None if policies.any_role else policies.roles.names
         modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names
         known = AllowedNames(modes, roles, registered(tokenizers), terms)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
         if capture_withheld:
-            expect_auditor(watched.file.table, principal, clock())
-        line, settings = opened_line(viewed, policies, watched.file, options)
+            expect_auditor(current.table, principal, clock())
+        line, settings = opened_line(viewed, policies, current, options)
         # The settings in a manifest: enough to resume the run, or to check it.
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         return cls(
-            GrantedLine(watched, line, RequestResolver(principal, viewed, watched.file, bounds, known, trees)),
+            GrantedLine(watched, line, RequestResolver(principal, viewed, current, bounds, known, trees)),
             policies=policies,
             runs=store,
             recorded={**settings, **who},

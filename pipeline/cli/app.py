@@ -22,7 +22,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperGroup
 
-from .options import PROFILE
+from .options import ADOPT, PROFILE
 from .output import EXIT, note, print_error
 
 __all__ = ["COMMANDS", "application", "main"]
@@ -77,8 +77,10 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
     profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
+    adopt: bool = typer.Option(False, "--adopt", help="Trust the corpus and runs in this folder from now on."),
 ) -> None:
     PROFILE.set(profile)
+    ADOPT.set(adopt)
     if version:
         from importlib.metadata import version as installed
 

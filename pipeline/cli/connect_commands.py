@@ -49,9 +49,7 @@ def connect(
     settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
     command, *before = _command()
     args = [*before, "prompt-hook" if hook else "mcp", *_flags(settings)]
-    environ = {"SCOPED_RETRIEVAL_PRINCIPAL": settings.principal}
-    if settings["profile"]:
-        environ["SCOPED_RETRIEVAL_PROFILE"] = settings["profile"]
+    environ = _environment(settings)
     declared = clients.CLIENTS[client]
     path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
     existing = _existing_text(path)
@@ -66,7 +64,7 @@ def connect(
     if write and text != existing:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         make_folders(linked.parent)
-        write_atomic(linked, text.encode(), private=existing is None and declared.home)
+        write_atomic(linked, text.encode(), private=existing is not None or declared.home)
     missing = _missing(settings)
     if as_json:
         emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
@@ -163,14 +161,26 @@ def _command() -> list[str]:
 
 
 def _flags(settings: Any) -> list[str]:
-    """Flags that locate corpus, runs and grants from any working folder."""
+    """Flags that name every place, so that no folder in which the client starts the server can choose one."""
     flags = ["--project", settings["project"]] if settings["project"] else []
-    flags += ["--corpus", str(_absolute(settings["corpus"])), "--runs", str(_absolute(settings["runs"]))]
-    for name in ("grants", "lanes"):
-        if settings.origin(name) != "default":
-            value = settings[name]
-            flags += [f"--{name}", ",".join(value) if name == "lanes" else str(_absolute(value))]
-    return flags
+    places = {"corpus": settings["corpus"], "runs": settings["runs"], "grants": settings.grants_path}
+    for name, place in places.items():
+        flags += [f"--{name}", str(_absolute(place))]
+    return flags if settings.origin("lanes") == "default" else [*flags, "--lanes", ",".join(settings["lanes"])]
+
+
+def _environment(settings: Any) -> dict[str, str]:
+    """The principal, the profile and the places and keys for which there is no flag."""
+    from ..config.settings import ENV_PREFIX, SETTINGS
+
+    named = {"principal": settings.principal, "profile": settings["profile"]}
+    named |= {s.name: settings[s.name] for s in SETTINGS.values() if s.kind in ("place", "path")}
+    flagged = ("corpus", "runs", "grants")
+    return {
+        f"{ENV_PREFIX}{name.upper()}": str(_absolute(value))
+        for name, value in named.items()
+        if value is not None and name not in flagged
+    }
 
 
 def _absolute(place: Any) -> Any:

@@ -132,7 +132,7 @@ def index(
 
 @corpus_app.command("info")
 def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Show the generation of a corpus and your projects. Auditors of all projects also see sizes."""
+    """Show the projects that you may search. Auditors of all projects also see generations, rows and sizes."""
     from ..reading.grants import corpus_facts
 
     found = corpus_facts(settings_of(corpus=corpus, grants=grants))
@@ -147,7 +147,7 @@ def gc(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove old generations and the segments that only they use. Auditors of all projects also see sizes."""
+    """Remove old generations and the segments that only they use. Auditors of all projects also see numbers and sizes."""
     from ..config.opening import corpus_of
     from ..reading.grants import audits_corpus
 
@@ -156,8 +156,7 @@ def gc(
     removed = opened.gc(keep)
     info = opened.info()
     if not audits_corpus(settings, info["projects"]):
-        removed = {"generations": removed["generations"]}
-        emit({"removed": removed}, as_json=as_json, text=f"removed: {_counted(removed)}\n")
+        emit({"ok": True}, as_json=as_json, text="ok\n")
         return 0
     kept = {"generations": len(info["generations"]), "current": info["generation"]}
     size = _counted({"packs": info["packs"], "bytes": info["bytes"]})
@@ -175,15 +174,21 @@ def verify(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify the files, rows and heads of a corpus. Prints its head, the anchor to store elsewhere."""
+    """Verify the files, rows and heads of a corpus. Auditors of all projects also see problems and the head, the anchor
+    to store elsewhere."""
     from ...nodes.errors import InputError
     from ..config.opening import corpus_of
+    from ..reading.grants import audits_corpus
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
         raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
-    opened = corpus_of(settings_of(corpus=corpus, grants=grants))
+    settings = settings_of(corpus=corpus, grants=grants)
+    opened = corpus_of(settings)
     problems = opened.verify(anchor)
+    if not audits_corpus(settings, opened.projects()):
+        emit({"ok": not problems}, as_json=as_json, text="differs\n" if problems else "ok\n")
+        return EXIT["differs"] if problems else EXIT["ok"]
     text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
     emit({"ok": not problems, "problems": problems, "head": opened.head}, as_json=as_json, text=text)
     return EXIT["differs"] if problems else EXIT["ok"]
@@ -196,8 +201,9 @@ def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonF
 
     opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))
     upgraded = opened.upgrade()
-    text = f"{'upgraded' if upgraded else 'is up to date'}: {opened.path}\nhead of the corpus: {opened.head}\n"
-    emit({"upgraded": upgraded, "head": opened.head}, as_json=as_json, text=text)
+    emit(
+        {"upgraded": upgraded}, as_json=as_json, text=f"{'upgraded' if upgraded else 'is up to date'}: {opened.path}\n"
+    )
     return 0
 
 

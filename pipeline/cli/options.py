@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "ADOPT",
     "PROFILE",
     "CaptureFlag",
     "CorpusFlag",
@@ -44,6 +45,8 @@ WeightsFlag = Annotated[
 ]
 PROFILE: ContextVar[str | None] = ContextVar("profile", default=None)
 """The flag `--profile`, which comes before the command, so no command passes it on."""
+ADOPT: ContextVar[bool] = ContextVar("adopt", default=False)
+"""The flag `--adopt`, which comes before the command, too."""
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -53,8 +56,10 @@ def settings_of(**flags: Any) -> Any:
 
     Raises:
         InputError: a setting is invalid, or the command's corpus or runs are a file.
+        StoreError: they came with the folder, and the user did not adopt them.
     """
     from ...nodes.errors import InputError
+    from ..config.opening import adopt, expect_known
     from ..config.settings import load_settings
 
     settings = load_settings(flags | {"profile": PROFILE.get()})
@@ -62,4 +67,8 @@ def settings_of(**flags: Any) -> Any:
         if name in flags and settings[name].is_file():
             hint = f"--{name} names the folder that `{_WRITER[name]}` writes, not a file in it."
             raise InputError.described("a folder", "a file", f"{settings.origin(name)}: {settings[name]}", hint=hint)
+        if name in flags:
+            if ADOPT.get():
+                adopt(settings, name)
+            expect_known(settings, name)
     return settings

@@ -155,7 +155,10 @@ def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
 
 def print_error(error: BaseException, *, as_json: bool) -> int:
     """Print an error without a traceback; returns the exit code."""
+    from ..redaction.masking import redact_text
+
     message, hint, code = _described(error)
+    message, hint = redact_text(message), redact_text(hint)
     if as_json:
         kind = type(error).__name__
         emit({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}, as_json=True)

@@ -36,16 +36,27 @@ class Setting:
     doc: str
     choices: tuple[str, ...] = ()
     most: float = float("inf")
-    project_file: bool = True
+    project_file: bool = False
+    """Whether a project file may set it: it neither widens rights nor sends anything to another process or machine."""
 
 
 SETTINGS: Mapping[str, Setting] = {
     s.name: s
     for s in (
         Setting(
-            "corpus", "place", ".scoped-retrieval/corpus", "folder of the corpus, or a URL such as s3://bucket/corpus"
+            "corpus",
+            "place",
+            ".scoped-retrieval/corpus",
+            "folder of the corpus, or a URL such as s3://bucket/corpus",
+            project_file=True,
         ),
-        Setting("runs", "place", ".scoped-retrieval/runs", "folder of the runs, or a URL such as s3://bucket/runs"),
+        Setting(
+            "runs",
+            "place",
+            ".scoped-retrieval/runs",
+            "folder of the runs, or a URL such as s3://bucket/runs",
+            project_file=True,
+        ),
         Setting(
             "corpus_head",
             "place",
@@ -57,14 +68,12 @@ SETTINGS: Mapping[str, Setting] = {
             "path",
             None,
             "Ed25519 private key (PEM) that new heads of the corpus and of the log of runs are signed with",
-            project_file=False,
         ),
         Setting(
             "trusted_key",
             "path",
             None,
             "Ed25519 public key (PEM): heads that it did not sign, or older ones than were seen, are refused",
-            project_file=False,
         ),
         Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
@@ -74,18 +83,20 @@ SETTINGS: Mapping[str, Setting] = {
             None,
             "weight file, as `tune` writes it, or document-000, the formula of document 000; unset = the weights of the policies",
             tuple(WEIGHT_SETS),
+            project_file=True,
         ),
         Setting(
             "profile",
             "text",
             None,
             "the profile in use: the settings under [profiles.NAME] in the files override those outside of it",
-            project_file=False,
         ),
-        Setting("project", "text", None, "project that commands use by default"),
-        Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
-        Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),
-        Setting("lanes", "list", LANES, "recall lanes in use", LANES),
+        Setting("project", "text", None, "project that commands use by default", project_file=True),
+        Setting("principal", "text", None, "who asks; unset = the local user"),
+        Setting(
+            "purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES, project_file=True
+        ),
+        Setting("lanes", "list", LANES, "recall lanes in use", LANES, project_file=True),
         Setting(
             "encoder",
             "encoder",
@@ -117,7 +128,6 @@ SETTINGS: Mapping[str, Setting] = {
             "variable",
             None,
             "name of the environment variable with the key of an openai: server",
-            project_file=False,
         ),
         Setting(
             "cross_encoder",
@@ -130,7 +140,6 @@ SETTINGS: Mapping[str, Setting] = {
             "variable",
             None,
             "name of the environment variable with the key of a rerank: server",
-            project_file=False,
         ),
         Setting(
             "endpoint_timeout_seconds",
@@ -143,13 +152,12 @@ SETTINGS: Mapping[str, Setting] = {
             "flag",
             False,
             "whether a model that is named by its id and is not cached may be fetched from the hub",
-            project_file=False,
         ),
         Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
-        Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
-        Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
-        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
-        Setting("shard_requests", "integer", 512, "requests per shard of a run"),
+        Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS, project_file=True),
+        Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25", project_file=True),
+        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1, project_file=True),
+        Setting("shard_requests", "integer", 512, "requests per shard of a run", project_file=True),
         Setting(
             "engine", "choice", "local", "where the shards of a run are executed: on this machine or by Ray", ENGINES
         ),
@@ -161,16 +169,16 @@ SETTINGS: Mapping[str, Setting] = {
             "address of the Ray cluster for the engine ray; unset = a local cluster is started",
         ),
         Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
+        Setting("serve_max_connections", "integer", 1_024, "connections that the servers hold at the same time"),
         Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
         Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
-        Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
+        Setting("serve_threads", "integer", 32, "requests of one principal that the servers answer at the same time"),
         Setting(
             "plugins",
             "names",
             (),
             "plugins whose gates, lanes, score terms and readers are used, by the part of their names before the dot",
-            project_file=False,
         ),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting(
@@ -179,7 +187,6 @@ SETTINGS: Mapping[str, Setting] = {
             "off",
             "OpenTelemetry spans of retrievals and runs (extra `otel`): off, spans, or content: questions and texts as well",
             TELEMETRY,
-            project_file=False,
         ),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )

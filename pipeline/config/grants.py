@@ -15,10 +15,11 @@
     grants:                      # other projects that requests of ana's projects may read from
       - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
          reason: shared rules, expires: 2026-12-31T00:00:00Z}     # zones, reason and expiry are required
-    tokens:
+    tokens:                      # without this key, a server answers this machine alone; empty, it refuses all requests
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
-Access is denied by default: anything not in the file is refused, and an empty list of sources or paths grants nothing.
+Access is denied by default: anything not in the file is refused, an empty list of sources or paths grants nothing, and a
+key without a value is an error.
 Grants add up; zones, states and paths that a principal declares cap each of them, and a path denied by one grant in a
 project is denied there by all. A principal that acts as another has the other's rights instead of its own. A malformed
 file is an error, and nothing of it is applied.
@@ -28,13 +29,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 import unicodedata
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from ..parsing.yaml_files import YamlItem, parse
 from ..progress import counted
-from ..storage.durable import TICK_NS, exists, make_folders, read_whole, write_atomic
+from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.locks import held
 from ..storage.places import Place, fixed_place, place_of
 
@@ -73,6 +72,7 @@ _ACT_AS = ("principal", "project", "reason", "expires")
 _APPEND = ("project", "reason", "expires")
 _GRANT = ("principal", *_PROJECT, "for_projects")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
+_NO_TOKEN = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ class GrantsFile:
     """A grants file as read: the GRANTS table, principals by the SHA-256 of their tokens, the file's own SHA-256."""
 
     table: pa.Table
-    tokens: Mapping[str, str]
+    tokens: Mapping[str, str] | None
+    """None without the key `tokens`; a key without entries lets no user in."""
     principals: tuple[str, ...]
     digest: str
     path: Place
@@ -105,9 +106,21 @@ class GrantsFile:
         """The projects that a principal may ask in, expired grants included."""
         return sorted(project for who, project in self._own if who == principal and project)
 
+    def may_ask(self, credential: str, principal: str, project: str | None) -> bool:
+        """Whether a credential has any grant, expired or not, to ask as a principal in a project."""
+        return (principal, project) in self._own and (
+            principal == credential or (credential, principal) in self._acting
+        )
+
     def holders(self, project: str) -> list[str]:
         """The principals that may ask in a project by their own grants, expired ones included."""
         return sorted(who for who, own in self._own if own == project)
+
+    @cached_property
+    def _acting(self) -> set[tuple[str, str]]:
+        """The principals, each with one that it may act as."""
+        pairs = zip(self.table["principal"].to_pylist(), self.table["act_as"].to_pylist(), strict=True)
+        return {(who, other) for who, others in pairs for other in others or ()}
 
     @cached_property
     def _own(self) -> set[tuple[str, str | None]]:
@@ -117,7 +130,7 @@ class GrantsFile:
 
 
 def load_grants(path: str | Place) -> GrantsFile:
-    """The grants of a file.
+    """The grants of a file. It is read on every call, and parsed again only if its bytes are others.
 
     Raises:
         PolicyError: the file is missing or invalid.
@@ -135,24 +148,20 @@ def load_grants(path: str | Place) -> GrantsFile:
 
 
 class WatchedGrants:
-    """The grants of a file that may change: `file` as last read, `now` the current ones.
-
-    A file is reloaded when its inode, size or times change, and also shortly after a write, when a second write may leave
-    them unchanged. An object in a store is reloaded on each call. A `GrantsFile` that was passed in never changes.
+    """The current grants of a file; a `GrantsFile` that was passed in never changes.
 
     Raises:
         PolicyError: the file is missing or invalid.
     """
 
     def __init__(self, grants: GrantsFile | str | Place) -> None:
-        self._path = None if isinstance(grants, GrantsFile) else fixed_place(grants)
-        self._status = self._look()
-        self.file = grants if isinstance(grants, GrantsFile) else load_grants(grants)
+        self._source = grants if isinstance(grants, GrantsFile) else fixed_place(grants)
+        self.now()
 
     @property
     def path(self) -> Place | None:
         """Where the file is; None for grants that were not read from a file."""
-        return self._path
+        return None if isinstance(self._source, GrantsFile) else self._source
 
     def now(self) -> GrantsFile:
         """The current grants.
@@ -160,21 +169,7 @@ class WatchedGrants:
         Raises:
             PolicyError: the file is missing or invalid.
         """
-        status = self._look()  # before reading: a change in between causes another read
-        if self._path is not None and (status is None or status != self._status):
-            self.file, self._status = load_grants(self._path), status
-        return self.file
-
-    def _look(self) -> tuple[int, ...] | None:
-        """The status that shows whether a file changed; None if it cannot show that, as right after a write."""
-        if not isinstance(self._path, Path):
-            return None
-        with suppress(OSError):
-            found = self._path.stat()
-            if max(found.st_mtime_ns, found.st_ctime_ns) > time.time_ns() - TICK_NS:
-                return None
-            return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-        return None
+        return self._source if isinstance(self._source, GrantsFile) else load_grants(self._source)
 
 
 def grant_all(principal: str, project: str) -> GrantsFile:
@@ -184,7 +179,7 @@ def grant_all(principal: str, project: str) -> GrantsFile:
         "own_project": True, "zone": DEFAULT_ZONE, "audit": False,
     }  # fmt: skip
     digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
-    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
+    return GrantsFile(GRANTS.from_rows([row]), None, (principal,), digest, Path("grants.yaml"))
 
 
 def write_starter_grants(
@@ -211,9 +206,8 @@ def write_starter_grants(
         if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
             return False
         content = parse(data, str(path)).value or {}
-        principals = content["principals"] = content.get("principals") or {}
-        mine = principals[principal] = principals.get(principal) or {}
-        mine["projects"] = [*(mine.get("projects") or []), project]
+        mine = content.setdefault("principals", {}).setdefault(principal, {})
+        mine["projects"] = [*mine.get("projects", []), project]
         if audit and not data:
             mine["audit"] = True
         text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
@@ -222,7 +216,9 @@ def write_starter_grants(
     return True
 
 
+@lru_cache(maxsize=8)
 def _read(data: bytes, path: Place) -> GrantsFile:
+    """The grants of these bytes: the only cache of grants, as a file's status does not show every change."""
     try:
         return _understood(data, path)
     except PolicyError as error:
@@ -232,28 +228,29 @@ def _read(data: bytes, path: Place) -> GrantsFile:
 
 def _understood(data: bytes, path: Place) -> GrantsFile:
     content = parse(data, str(path)).of_version(SCHEMA_VERSION)
-    if content.missing:
+    if content.value is None:
         content = YamlItem({}, content.file, content.key)
     top = content.fields(_TOP)
-    people = {name: item.fields(_PRINCIPAL) if not item.missing else {} for name, item in top["principals"].entries()}
+    people = {name: item.fields(_PRINCIPAL) for name, item in top["principals"].entries()}
     rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
-    rows += [row for name, fields in people.items() if fields for row in _act_as(name, fields)]
+    rows += [row for name, fields in people.items() for row in _act_as(name, fields)]
     rows += [_cross_project(item, people) for item in top["grants"].items()]
     tokens = {}
-    for token, item in top["tokens"].entries():
+    for token, item in top["tokens"].entries() if top["tokens"].value is not None else ():  # present but empty: nobody
         if not _TOKEN.fullmatch(token):
             raise PolicyError(
                 f"Expected a SHA-256 as 64 hex digits, got {counted(len(token), 'character')} - at {top['tokens'].at}"
             )
+        if token == _NO_TOKEN:
+            raise PolicyError.described("the SHA-256 of a token", "that of an empty text", top["tokens"].at)
         tokens[token] = _declared_principal(item, people)
     table = GRANTS.from_rows(rows).sort_by("rule_id")
-    append = tuple(grant for name, fields in people.items() if fields for grant in _append(name, fields))
+    append = tuple(grant for name, fields in people.items() for grant in _append(name, fields))
+    tokens = tokens if "tokens" in content.value else None
     return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
 
 
 def _own_projects(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
-    if not person:
-        return []
     common = _person(person)
     rows, seen = [], set()
     for item in person["projects"].items():
@@ -302,10 +299,9 @@ def _append(principal: str, person: Mapping[str, YamlItem]) -> list[AppendGrant]
 def _cross_project(item: YamlItem, people: Mapping[str, Mapping[str, YamlItem]]) -> dict[str, Any]:
     fields = item.fields(_GRANT, required=("principal", "project", "zones", "reason", "expires"))
     principal = _declared_principal(fields["principal"], people)
-    person = people[principal]
     return (
         {"rule_id": item.key, "principal": principal, "own_project": False}
-        | _grant(fields, _person(person) if person else _NOBODY)
+        | _grant(fields, _person(people[principal]))
         | {"for_projects": fields["for_projects"].optional(YamlItem.texts)}
     )
 
@@ -328,11 +324,6 @@ def _grant(fields: Mapping[str, YamlItem], common: Mapping[str, Any]) -> dict[st
         "expires": fields["expires"].optional(YamlItem.instant),
         "reason": fields["reason"].optional(YamlItem.text),
     }
-
-
-_NOBODY: dict[str, Any] = dict.fromkeys(("zone", "states", "users", "groups", "paths", "denied_paths")) | {
-    "audit": False
-}
 
 
 def _person(person: Mapping[str, YamlItem]) -> dict[str, Any]:

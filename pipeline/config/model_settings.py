@@ -1,19 +1,18 @@
 """Settings that name a model, a server or the variable with its key: their syntax and allowed values.
 
-Gives: `parsed`, a value or an error that quotes no password and no key, and `elsewhere`, whether a value sends text to
-another machine. Every command reads the settings, so no model code is imported before a model is named.
+Gives: `parsed`, a value or an error that quotes no password and no key. Every command reads the settings, so no model
+code is imported before a model is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ...nodes.errors import InputError
 from ..storage.places import at_home, is_url
 
-__all__ = ["UnquotedError", "elsewhere", "parsed"]
+__all__ = ["UnquotedError", "parsed"]
 
 _FOLDER, _OPENAI, _RERANK = "sentence-transformers:", "openai:", "rerank:"
 
@@ -44,18 +43,6 @@ def parsed(kind: str, given: str | Path, base: Path, at: str, choices: Sequence[
     except InputError as error:
         raise UnquotedError(error.message, hint=error.hint) from None
     return text
-
-
-def elsewhere(kind: str, value: object) -> bool:
-    """Whether a value names a server that is not on this machine."""
-    if kind not in ("encoder", "reranker", "address") or not isinstance(value, str):
-        return False
-    url = value.removeprefix(_OPENAI).removeprefix(_RERANK)
-    if not is_url(url):
-        return False
-    from ..encoders.choice import is_loopback
-
-    return not is_loopback(urlsplit(url).hostname or "")
 
 
 def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:

@@ -4,9 +4,9 @@ Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-r
 folder, the table `[profiles.NAME]` of both if a profile is chosen, environment variables `SCOPED_RETRIEVAL_<NAME>`,
 flags. Gives: one frozen `Settings`.
 
-Note: a relative path is relative to the file that contains it, elsewhere to the working folder. `principal` is not read
-from a project file: identity belongs to the person, and a repository must not choose it, nor a remote server that text
-is sent to.
+Note: trust follows the file. A project file comes with the folder, so it speaks only for a corpus and runs in that folder,
+sets only what `Setting.project_file` allows, and names only paths in the folder. A relative path is relative to the file
+that contains it, elsewhere to the working folder.
 """
 
 from __future__ import annotations
@@ -164,11 +164,27 @@ def load_settings(
     environ = os.environ if environ is None else environ
     user = user_file() if user is None else user
     project = find_project_file(cwd)
-    base = project.parent if project else cwd
 
     given = _from_environment(environ, cwd) | _from_flags(flags or {}, cwd)
     files = [_from_file(user, "user file")] if user.is_file() else []
-    files += [_from_file(project, "project file")] if project else []
+    if project and _speaks_for(project, given):
+        settings = _resolved([*files, _from_file(project, "project file")], given, project.parent)
+        if _speaks_for(project, settings.values):
+            return settings
+    return _resolved(files, given, cwd)
+
+
+def _speaks_for(project: Path, values: Mapping[str, SettingValue]) -> bool:
+    """Whether the corpus and the runs of these values, where there are any, are in the folder of the project file."""
+    return all(_is_below(values[name].value, project.parent) for name in ("corpus", "runs") if name in values)
+
+
+def _is_below(place: Any, folder: Path) -> bool:
+    return isinstance(place, Path) and place.resolve().is_relative_to(folder.resolve())
+
+
+def _resolved(files: Sequence[_File], given: dict[str, SettingValue], base: Path) -> Settings:
+    """The settings of these files, under those given by environment and flags; defaults are relative to `base`."""
     values = {name: SettingValue(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
     for file in files:
         values |= file.values
@@ -275,21 +291,21 @@ def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "")
 def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> SettingValue:
     at = f"{file}: {within}{name}"
     setting = _declared(name, at)
-    if kind == "project file" and not setting.project_file:
-        raise InputError(
-            f"Expected no {name} in a project file, got one - at {at}",
-            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not set it.",
-        )
-    value = _parsed(setting, given, file.parent, at)
-    if kind == "project file" and models.elsewhere(setting.kind, value):
-        raise InputError.described(
-            "a server of this machine in a project file",
-            "another one",
-            at,
-            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not choose where text is sent.",
-        )
+    if kind != "project file":
+        value = _parsed(setting, given, file.parent, at)
+    elif not setting.project_file:
+        raise InputError(f"Expected no {name} in a project file, got one - at {at}", hint=_elsewhere(name))
+    else:
+        local = replace(setting, kind="path") if setting.kind == "place" else setting
+        value = _parsed(local, given, file.parent, at)
+        if isinstance(value, Path) and not _is_below(value, file.parent):
+            raise InputError.described("a path in the folder of the file", "another", at, hint=_elsewhere(name))
     profile = f" [{within.removesuffix('.')}]" if within else ""
     return SettingValue(value, f"{kind} {file}{profile}")
+
+
+def _elsewhere(name: str) -> str:
+    return f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a project file, which comes with the folder, may not."
 
 
 def _declared(name: str, at: str) -> Setting:

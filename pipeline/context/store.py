@@ -31,6 +31,7 @@ from ...nodes.errors import AccessError, InputError, StoreError, VerificationErr
 from ...nodes.turns.fitting import NONE
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import shown_texts
+from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
@@ -111,6 +112,8 @@ class ContextStore:
         record = f"ctx-{named_digest(about)[:24]}"
         if exists(self.path / record / "manifest.json"):
             return record
+        if self.settings is not None:
+            runs_of(self.settings, create=True)
         make_folders(self.path)
         keep_out(self.path)
         folder = self.path / record

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ..sources.git_commands import Git
+from ..sources.git_commands import ABSENT, Git
 
 __all__ = ["commit_questions", "known_items"]
 
@@ -75,17 +77,22 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     Raises:
         InputError: there is no Git history here.
     """
-    log = Git(repository).run("log", "--first-parent", "--no-merges", "--name-status", "--no-renames",
-                f"--max-count={count * 4}", "--format=%x1e%H%x1f%P%x1f%s").decode("utf-8", "replace")  # fmt: skip
+    git = Git(repository)
+    _, head = git.branch(None)
+    if head is None:
+        raise InputError.described("a repository with commits", "one without", str(repository))
+    subjects = git.subjects(head, count * 4)
+    commits = [commit for commit in reversed(git.commits(head)) if commit.parent and commit.sha in subjects]
     requests, relevant = [], []
-    for entry in log.split("\x1e")[1:]:
-        head, *files = [line for line in entry.splitlines() if line]
-        commit, parents, subject = head.split("\x1f")
-        changed = [line.split("\t", 1)[1] for line in files if line.startswith("M")]
-        if not parents or not changed or len(files) > _FILES or len(requests) == count:
+    for commit, group in groupby(git.changes(commits), key=attrgetter("commit")):
+        changes = list(group)
+        changed = [
+            change.path.decode("utf-8", "replace") for change in changes if ABSENT not in (change.before, change.mode)
+        ]
+        if not changed or len(changes) > _FILES or len(requests) == count:
             continue
-        request_id = f"commit-{commit[:12]}"
-        time: Mapping[str, str] = {"as_of": f"commit:{parents.split()[0]}"}
-        requests.append({"request_id": request_id, "question": subject, "time": time, **fields})
+        request_id = f"commit-{commit.sha[:12]}"
+        time: Mapping[str, str] = {"as_of": f"commit:{commit.parent}"}
+        requests.append({"request_id": request_id, "question": subjects[commit.sha], "time": time, **fields})
         relevant += [(request_id, path, 1) for path in changed]
     return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])

@@ -35,7 +35,7 @@ from .angles import LEAK_TEST, OPEN
 from .canaries import CanaryCase, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
-from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
+from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, health, listed, plain, recorded_logs, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
 from .through_servers import server_surfaces
 
@@ -286,6 +286,7 @@ class _Batch:
             if self.angle == OPEN and number < THROUGH_DOORS:
                 rows = {"canary": canaries[0], "nothing": UNKNOWN_ID}
                 shown = server_surfaces(settings, probe.fields, snapshots[request_id], rows, audits=surfaces is None)
+                shown |= {} if surfaces is None else {"doctor": health(settings)}
                 for server in ("HTTP", "MCP"):
                     if shown.get(f"{server} why canary") != shown.get(f"{server} why nothing"):
                         detail = "a canary and a row that does not exist read differently"

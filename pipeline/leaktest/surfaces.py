@@ -33,6 +33,7 @@ from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
 from ..evaluation.lost_gold import lost_gold
 from ..line.driver import outputs
+from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
 from ..reading.snapshots import audited_projects, readable_snapshots
 from ..requests.fields import columns_of
@@ -48,6 +49,7 @@ __all__ = [
     "Lister",
     "Surfaces",
     "audit_keys",
+    "health",
     "listed",
     "plain",
     "recorded_logs",
@@ -121,6 +123,11 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         "why --gold of nothing": _why_gold(settings, run, snapshot_id, [f"{n:026}" for n in range(len(canaries))]),
     }
     return {name: plain(text, by.folder) for name, text in found.items()}
+
+
+def health(settings: Settings) -> str:
+    """What `doctor` tells a tenant; it reads the whole corpus."""
+    return _json(examine(settings))
 
 
 def refusal(answer: Retrieval, project: str) -> str:

@@ -28,6 +28,8 @@ __all__ = ["server_surfaces"]
 
 _NEEDED = ("fastapi", "prometheus_client", "mcp", "anyio")
 _TRACE = re.compile(r"(?<=\"trace_id\": \")[0-9a-f]{32}|(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
+_COUNTED = re.compile(r"(?<= )[0-9.e+-]+$", re.MULTILINE)
+"""The value of a counter: of requests and seconds, which follow from no row."""
 _ANSWER = ("status", "action", "conditions", "citations", "block")
 """Fields of a fresh answer that are compared; the rest contains the time and the snapshot id."""
 
@@ -76,6 +78,8 @@ class _Asked:
         if self.evidence:
             found["HTTP explain"] = await _called(app, "GET", "/v1/recall/explain", {"format": "text"})
             found["HTTP export"] = await _called(app, "GET", f"{base}/export", {})
+            found["HTTP health"] = await _called(app, "GET", "/v1/health", {})
+            found["HTTP metrics"] = _COUNTED.sub("", await _called(app, "GET", "/metrics", {}))
         for name, row in self.evidence.items():
             reply = await _called(app, "GET", f"{base}/why", {"evidence": row})
             found[f"HTTP why {name}"] = reply.replace(row, "EVIDENCE")
@@ -121,6 +125,8 @@ class _Asked:
 
 async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> str:
     """The body of an answer, without the trace id of a refusal."""
+    from ..servers.http_guard import HEADER
+
     sent: list[bytes] = []
     messages = iter(({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()},))
 
@@ -133,7 +139,7 @@ async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
         "path": path, "raw_path": quote(path).encode(), "query_string": urlencode(parameters).encode(),
-        "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "server": ("localhost", 80), "root_path": "",
+        "headers": [(b"host", b"localhost"), (HEADER.encode(), b"1")], "client": ("127.0.0.1", 1), "server": ("localhost", 80), "root_path": "",
     }  # fmt: skip
     await app(scope, receive, send)
     return _TRACE.sub("TRACE", b"".join(sent).decode())

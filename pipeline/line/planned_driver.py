@@ -28,6 +28,7 @@ from hamilton.node import DependencyType, Node
 
 from ...nodes.errors import InputError
 from ...nodes.schema import Table
+from ..deadline import expect_time
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -95,7 +96,8 @@ class PlannedDriver(hamilton_driver.Driver):
         display_graph: bool = False,
         inputs: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The named outputs; an override replaces its node. A node that raises leaves its name on the exception.
+        """The named outputs; an override replaces its node. A node that raises leaves its name on the exception. No node
+        begins after the deadline.
 
         Raises:
             InputError: an input that some node needs is missing, or there is no such output.
@@ -104,6 +106,7 @@ class PlannedDriver(hamilton_driver.Driver):
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
         timed = _TIMINGS.get()
         for call in self.plan(wanted, frozenset(known)):
+            expect_time()
             began = perf_counter_ns() if timed is not None else 0
             try:
                 made = call.function(**{name: known[name] for name in call.needs})

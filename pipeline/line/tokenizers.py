@@ -169,7 +169,7 @@ def _tiktoken(name: str, environment: Mapping[str, str]) -> TokenCounter:
     path = root / name_in_cache
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
         raise ModelError(
-            f"Expected the file of {encoding}, got none or another - at {path}",
+            f"Expected the file of {encoding}, got none or another - at {name_in_cache} in the cache of tiktoken",
             hint="tiktoken would download it; put the file there, or set TIKTOKEN_CACHE_DIR to a folder that has it.",
         )
     try:

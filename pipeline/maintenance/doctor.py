@@ -117,27 +117,32 @@ def _corpus(subject: Subject) -> Iterator[HealthCheck]:
             "restore the pack from a backup, or index the sources again into a new folder; answers from this one may "
             "quote what no source says, and nothing else was asked of it."
         )
-        yield HealthCheck("corpus files", "fail", "; ".join(subject.damaged), hint)
+        damaged = "; ".join(subject.damaged) if subject.audited else "files differ from their SHA-256"
+        yield HealthCheck("corpus files", "fail", damaged, hint)
         return
     found = corpus_facts(subject.settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield HealthCheck("corpus", "ok", facts)
     yield HealthCheck("corpus files", "ok", "every file has the SHA-256 that it was written with")
-    yield from _corpus_content(subject.corpus)
+    yield from _corpus_content(subject)
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield HealthCheck("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 
 
-def _corpus_content(corpus: Corpus | None) -> Iterator[HealthCheck]:
-    """Whether rows match their ids and digests, and how the chain of heads ends."""
+def _corpus_content(subject: Subject) -> Iterator[HealthCheck]:
+    """Whether rows match their ids and digests, and for auditors of the corpus how the chain of heads ends."""
+    corpus = subject.corpus
     if corpus is None:
         return
     if changed := corpus.verify():
         hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
-        yield HealthCheck("corpus rows", "fail", changed[0], hint)
+        found = changed[0] if subject.audited else "rows differ from their ids or digests"
+        yield HealthCheck("corpus rows", "fail", found, hint)
         return
     yield HealthCheck("corpus rows", "ok", "every row matches its id and digest")
+    if not subject.audited:
+        return
     if corpus.head and corpus.trust.trusted_key:
         yield HealthCheck("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
     elif corpus.head:
@@ -152,15 +157,11 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[HealthCheck]:
 
 
 def _times(subject: Subject) -> Iterator[HealthCheck]:
-    """Rows recorded in the future: no question as of now finds them.
-
-    Counts rows of projects that the principal may ask in, owned by the project or by the principal.
-    """
-    from ..reading.grants import corpus_facts
-
-    if subject.corpus is None or subject.damaged:
+    """Rows recorded in the future, which no question as of now finds; for auditors of the corpus."""
+    corpus = subject.corpus
+    if corpus is None or subject.damaged or not subject.audited:
         return
-    frame = subject.corpus.frame(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
+    frame = corpus.frame(corpus.projects(), {subject.settings.principal})
     first = frame.placements.select(["row", "recorded_time"]).group_by("row").aggregate([("recorded_time", "min")])
     future = pc.sum(pc.greater(first["recorded_time_min"], pa.scalar(datetime.now(UTC)))).as_py() or 0
     if future:
@@ -169,13 +170,11 @@ def _times(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _left_out(subject: Subject) -> Iterator[HealthCheck]:
-    """Files that the last import skipped because they are too large; for auditors of the whole corpus."""
-    from ..reading.grants import audits_corpus, corpus_facts
-
-    corpus, settings = subject.corpus, subject.settings
-    if corpus is None or subject.damaged or not audits_corpus(settings, corpus.projects()):
+    """Files that the last import skipped because they are too large; for auditors of the corpus."""
+    corpus = subject.corpus
+    if corpus is None or subject.damaged or not subject.audited:
         return
-    sources = [(p, s) for p in corpus_facts(settings)["projects"] for s in _sources(corpus, p)]
+    sources = [(p, s) for p in corpus.projects() for s in _sources(corpus, p)]
     states = filter(None, (corpus.source_state(*source) for source in sources))
     found = [path for state in states for path, each in state.paths.items() if '"over the size limit"' in each.said]
     if found:
@@ -273,12 +272,8 @@ def _access(subject: Subject) -> Iterator[HealthCheck]:
         for verb, found in zip(("read", "write"), opened_below(folder), strict=True):
             if found:
                 hint = f"`chmod -R go-rwx {folder}` closes it; leave it open only if they may have every row in it."
-                yield HealthCheck(
-                    f"{name} access",
-                    "warn",
-                    f"others can {verb} {counted(len(found), 'file')}, such as {found[0]}",
-                    hint,
-                )
+                files = f"{counted(len(found), 'file')}, such as {found[0]}" if subject.audited else "files"
+                yield HealthCheck(f"{name} access", "warn", f"others can {verb} {files}", hint)
     grants = subject.settings.grants_path
     if isinstance(grants, Path) and (where := others_may_write(grants)):
         hint = "`chmod go-w` it, or keep grants elsewhere (setting `grants`): who can write them can grant themselves every row."

@@ -57,6 +57,16 @@ class Subject:
         """
         return self.corpus.damaged() if self.corpus is not None else []
 
+    @cached_property
+    def audited(self) -> bool:
+        """Whether the principal audits the corpus; only then does a check tell anything about the whole of it."""
+        from ..reading.grants import audits_corpus
+
+        try:
+            return self.corpus is not None and audits_corpus(self.settings, self.corpus.projects())
+        except StoreError:
+            return False  # reported by the corpus check
+
 
 def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
     """The configured encoder, and why the semantic lane is off or incomplete."""
@@ -118,20 +128,19 @@ def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _semantic_off(subject: Subject) -> tuple[str, str] | None:
-    """Why the semantic lane is off or incomplete for questions in this corpus, and a hint; None if it is not.
-
-    Counts rows of projects that the principal may ask in, owned by the project or by the principal.
+    """Why the semantic lane is off or incomplete for questions in this corpus, and a hint; None if it is not. For
+    auditors of the corpus.
     """
     from ..encoders.encoder import encoder_of
     from ..encoders.sentence_transformer import SentenceTransformerEncoder
     from ..line.lanes import OTHER_ENCODER, advice, lanes_off
-    from ..reading.grants import corpus_facts
 
     try:
-        if subject.corpus is None or subject.damaged or "semantic" not in subject.settings["lanes"]:
+        corpus = subject.corpus
+        if corpus is None or subject.damaged or not subject.audited or "semantic" not in subject.settings["lanes"]:
             return None
-        rows, encoded = subject.corpus.encoded(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
-        profile = subject.corpus.encoder_profile
+        rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
+        profile = corpus.encoder_profile
         if encoded < rows:
             missing = (
                 f"{rows - encoded} of {rows} rows have no vector"

@@ -117,20 +117,21 @@ VERSION_KEY = "schema_version"
 
 @dataclass(frozen=True)
 class YamlItem:
-    """A value with its file and key path, e.g. `plan[2].lanes`."""
+    """A value with its file and key path, e.g. `plan[2].lanes`.
+
+    Note: a key that is written without a value is not missing. Its value is None, which no reader accepts: an author who
+    wrote `paths:` meant to restrict something.
+    """
 
     value: Any
     file: str
     key: str
+    missing: bool = False
+    """Whether the key is absent."""
 
     @property
     def at(self) -> str:
         return f"{self.file}: {'.'.join(map(shown_key, self.key.split('.')))}" if self.key else self.file
-
-    @property
-    def missing(self) -> bool:
-        """Whether the key is absent or has no value."""
-        return self.value is None
 
     def wrong(self, expected: str, *, hint: str = "") -> PolicyError:
         """The error for a value that is not as expected."""
@@ -168,12 +169,12 @@ class YamlItem:
             if name in spelled:
                 raise YamlItem(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
             spelled[name] = key
-        found = {
-            name: YamlItem(self.value.get(spelled.get(name, name)), self.file, self._below(spelled.get(name, name)))
-            for name in known
-        }
+        found = {}
+        for name in known:
+            key = spelled.get(name, name)
+            found[name] = YamlItem(self.value.get(key), self.file, self._below(key), missing=name not in spelled)
         for key in required:
-            if found[key].missing:
+            if found[key].value is None:
                 raise found[key].wrong("a value")
         return found
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.opening import runs_of
 from ..config.settings import Settings
+from ..deadline import expect_time
 from .access import hears_of_damage, known_runs, unknown
 from .snapshots import readable_snapshots
 
@@ -41,6 +42,7 @@ def read_each(
     found: list[tuple[Run, T]] = []
     damaged: dict[str, str] = {}
     for run in runs:
+        expect_time()
         try:
             try:
                 found.append((run, read(run)))

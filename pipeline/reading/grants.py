@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -51,27 +49,11 @@ def grants_now(settings: Settings) -> pa.Table:
 def grants_or_none(settings: Settings) -> pa.Table | None:
     """The current grants; None if there is no grants file. An unreadable file is an error: withdrawn rights stay
     withdrawn.
-
-    The file is reloaded when it changes.
     """
     from ..config.grants import load_grants
 
     path = settings.grants_path
-    if not exists(path):
-        return None
-    status = path.stat() if isinstance(path, Path) else None
-    if status is None:
-        return load_grants(path).table
-    return _loaded(path, status.st_mtime_ns, status.st_size, status.st_ino)
-
-
-@lru_cache(maxsize=4)
-def _loaded(path: Path, *stamp: int) -> pa.Table:
-    """The grants of a file, cached by its time, size and inode."""
-    from ..config.grants import load_grants
-
-    del stamp
-    return load_grants(path).table
+    return load_grants(path).table if exists(path) else None
 
 
 def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
@@ -88,8 +70,13 @@ def audits(settings: Settings, projects: Collection[str]) -> bool:
 
 
 def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
-    """Whether the principal audits every project of a corpus; without a grants file, only of an empty corpus."""
-    return set(projects) <= _audited(settings, grants_or_none(settings))
+    """Whether the principal audits a corpus: every project in it and in the grants.
+
+    Everything about the whole corpus (head, generations, counts, sizes, files, other projects) is for them alone: it
+    changes with rows that other users may not know of.
+    """
+    grants = grants_or_none(settings)
+    return audits_everything(settings, grants) and set(projects) <= _audited(settings, grants)
 
 
 def audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
@@ -104,10 +91,8 @@ def audits_any(settings: Settings, grants: pa.Table | None) -> bool:
 
 
 def corpus_facts(settings: Settings) -> dict[str, Any]:
-    """The facts about the corpus that the principal may know: the projects it may ask in, or all if it audits every
-    project.
-
-    Not even the generation is shown to all users: it changes with rows that a caller may not know of.
+    """The facts about the corpus that the principal may know: all if it audits the corpus, else the projects that it
+    may ask in, whether or not they have rows.
     """
     from ..config.opening import corpus_of
 
@@ -115,9 +100,8 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
     if audits_corpus(settings, found["projects"]):
         return found
     mine = _grants_of(settings, grants_or_none(settings))
-    granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
-    shown = {name: found[name] for name in ("path", "analyzers")}
-    return shown | {"projects": [project for project in found["projects"] if project in granted]}
+    granted = mine.filter(mine["own_project"])["project"].drop_null().unique().to_pylist()
+    return {"path": found["path"], "projects": sorted(granted)}
 
 
 def _grants_of(settings: Settings, grants: pa.Table | None) -> pa.Table:

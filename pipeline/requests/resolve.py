@@ -16,7 +16,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ...nodes.tables import FAILURES, REQUESTS
 from ..parsing.values import instant
 from ..redaction.masking import redact_texts
 from .allowed_names import AllowedNames
+from .converters import MAX_NAME
 from .fields import (
     BOUNDS,
     FIELDS,
@@ -45,6 +46,8 @@ from .presets import Preset
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 
+UNREAD = "[not read: no grant permits this request]"
+"""Replaces a long text of a request that no grant permits."""
 TOKENIZER = "approx-bpe/1"
 """The bundled counter, used unless the request names another."""
 
@@ -76,7 +79,7 @@ _DEPTH = 8
 """Nesting levels of a row that a message can name: groups in groups, lists of names."""
 
 
-def resolve_requests(
+def resolve_requests(  # noqa: PLR0913 - options by keyword
     rows: Iterable[Row],
     *,
     principal: str,
@@ -86,6 +89,7 @@ def resolve_requests(
     preset: Preset | None = None,
     known: AllowedNames = ANY,
     work_trees: Collection[Path] = (),
+    permitted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
 
@@ -95,7 +99,8 @@ def resolve_requests(
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that omit them
     (project, purpose, ...), and `preset` bounds every row. `known` lists the modes, roles, tokenizer files and terms of
     plugins that a request may name. A request with a work tree and no mode takes the mode from the `SHO.json` there, if
-    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none.
+    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none. Of a row that is not
+    `permitted`, by its columns, long texts are not read: the contract denies it, and masking them would be wasted.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is invalid.
@@ -105,6 +110,7 @@ def resolve_requests(
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
+    parsed = [row if permitted(row.given) else _unread(row) for row in parsed]
     masked = _masked(parsed)
 
     def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
@@ -190,6 +196,12 @@ def _parse(row: Row, index: int) -> _Parsed:
         return _Parsed(row, at, place, readable_columns(row), error)
     except RecursionError:
         return _Parsed(row, at, place, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
+
+
+def _unread(row: _Parsed) -> _Parsed:
+    """The row with a note in place of each text that is longer than a name."""
+    long = {text: UNREAD for text in (*_texts(row.raw), *_texts(row.given)) if len(text) > MAX_NAME}
+    return replace(row, raw=_replaced(row.raw, long), given=_replaced(row.given, long))
 
 
 def _failures(

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.audit.snapshot_digest import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ..deadline import expect_time
 from ..progress import counted
 from ..storage.durable import TEMPORARY, exists
 from ..storage.places import Place
@@ -103,6 +104,7 @@ def verify(
     Raises:
         StoreError: there is no such run, and LOG does not name it.
     """
+    expect_time()
     run_id = run_named(run_id)
     if unverifiable := _state(store, run_id):
         return unverifiable

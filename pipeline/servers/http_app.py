@@ -13,6 +13,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -58,11 +59,12 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pool.ready()
-        app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
+        app.state.threads = defaultdict(lambda: ThreadPoolExecutor(settings["serve_threads"], "serve"))
         try:
             yield
         finally:
-            app.state.pool.shutdown(wait=True)
+            for threads in app.state.threads.values():
+                threads.shutdown(wait=True)
             pool.close()
 
     app = FastAPI(
@@ -118,14 +120,15 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        http=_protocol_of(seconds), timeout_graceful_shutdown=seconds,
+        http=_protocol_of(seconds, settings["serve_max_connections"]), timeout_graceful_shutdown=seconds,
     )  # fmt: skip
 
 
-def _protocol_of(seconds: float) -> type[Any]:
-    """The HTTP/1.1 protocol of uvicorn with a timeout for the head of each request.
+def _protocol_of(seconds: float, most: int) -> type[Any]:
+    """The HTTP/1.1 protocol of uvicorn with a timeout for the head of each request and a limit of connections.
 
-    The guard limits bodies; an unfinished head never reaches an application, so the timeout is set on the connection.
+    The guard limits bodies; an unfinished head never reaches an application, so both are set on the connection. One over
+    the limit is closed at once: it costs no more than that.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -134,7 +137,10 @@ def _protocol_of(seconds: float) -> type[Any]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._watch()
+            if len(self.connections) > most:
+                transport.close()
+            else:
+                self._watch()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)

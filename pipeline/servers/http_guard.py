@@ -1,11 +1,14 @@
-"""The guard in front of every route: credential, rate, size and time of the body, trace id, uniform errors, counters.
+"""The guard in front of every route: pages, credential, rate, size and time of the body, trace id, uniform errors, counters.
 
 Reads: the ASGI scope, the current grants file. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
-If the grants file has tokens, every request needs one of them and asks as its principal. Without tokens, only this
-machine is answered, as the principal of the settings; never a request with a token, which could not be checked, and
-only under a loopback name: a web page that resolves its own name to the loopback address must not read its visitor's
-data. Tokens are compared by SHA-256 in constant time, and are never written.
+Whether the grants file has `tokens` is decided when the server starts. With tokens, every request needs one of them and
+asks as its principal; where none is left, every request is refused. Without, only this machine is answered, as the principal of the
+settings, under a loopback name; never a request with a token, which could not be checked. Tokens are compared by
+SHA-256 in constant time, and are never written.
+
+No request of another site's page is answered, on any route: browsers state the site that a request comes from. Without
+tokens, a GET has to show that it comes from no such page, because older browsers state nothing with it.
 """
 
 from __future__ import annotations
@@ -14,13 +17,11 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
-import logging
 import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -30,13 +31,21 @@ from ...nodes.errors import InputError
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from .metrics import Metrics
-from .problems import RefusedError, body_of, last_frame, problem_of
+from .problems import RefusedError, body_of, problem_of
 
-__all__ = ["Guard", "Rate", "is_loopback", "principal_of", "replayed"]
+__all__ = ["Guard", "Rate", "is_loopback", "replayed"]
 
-LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
 """Routes served without a credential: health and the interface description."""
+HEADER = "x-scoped-retrieval"
+"""A page of another site cannot send it without asking first, which no route allows."""
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+    "content-security-policy": "frame-ancestors 'none'",
+}
+"""Of every response; what a page may load, it says itself."""
+_PORTS = {"http": 80, "https": 443}
 
 
 class Guard:
@@ -46,17 +55,20 @@ class Guard:
         self._app = app
         self._settings = settings
         self._grants = grants
+        self._tokenless = grants.now().tokens is None
         self._metrics = metrics
         self._rate = Rate(settings["serve_requests_per_minute"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # no route has one
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         trace_id, started, status = uuid.uuid4().hex, time.perf_counter(), 500
         state = scope.setdefault("state", {})
         state["trace_id"] = trace_id
-        open_to_all = scope["path"] in OPEN
 
         async def traced(message: Message) -> None:
             nonlocal status
@@ -64,25 +76,19 @@ class Guard:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-trace-id"] = trace_id
-                headers["x-content-type-options"] = "nosniff"
+                headers.update(_HEADERS)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
         self._metrics.in_work.inc()
         try:
             _expect_text(scope)
-            if not open_to_all:
+            _expect_no_page(scope, self._tokenless)
+            if scope["path"] not in OPEN:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
         except Exception as error:  # every error reaches the client in the common form with a trace id
             answered_with, problem = problem_of(error, trace_id)
-            if answered_with >= 500:
-                LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-                if "principal" not in state:  # file paths are not disclosed without a principal
-                    message = "Expected a corpus that can be read, got none" if open_to_all else (
-                        "Expected a readable grants file, got another"
-                    )  # fmt: skip
-                    problem = problem.model_copy(update={"message": message})
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             if isinstance(error, RefusedError) and error.retry_after is not None:
                 headers["retry-after"] = str(error.retry_after)
@@ -102,7 +108,7 @@ class Guard:
         """
         refused, principal = None, None
         try:
-            principal = principal_of(scope, self._grants.now().tokens, self._settings)
+            principal = self._principal_of(scope)
         except RefusedError as error:
             refused = error
         if seconds := self._rate.seconds_to_wait(principal):
@@ -117,6 +123,24 @@ class Guard:
         if refused is not None:
             raise refused
         return str(principal)
+
+    def _principal_of(self, scope: Scope) -> str:
+        """The principal of a request.
+
+        Raises:
+            RefusedError: no credential, or an unknown one; or no token is granted and the client is another machine.
+        """
+        headers, tokens, client = Headers(scope=scope), self._grants.now().tokens, scope.get("client")
+        if not self._tokenless or "authorization" in headers:
+            return _holder(headers.get("authorization"), tokens or {})
+        if tokens is not None:
+            message = "Expected a grants file without `tokens`, as at the start, got one with them"
+            raise RefusedError(401, "unauthorized", "unauthorized", message, "restart the server to use the tokens")
+        if client is not None and not is_loopback(client[0]):
+            hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
+            message = "Expected a client on this machine, got another"
+            raise RefusedError(401, "unauthorized", "unauthorized", message, hint)
+        return self._settings.principal
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
         """The whole body, bounded in time and size, as one message."""
@@ -169,25 +193,34 @@ def _expect_text(scope: Scope) -> None:
             raise InputError(f"Expected UTF-8 in percent escapes, got other bytes - at the {part}") from error
 
 
-def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) -> str:
-    """The principal of a request.
+def _expect_no_page(scope: Scope, tokenless: bool) -> None:
+    """Refuse a request that a page of another site may have sent.
 
     Raises:
-        RefusedError: no credential, or an unknown one; or no token is granted and the client is another machine.
+        RefusedError: a page may have sent it, or the name of the host is not that of this machine.
     """
     headers = Headers(scope=scope)
-    if tokens or "authorization" in headers:
-        return _holder(headers.get("authorization"), tokens)
-    client: Any = scope.get("client")
-    if client is not None and not is_loopback(client[0]):
-        hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
-        raise RefusedError(401, "unauthorized", "unauthorized", "Expected a client on this machine, got another", hint)
-    named = headers.get("host", "localhost")
-    origin = headers.get("origin")
-    if not is_loopback(_name(named)) or (origin is not None and not is_loopback(_name(origin.partition("://")[2]))):
-        message = "Expected a request to a loopback name, got another name"
-        raise RefusedError(403, "forbidden", "foreign_name", message, "ask localhost or 127.0.0.1")
-    return settings.principal
+    sites, own = headers.getlist("sec-fetch-site"), _origin(f"{scope['scheme']}://{headers.get('host', 'localhost')}")
+    if tokenless and (own is None or not is_loopback(own[1])):
+        message, hint = "Expected a request to a loopback name, got another name", "ask localhost or 127.0.0.1"
+        raise RefusedError(403, "forbidden", "foreign_name", message, hint)
+    foreign = tokenless and any(_origin(origin) != own for origin in headers.getlist("origin"))
+    if foreign or any(site not in ("same-origin", "none") for site in sites):
+        message = "Expected a request of this server's own pages or of a program, got one of another page"
+        raise RefusedError(403, "forbidden", "foreign_page", message)
+    shown = sites or HEADER in headers or "authorization" in headers or scope["path"] in OPEN
+    if tokenless and scope["method"] in ("GET", "HEAD") and not shown:
+        message = f"Expected the header {HEADER} in a GET without a token, got none"
+        raise RefusedError(403, "forbidden", "no_header", message, f"send `{HEADER}: 1`; see docs/serve.md")
+
+
+def _origin(url: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port of a URL; None if it has no host."""
+    try:
+        parts = urlsplit(url)
+        return (parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)) if parts.hostname else None
+    except ValueError:
+        return None
 
 
 def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
@@ -214,13 +247,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _name(host: str) -> str:
-    """A host without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
 
 
 def _too_large(most: int) -> RefusedError:

@@ -1,7 +1,7 @@
 """The HTTP routes: parameters in, one call of the retriever pool, its result as JSON.
 
-A few threads do the work; a call that exceeds its time is answered with 504, but still runs to its end. Every answer
-has the same bytes that the command line prints.
+Threads do the work, those of one principal apart from those of others. A call that exceeds its time is answered with 504,
+and ends before its next step. Every answer has the same bytes that the command line prints.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BeforeValidator
 
 from ...nodes.errors import InputError
+from ..deadline import within
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
 from .metrics import CONTENT_TYPE
@@ -255,7 +256,8 @@ async def health(request: Request) -> Response:
 
 @ROUTER.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
 async def metrics(request: Request) -> Response:
-    """Counters in the text format of Prometheus."""
+    """For auditors of the whole corpus: counters in the text format of Prometheus."""
+    await _done(request, _principal_session(request).expect_auditor)
     return Response(request.app.state.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
@@ -264,9 +266,10 @@ def _principal_session(request: Request) -> PrincipalSession:
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:
-    """The result of the work, done by a thread within the time limit."""
+    """The result of the work, done by a thread of the principal within the time limit."""
     seconds = request.app.state.settings["serve_timeout_seconds"]
-    running = asyncio.get_running_loop().run_in_executor(request.app.state.pool, work)
+    threads = request.app.state.threads[getattr(request.state, "principal", None)]
+    running = asyncio.get_running_loop().run_in_executor(threads, within(seconds, work))
     try:
         return await asyncio.wait_for(running, seconds)
     except TimeoutError as error:

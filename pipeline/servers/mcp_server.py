@@ -28,13 +28,14 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
+from ...nodes.errors import AccessError, InputError
 from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, SettingValue
+from ..deadline import within
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
-from .problems import last_frame
+from .problems import problem_of
 from .renderings import MEDIA_TYPES
 from .retriever_pool import PrincipalSession, RetrieverPool
 
@@ -42,7 +43,6 @@ __all__ = ["mcp_server", "scope_of", "serve_http", "serve_stdio"]
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
-LOG = logging.getLogger("scoped_retrieval.mcp")
 TEMPLATE = "scoped-retrieval://snapshots/{snapshot_id}/{format}"
 LISTED = 50
 """The most snapshots in the list of resources, latest ones."""
@@ -83,7 +83,7 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         seconds = settings["serve_timeout_seconds"]
         try:
             with anyio.fail_after(seconds):
-                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+                return await anyio.to_thread.run_sync(within(seconds, work), abandon_on_cancel=True, limiter=limiter)
         except TimeoutError as error:
             raise InputError(f"Expected an answer within {seconds} seconds, got none - at the server") from error
 
@@ -99,8 +99,9 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         may_append = scope["project"] in appendable(principal_session.settings)
         return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
 
-    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
+            mine(context)
             tools = await done(offered)
         except Exception as error:  # every error reaches the client as a protocol error that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _message_of(error)) from error
@@ -108,10 +109,10 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            tools = await done(offered)
+            at, tools = mine(context), await done(offered)
             tool = tools.get(params.name)
             if tool is not None:
-                asked, at, call = arguments_of(tool, params.arguments, scope), mine(context), tool.call
+                asked, call = arguments_of(tool, params.arguments, scope), tool.call
                 return _result(await done(lambda: call(at, asked)))
         except Exception as error:  # every error reaches the model as a tool error
             return types.CallToolResult(
@@ -262,12 +263,9 @@ def _result(given: Given) -> types.CallToolResult:
 
 
 def _message_of(error: Exception) -> str:
-    """The text of an error for a model; for an unexpected one, a trace id that is logged with its location."""
-    if isinstance(error, ScopedRetrievalError):
-        return visible(f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message)
-    trace_id = uuid.uuid4().hex
-    LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-    return f"Unexpected {type(error).__name__}; search the server log for the trace id {trace_id}"
+    """The text of an error for a model."""
+    _, problem = problem_of(error, uuid.uuid4().hex)
+    return visible(f"{problem.message}\n\nHint: {problem.hint}" if problem.hint else problem.message)
 
 
 def _uri(snapshot_id: str, format_: str) -> str:

@@ -7,15 +7,16 @@ Reads: the declared tables. Gives: the types of every answer, `REQUEST_SCHEMA` (
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
 from pydantic.alias_generators import to_camel
 
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
 from ...nodes.tables import CITATIONS, CONDITIONS, IMPORT_ROWS, REQUESTS, SNAPSHOTS
+from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS, GROUPS
 from ..views.recall_models import RecallXraySnapshot
 from .appending import KINDS, ROW_FIELDS
@@ -146,8 +147,8 @@ class Problem(BaseModel):
 
     error: str = Field(description="the kind of problem, in words")
     code: str = Field(description="the kind of problem, for programs")
-    message: str
-    hint: str | None = Field(default=None, description="what to do")
+    message: Annotated[str, AfterValidator(redact_text)]
+    hint: Annotated[str, AfterValidator(redact_text)] | None = Field(default=None, description="what to do")
     trace_id: str | None = Field(default=None, description="names the request in the log of the server")
 
 

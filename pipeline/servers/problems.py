@@ -2,11 +2,13 @@
 
 Gives: `problem_of` an exception, with the status of HTTP that goes with it.
 
-Note: the message of an unexpected error may quote evidence; it is neither shown nor logged, only its location.
+Note: an error on the side of the server, with a status from 500, may name its files and addresses: the log has it under the
+trace id, and callers get its code alone. The message of an unexpected error may quote evidence; of it the log has the location.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from ...nodes.errors import (
@@ -24,6 +26,9 @@ from ..views.printed import json_document
 from .models import Problem
 
 __all__ = ["RefusedError", "body_of", "last_frame", "problem_of"]
+
+
+LOG = logging.getLogger("scoped_retrieval.serve")
 
 
 class RefusedError(Exception):
@@ -58,19 +63,25 @@ _KINDS: tuple[tuple[type[ScopedRetrievalError], int, str, str], ...] = (
 """The first match applies. Absent objects and those of others are both "not found"."""
 
 
-def problem_of(error: BaseException, trace_id: str | None = None) -> tuple[int, Problem]:
-    """The status and the body of an error."""
+def problem_of(error: BaseException, trace_id: str) -> tuple[int, Problem]:
+    """The status and the body of an error, which is logged if it is on the side of the server."""
     if isinstance(error, RefusedError):
         return error.status, error.problem.model_copy(update={"trace_id": trace_id})
-    if isinstance(error, ScopedRetrievalError):
-        for kind, status, words, code in _KINDS:
-            if isinstance(error, kind):
-                return status, Problem(
-                    error=words, code=code, message=error.message, hint=error.hint or None, trace_id=trace_id
-                )
-    message = f"Unexpected {type(error).__name__}"
-    hint = "search the server log for the trace id"
-    return 500, Problem(error="internal error", code="internal_error", message=message, hint=hint, trace_id=trace_id)
+    status, words, code = 500, "internal error", "internal_error"
+    message, hint = f"Unexpected {type(error).__name__}", f"search the server log for the trace id {trace_id}"
+    known = error if isinstance(error, ScopedRetrievalError) else None
+    for found in _KINDS:
+        if isinstance(known, found[0]):
+            _, status, words, code = found
+            message, hint = (
+                (known.message, known.hint) if status < 500 else (f"Expected an answer, got none: {words}", hint)
+            )
+            break
+    if status >= 500:
+        LOG.error(
+            "trace %s: %s at %s: %s", trace_id, type(error).__name__, last_frame(error), known.message if known else ""
+        )
+    return status, Problem(error=words, code=code, message=message, hint=hint or None, trace_id=trace_id)
 
 
 def body_of(problem: Problem) -> bytes:

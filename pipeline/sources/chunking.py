@@ -5,8 +5,8 @@ order: except for front matter and masked secrets, their concatenation is the do
 belong to the chunk before them; a document of only blank lines has no chunks). How a document is cut depends only on
 its text and `file_kind(path)`.
 
-Secrets that a cut would split (a private key of many lines, a token in a line that is cut) are detected in the whole
-document, and their part of each chunk is masked here; secrets inside one chunk are masked by `importing`.
+Secrets are found in the whole document and masked here, before anything is cut from it: neither a chunk nor a section
+or symbol contains a part of one.
 
 Note: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
 and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is split; its pieces share the line number
@@ -15,14 +15,15 @@ and have no symbols, calls or links.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate, pairwise
 
-from ..redaction.masking import hidden_at_cuts
+from ..redaction.masking import secrets_in
+from ..redaction.rules import Finding
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
@@ -75,9 +76,21 @@ def read_document(path: str, text: str) -> Document:
     if not data.strip():
         return Document(None, ())
     kind = file_kind(path)
-    lines = Lines(data)
+    secrets = secrets_in(data)
+    lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
-    return Document(outline.title, tuple(_chunks(lines, outline, kind)))
+    return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))))
+
+
+def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:
+    """The document with its secrets covered byte for byte, so that no name taken from it contains a part of one."""
+    parts, at = [], 0
+    for start, end, kind in secrets:
+        mask = f"[REDACTED:{kind}]".encode()
+        cover = re.sub(rb"[^\n]", b"*", data[start:end])
+        parts += [data[at:start], mask.ljust(len(cover)) if len(mask) <= len(cover) == cover.count(b"*") else cover]
+        at = end
+    return b"".join([*parts, data[at:]])
 
 
 def _outline(lines: Lines, kind: FileKind) -> Outline:
@@ -98,12 +111,11 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
     return Outline([Chunk(0, lines.count)])
 
 
-def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[DocumentChunk]:
+def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> list[DocumentChunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
     pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk)]
-    hidden = _Hidden.of(lines.data, [start for _, start, _ in pieces])
     for chunk, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
         text = hidden.text_of(lines.data, start, end)
@@ -131,22 +143,11 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[DocumentChun
 
 
 class _Hidden:
-    """The secrets of a document that cannot be detected in single chunks, as byte ranges: ascending and disjoint."""
+    """The secrets of a document, as byte ranges: ascending and disjoint."""
 
-    def __init__(self, spans: Sequence[tuple[int, int, str]]) -> None:
+    def __init__(self, spans: Sequence[Finding]) -> None:
         self._spans = spans
         self._ends = [end for _, end, _ in spans]
-
-    @classmethod
-    def of(cls, data: bytes, starts: Sequence[int]) -> _Hidden:
-        if len(starts) < 2:
-            return cls([])
-        text = data.decode("utf-8")
-        if len(text) == len(data):
-            return cls(hidden_at_cuts(text, starts[1:]))
-        cuts = list(accumulate(len(data[a:b].decode("utf-8")) for a, b in pairwise((0, *starts[1:]))))
-        found = hidden_at_cuts(text, cuts)
-        return cls([(len(text[:start].encode()), len(text[:end].encode()), kind) for start, end, kind in found])
 
     def text_of(self, data: bytes, start: int, end: int) -> str:
         """Bytes [start, end) of the document, with each secret or part of one replaced by its token."""
@@ -156,8 +157,6 @@ class _Hidden:
                 break
             parts += [data[at : max(low, at)].decode("utf-8"), f"[REDACTED:{kind}]"]
             at = min(high, end)
-            if data[at - 1 : at] == b"\n":
-                parts.append("\n")
         return "".join([*parts, data[at:end].decode("utf-8")])
 
 

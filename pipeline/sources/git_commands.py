@@ -1,8 +1,8 @@
-"""Git as a source of bytes: the first-parent line with its times, the changes of each commit, blobs, trees.
+"""Git as a source of bytes: the first-parent line with its times, the changes of each commit, blobs, trees, files.
 
-Gives: `Git` (one repository), `Commit`, `Change`. Only plumbing commands run (`rev-list`, `diff-tree`, `cat-file`,
-`ls-tree`), so the user's configuration does not affect the result, and nothing configured by the repository is
-executed.
+Gives: `Git` (one repository), `Commit`, `Change`, `work_tree_root`. `Git._command` is the only place that starts git: it
+runs the plumbing commands of `_PLUMBING` with `_OFF` and `_environment`, so that nothing that the repository configures
+is executed and no remote is contacted. The work tree is the folder that contains `.git`; `core.worktree` may not name another.
 
 Note: commit times may repeat and go backwards. `Commit.time` is `max(committer time, previous time + 1 microsecond)`,
 so that every commit of the line has its own `as_of`.
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -21,7 +22,7 @@ from typing import IO
 
 from ...nodes.errors import InputError
 
-__all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "may_find_repository"]
+__all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "work_tree_root"]
 
 ABSENT = "000000"
 """Mode of the side of a change where the file is absent."""
@@ -29,7 +30,17 @@ _PATHSPECS = 200
 """With more paths than this, git is run without them and its output filtered: command lines have a limit."""
 _LAST_SECOND = 253_402_300_799 - 86_400
 """Times after the year 9999 count as its last day."""
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
+_PLUMBING = frozenset((
+    "cat-file", "check-ignore", "check-ref-format", "diff-tree", "for-each-ref", "ls-files", "ls-tree", "rev-list", "rev-parse",
+    "symbolic-ref",
+))  # fmt: skip
+"""The commands that may run. None compares the work tree, which would run filters, or verifies signatures."""
+_OFF = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "safe.bareRepository=explicit")
+_ENVIRONMENT = {
+    "LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0",
+}  # fmt: skip
+"""Instead of every `GIT_` variable of the caller. No protocol is allowed, so no helper, ssh or credential program starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,59 +54,77 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A path after a commit, where it differs from the first parent; `mode` is `ABSENT` if it was removed."""
+    """A path after a commit, where it differs from the first parent; `mode` is `ABSENT` if it was removed, `before` if it
+    was added.
+    """
 
     commit: Commit
     path: bytes
     mode: str
     blob: str
+    before: str = ABSENT
 
 
-def may_find_repository(path: Path) -> bool:
-    """Whether git may find a repository at a folder or above; if not, no process needs to be started."""
-    folder = path.resolve()
-    return any(os.path.lexists(each / name) for each in (folder, *folder.parents) for name in (".git", "HEAD"))
+def work_tree_root(folder: Path) -> Path | None:
+    """The nearest folder, this one or above, that contains `.git`; None if there is none."""
+    here = folder.resolve()
+    return next((each for each in (here, *here.parents) if os.path.lexists(each / ".git")), None)
 
 
 class Git:
-    """One repository, with a work tree or bare."""
+    """One repository, with a work tree or bare. `root` is the root of the work tree, None if it has none."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """
         Raises:
-            InputError: there is no git repository, or no git.
+            InputError: there is no git repository, or no git, or the work tree is elsewhere.
         """
         self.path = Path(path)
         if not self.path.is_dir():
             raise InputError(f"Expected a folder, got none - at {path}")
-        shown = self.try_("rev-parse", "--git-dir")
-        if shown is None:
+        here = self.path.resolve()
+        bare = not os.path.lexists(here / ".git") and all(
+            (here / name).exists() for name in ("HEAD", "objects", "refs")
+        )
+        root = None if bare else work_tree_root(here)
+        if root is None and not bare:
             raise InputError(
                 f"Expected a git repository, got a folder without one - at {path}",
-                hint="check the folder with `git status`; index a folder without git without `--git`.",
+                hint="index a folder without git without `--git`.",
             )
+        self.root: Path | None = None
+        self._options = ["-C", str(root or here), *((f"--git-dir={here}",) if bare else ())]
+        # git finds a work tree's repository itself, so that it checks the owner
+        shown = self.run("rev-parse", "--show-cdup", "--is-bare-repository")
+        if shown not in (b"\nfalse\n", b"true\n"):
+            raise InputError(
+                f"Expected a work tree in the folder of .git, got one elsewhere - at {root or here}",
+                hint="see `core.worktree` in the configuration of the repository.",
+            )
+        if root is not None:
+            self.root = root if shown == b"\nfalse\n" else None
+            self._options += [f"--git-dir={root / '.git'}", *([f"--work-tree={root}"] if self.root else [])]
 
-    def run(self, *arguments: str) -> bytes:
-        """The output of a command.
+    def run(self, *arguments: str, folder: Path | None = None) -> bytes:
+        """The output of a command, run in `folder`, by default in the root.
 
         Raises:
             InputError: the command failed.
         """
-        done = self._run(arguments)
-        if done.returncode:
-            first = done.stderr.decode("utf-8", "replace").strip().split("\n", 1)[0]
-            raise InputError(f"Expected git {arguments[0]} to succeed, got {first!r} - at {self.path}")
-        return done.stdout
+        with self._command(arguments, folder) as command:
+            output = command.output.read()
+            command.finish()
+        return output
 
-    def try_(self, *arguments: str) -> bytes | None:
-        """The output of a command, or None if it failed."""
-        done = self._run(arguments)
-        return None if done.returncode else done.stdout
+    def try_(self, *arguments: str, folder: Path | None = None) -> bytes | None:
+        """The output of a command, or None if it answers no, by status 1.
 
-    def top(self) -> Path | None:
-        """The root of the work tree; None in a bare repository."""
-        shown = self.try_("rev-parse", "--show-toplevel")
-        return Path(os.fsdecode(shown.rstrip(b"\n"))) if shown and shown.strip() else None
+        Raises:
+            InputError: the command failed.
+        """
+        with self._command(arguments, folder) as command:
+            output = command.output.read()
+            return output if command.finish(no=1) == 0 else None
 
     def branch(self, name: str | None) -> tuple[str | None, str | None]:
         """Name and head commit of a branch, the current one by default; the name is None if no branch is checked out,
@@ -138,25 +167,24 @@ class Git:
             InputError: the repository lacks objects of the line.
         """
         asked = "".join(f"{c.sha} {c.parent}\n" if c.parent else f"{c.sha}\n" for c in commits).encode()
-        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev")
+        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")  # fmt: skip
         wanted = set(paths)
         if 0 < len(wanted) <= _PATHSPECS:
-            arguments = ("--literal-pathspecs", *arguments, "--", *map(os.fsdecode, sorted(wanted)))
+            arguments = (*arguments, "--", *(f":(literal){os.fsdecode(path)}" for path in sorted(wanted)))
         by_sha = {c.sha: c for c in commits}
-        with self._process(arguments) as process, _fed(process, asked) as output:
-            fields = _split(output)
+        with self._command(arguments) as command, command.fed(asked):
+            fields = _split(command.output)
             commit = None
             for field in fields:
                 if field.startswith(b":"):
-                    _, mode, _, blob, _ = field.decode("ascii").split(" ")
+                    before, mode, _, blob, _ = field[1:].decode("ascii").split(" ")
                     assert commit is not None  # git prints the commit before its changes
                     path = next(fields)
                     if not wanted or path in wanted:
-                        yield Change(commit, path, mode, blob)
+                        yield Change(commit, path, mode, blob, before)
                 else:
                     commit = by_sha[field.decode("ascii")]
-            if process.wait():
-                raise InputError(f"Expected git diff-tree to succeed, got status {process.returncode} - at {self.path}")
+            command.finish()
 
     def tree(self, commit: str) -> list[tuple[str, str, bytes]]:
         """Mode, object id and path of every entry of a commit's tree."""
@@ -168,88 +196,123 @@ class Git:
                 entries.append((mode, blob, path))
         return entries
 
+    def files(self, folder: Path) -> dict[bytes, str]:
+        """Paths below a folder of the work tree, relative to it, that are tracked, or neither tracked nor ignored, with
+        git's tag: `S` if the file is left out of a sparse checkout, `?` if it is not tracked.
+        """
+        listed = self.run("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", folder=folder)
+        return {entry[2:]: entry[:1].decode() for entry in listed.split(b"\0") if entry}
+
+    def subjects(self, head: str, count: int) -> dict[str, str]:
+        """The first lines of the messages of the latest `count` commits of the line that are no merges, by commit."""
+        listed = self.run("rev-list", "--first-parent", "--no-merges", f"--max-count={count}", "--encoding=UTF-8", "--format=%H %s", head)  # fmt: skip
+        lines = listed.decode("utf-8", "replace").split("\n")
+        return dict(line.split(" ", 1) for line in lines if line and not line.startswith("commit "))
+
     @contextmanager
     def blobs(self) -> Iterator[Blobs]:
         """One process that returns blobs by id."""
-        with self._process(("cat-file", "--batch")) as process:
-            yield Blobs(process)
-
-    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                ["git", *_SAFE, "-C", str(self.path), *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                env=_environment(),
-            )
-        except FileNotFoundError as error:
-            raise InputError("Expected git on the search path, got none - at PATH") from error
+        with self._command(("cat-file", "--batch")) as command:
+            yield Blobs(command)
 
     @contextmanager
-    def _process(self, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-        process = subprocess.Popen(
-            ["git", *_SAFE, "-C", str(self.path), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        )
-        try:
-            yield process
-        finally:
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None and not pipe.closed:
-                    try:
+    def _command(self, arguments: Sequence[str], folder: Path | None = None) -> Iterator[_Command]:
+        if arguments[0] not in _PLUMBING:
+            raise InputError.one_of(sorted(_PLUMBING), arguments[0], "git command")
+        settings = [part for setting in _OFF for part in ("-c", setting)]
+        options = [*self._options, *(("-C", str(folder)) if folder else ())]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        with tempfile.TemporaryFile() as errors:
+            try:
+                process = subprocess.Popen(
+                    ["git", "--no-pager", *settings, *options, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env=kept | _ENVIRONMENT,
+                )
+            except OSError as error:
+                raise InputError("Expected git on the search path, got none - at PATH") from error
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                yield _Command(f"git {arguments[0]}", self.path, process, process.stdin, process.stdout, errors)
+            finally:
+                for pipe in (process.stdin, process.stdout):
+                    with suppress(BrokenPipeError):
                         pipe.close()
-                    except BrokenPipeError:
-                        continue
-            process.terminate()
-            process.wait()
+                process.terminate()
+                process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A running command of git."""
+
+    name: str
+    at: Path
+    process: subprocess.Popen[bytes]
+    input: IO[bytes]
+    output: IO[bytes]
+    errors: IO[bytes]
+
+    def finish(self, no: int = 0) -> int:
+        """The status of the command, 0 or `no`.
+
+        Raises:
+            InputError: another status, with git's reason.
+        """
+        status = self.process.wait()
+        if status not in (0, no):
+            self.errors.seek(0)
+            lines = self.errors.read().decode("utf-8", "replace").strip().split("\n")
+            reason = next((line for line in lines if line.startswith("fatal: ")), lines[0])
+            raise InputError(f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}")
+        return status
+
+    @contextmanager
+    def fed(self, asked: bytes) -> Iterator[None]:
+        """Feeds the command from a thread, so that neither pipe can fill and block the other."""
+
+        def write() -> None:
+            with suppress(ValueError, OSError), self.input:  # the reader may stop early
+                self.input.write(asked)
+
+        thread = Thread(target=write, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.process.terminate()
+            thread.join()
 
 
 class Blobs:
     """Blobs by id from one `cat-file --batch`, one request at a time."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None and process.stdout is not None
-        self._ask, self._answer = process.stdin, process.stdout
+    def __init__(self, command: _Command) -> None:
+        self._command = command
 
     def get(self, blob: str, limit: int) -> bytes | None:
-        """The blob's bytes, truncated after `limit` + 1; None if the repository lacks it."""
-        self._ask.write(blob.encode("ascii") + b"\n")
-        self._ask.flush()
-        header = self._answer.readline().split()
+        """The blob's bytes, truncated after `limit` + 1; None if the repository lacks it.
+
+        Raises:
+            InputError: git ended.
+        """
+        with suppress(BrokenPipeError):
+            self._command.input.write(blob.encode("ascii") + b"\n")
+            self._command.input.flush()
+        output = self._command.output
+        header = output.readline().split()
+        if not header:
+            self._command.finish()
         if len(header) != 3:
             return None
         size = int(header[2])
-        data = self._answer.read(min(size, limit + 1))
+        data = output.read(min(size, limit + 1))
         left = size - len(data) + 1
         while left > 0:
-            left -= len(self._answer.read(min(left, 1 << 20)) or b"\0" * left)
+            left -= len(output.read(min(left, 1 << 20)) or b"\0" * left)
         return data
-
-
-@contextmanager
-def _fed(process: subprocess.Popen[bytes], asked: bytes) -> Iterator[IO[bytes]]:
-    """The output of a process that is fed from a thread, so that neither pipe can fill and block the other."""
-    assert process.stdin is not None and process.stdout is not None
-    feed = process.stdin
-
-    def write() -> None:
-        try:
-            with feed:
-                feed.write(asked)
-        except (BrokenPipeError, ValueError, OSError):
-            return  # the reader stopped early
-
-    thread = Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield process.stdout
-    finally:
-        process.terminate()
-        thread.join()
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
@@ -262,18 +325,3 @@ def _split(stream: IO[bytes]) -> Iterator[bytes]:
 
 def _line(shown: bytes) -> str:
     return shown.decode("utf-8", "replace").strip()
-
-
-def _environment() -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name == "GIT_CEILING_DIRECTORIES"
-    }
-    return kept | {
-        "LC_ALL": "C",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-    }

@@ -17,12 +17,14 @@ that can no longer be read as text, needs a row to shadow them, too: a note with
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from os import PathLike
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -30,7 +32,7 @@ from ...nodes.errors import InputError
 from ..progress import Say, counted, quiet
 from .file_kinds import file_kind
 from .files import ReadOptions, RowBuilder, document_of, microseconds
-from .git_commands import Git
+from .git_commands import Blobs, Git
 from .incremental_import import IncrementalImport
 from .path_history import commit_table, read_changes
 from .report import SourceReport
@@ -79,7 +81,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     if incremental is not None:
         rules = ("history", branch, asdict(options))
         known = incremental.source(
-            source_id, git.top() or git.path, *rules, same=lambda before: same_beginning(before, line)
+            source_id, git.root or git.path, *rules, same=lambda before: same_beginning(before, line)
         )
     done = known.commits_read(line) if known is not None else 0
     if line[done:]:
@@ -99,7 +101,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
 
 def git_source_id(git: Git, name: str | None) -> str:
     """`git:<name>`; by default the name of the work tree's folder, or of the bare repository without `.git`."""
-    return f"git:{name or (git.top() or git.path.resolve()).name.removesuffix('.git') or 'repository'}"
+    return f"git:{name or (git.root or git.path.resolve()).name.removesuffix('.git') or 'repository'}"
 
 
 def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.Table:
@@ -145,7 +147,10 @@ def read_uncommitted(
     report: SourceReport,
     options: ReadOptions | None = None,
 ) -> Iterator[pa.Table]:
-    """One row per chunk of every modified, staged or untracked file, by path, then line; `recorded_time` is `now`.
+    """One row per chunk of every file whose bytes differ from HEAD, by path, then line; `recorded_time` is `now`.
+
+    The bytes on disk are compared, without the filters of git: other line endings are no difference, but a file that a
+    filter changes on checkout (Git LFS, `ident`) differs. Files left out of a sparse checkout have no rows.
 
     `source_id` and `branch` are those of the history of the branch checked out, `workspace_root` the absolute path of the
     work tree, `version` `uncommitted:` and a digest of the file. A bare repository has no such rows.
@@ -156,8 +161,7 @@ def read_uncommitted(
     recorded = microseconds(now, "now")
     options = options or ReadOptions()
     git = Git(repo)
-    top = git.top()
-    if top is None:
+    if git.root is None:
         return
     branch, head = git.branch(None)
     rows = RowBuilder(
@@ -165,11 +169,9 @@ def read_uncommitted(
         source_id=git_source_id(git, name),
         owner_project=project,
         branch=branch,
-        workspace_root=str(top),
+        workspace_root=str(git.root),
     )
-    committed = {path for mode, _, path in git.tree(head) if mode.startswith("100")} if head else set()
-    for raw in sorted(_changed(git)):
-        found = read_file(top, raw, report, options)
+    for raw, has_rows, found in _changed(git, git.root, head, options, report):
         data, modified = found or (b"", recorded)
         path = raw.decode("utf-8", "replace")
         kind = file_kind(path)
@@ -179,8 +181,8 @@ def read_uncommitted(
             add_file(rows, path, document, data, report, version=version, modified=modified, recorded=recorded)
         else:
             report.skip(reason, 1 if found else 0, at=path)
-            if raw in committed and kind.text_by_name and path.encode("utf-8") == raw:
-                what = "not readable as text" if os.path.lexists(top / path) else "removed"
+            if has_rows:
+                what = "not readable as text" if os.path.lexists(git.root / path) else "removed"
                 rows.add_note(
                     path, kind, _NOTE.format(path=path, what=what), version="uncommitted:none", recorded=recorded
                 )
@@ -189,9 +191,32 @@ def read_uncommitted(
     yield from rows.rest()
 
 
-def _changed(git: Git) -> set[bytes]:
-    """Paths whose work tree or index differs from HEAD, and untracked files that are not ignored."""
-    shown = git.run(
-        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"
-    )
-    return {entry[3:] for entry in shown.split(b"\0") if len(entry) > 3}
+def _changed(
+    git: Git, top: Path, head: str | None, options: ReadOptions, report: SourceReport
+) -> Iterator[tuple[bytes, bool, tuple[bytes, int] | None]]:
+    """Paths that differ from HEAD, whether HEAD may have rows of them, and what `read_file` returns for them."""
+    committed = {path: (mode, blob) for mode, blob, path in git.tree(head)} if head else {}
+    files = git.files(top)
+    with git.blobs() as blobs:
+        for raw in sorted(path for path in committed.keys() | files.keys() if files.get(path) != "S"):
+            mode, blob = committed.get(raw, ("", ""))
+            path, own = raw.decode("utf-8", "replace"), SourceReport()
+            kind = file_kind(path)
+            has_rows = mode.startswith("100") and kind.text_by_name and path.encode("utf-8") == raw
+            found = read_file(top, raw, own, options)
+            if found is not None:
+                same = has_rows and _same(found[0], blob, blobs, options.limit(kind))
+            else:
+                same = bool(mode) and not has_rows
+            if not same:
+                report.merge(own)
+                yield raw, has_rows, found
+
+
+def _same(data: bytes, blob: str, blobs: Blobs, limit: int) -> bool:
+    """Whether a file, as far as it is read, has the bytes of a blob, apart from line endings."""
+    digest = hashlib.sha1 if len(blob) == 40 else hashlib.sha256
+    if digest(b"blob %d\0" % len(data) + data).hexdigest() == blob:
+        return True
+    committed = blobs.get(blob, limit)
+    return committed is not None and committed.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")

@@ -95,11 +95,12 @@ def read_header(text: str, at: str) -> Header:
     body = text
     lines = above = 0
     line_numbers: dict[str, int] = {}
-    if text.startswith("---\n"):
-        end = re.search(r"^(?:---|\.\.\.)[ \t]*$", text[4:], re.MULTILINE)
+    if start := re.match(r"---[ \t]*\n", text):
+        matter = text[start.end() :]
+        end = re.search(r"^(?:---|\.\.\.)[ \t]*$", matter, re.MULTILINE)
         if end:
-            fields, line_numbers = _front_matter(text[4 : 4 + end.start()], at)
-            body = text[4 + end.end() :]
+            fields, line_numbers = _front_matter(matter[: end.start()], at)
+            body = matter[end.end() :]
             above = text.count("\n") - body.count("\n")
             lines = text.count("\n") - body.lstrip().count("\n")
     for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=above + 1):

@@ -112,7 +112,6 @@ def normalize(
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
     _check_limits(columns, where)
-    columns["path"] = normalized(columns["path"], where)
     fill = Filler(columns, report)
     for name, value in (source_defaults or {}).items():
         if name not in IMPORT_ROWS.columns:
@@ -127,6 +126,7 @@ def normalize(
     fill_times(fill, columns, now)
     fill.constant("generated", False)
     columns["redactions"] = _redact(columns, report, where)
+    columns["path"] = normalized(columns["path"], where)
     fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     report.written = len(columns["text"])

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
-from ..redaction.keys_over_rows import MATERIAL
+from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
 from .jsonl import Record

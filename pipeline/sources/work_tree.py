@@ -1,6 +1,6 @@
 """The current work tree: every text file that is not ignored, once, as it is when it is read.
 
-Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
+Gives: `read_work_tree`. In a git repository the files are those `git ls-files` lists, tracked or not ignored; elsewhere the
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
@@ -24,6 +24,7 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from io import FileIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from ...nodes.vocabulary import ZONES
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated, microseconds
-from .git_commands import Git, may_find_repository
+from .git_commands import Git, work_tree_root
 from .headers import Header, read_header, record_number
 from .incremental_import import IncrementalImport
 from .report import SourceReport
@@ -152,20 +153,21 @@ def add_file(
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`."""
-    if not may_find_repository(root):
+    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`.
+
+    If git cannot list them, the folder is walked, and a note in the report says why.
+    """
+    if work_tree_root(root) is None:
         return list(_walk(root, report))
     try:
-        git = Git(root)
-        listed = git.try_("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        if listed == b"" and git.try_("check-ignore", "--quiet", ".") is not None:
+        git, folder = Git(root), root.resolve()
+        paths = None if git.root is None else list(git.files(folder))
+        if paths == [] and git.try_("check-ignore", "--quiet", ".", folder=folder) is not None:
             report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
-    except InputError:
-        listed = None
-    if listed is not None:
-        paths = [path for path in listed.split(b"\0") if path]
-        return [*paths, *_special(os.fsencode(root), paths)]
-    return list(_walk(root, report))
+    except InputError as error:
+        report.note(f"files were listed without git: {error.message}", at=str(root))
+        paths = None
+    return list(_walk(root, report)) if paths is None else [*paths, *_special(os.fsencode(root), paths)]
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
@@ -196,7 +198,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     if not kind.text_by_name:
         report.skip("not text by name", at=path)
         return None
-    place = root / path
+    place = f"{root}/{path}"
     try:
         if through_link(root, path):
             report.skip("symbolic link", at=path)
@@ -205,7 +207,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
         if not stat.S_ISREG(status.st_mode):
             report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
             return None
-        with place.open("rb") as file:
+        with FileIO(place) as file:
             return file.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
     except FileNotFoundError:
         return None
@@ -221,11 +223,12 @@ def file_version(data: bytes) -> str:
 
 def through_link(root: Path, path: str) -> bool:
     """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
-    at = root
-    for part in path.split("/"):
-        at = at / part
-        if at.is_symlink():
-            return True
+    at = str(root)
+    with suppress(OSError, ValueError):
+        for part in path.split("/"):
+            at = f"{at}/{part}"
+            if stat.S_ISLNK(os.lstat(at).st_mode):
+                return True
     return False
 
 
@@ -290,10 +293,6 @@ def _ignored(path: str, specs: _Specs) -> bool:
 _CLOSING = ("restricted", "private")
 """The zones that restrict a document, the most restrictive first."""
 
-_CLOSED = re.compile(
-    rb"(?im)(?:^|[{,])[ \t]*[\"']?zone[\"']?[ \t]*:[ \t]*[\"']?(private|confidential|restricted)\b",
-)
-"""A field that restricts a document, in front matter that cannot be parsed; in block style or `{...}`."""
 _FRONT_MATTER = re.compile(
     rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
 )
@@ -324,9 +323,10 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
             "event_time": dated and microseconds(dated, path),
         }
     except InputError:
-        report.note("an unreadable header was ignored, except for a restrictive zone", at=path)
         zone = _zone(header, report) if header is not None else None
-        return {"zone": zone} if zone in _CLOSING else _closed(header, matter)
+        closed = {"zone": zone} if zone in _CLOSING else _closed(header, matter)
+        report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
+        return closed
     if entity.lower() == "decision":
         columns["evidence_kind"] = "decision-record"
     return {name: value for name, value in columns.items() if value is not None}
@@ -335,7 +335,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
 def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
     """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
 
-    In parsed front matter by its field, in other front matter by its words. A line of the text counts only with
+    Front matter that cannot be parsed restricts the document if it mentions a zone. A line of the text counts only with
     `entity` or `level`.
     """
     fields = header.fields if header is not None else {}
@@ -343,8 +343,8 @@ def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
     if header is not None and "zone" in fields:
         counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
         words = [fields["zone"]] if counts else []
-    elif (header is None or not header.lines) and (found := _CLOSED.search(matter)):
-        words = [found[1].decode()]
+    elif (header is None or not header.lines) and re.search(rb"(?i)\bzone\b", matter):
+        words = ["restricted"]
     words = words[0] if words and isinstance(words[0], list) else words
     zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
     return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})

@@ -15,16 +15,29 @@ from promises import (
     check_non_interference,
     check_one_answer,
     check_replay,
+    check_reports,
     expect_conservation,
     expect_contributions,
 )
-from worlds import Row, World, foreign_rows, worlds
+from worlds import BOUND, Row, World, foreign_rows, worlds
 
 
 @settings(PROFILE)
 @given(worlds(), st.lists(foreign_rows(), min_size=1, max_size=8))
 def test_rows_outside_the_scope_change_nothing_the_caller_sees(world: World, planted: list[Row]) -> None:
     check_non_interference(world, planted)
+
+
+REPORTED_NOW = (*BOUND, "future", "not yet valid")
+"""What shuts nothing out of a report: it names no field, and is of today."""
+
+
+@settings(FEWER)
+@given(worlds(asked=1), st.lists(foreign_rows(but=REPORTED_NOW), min_size=1, max_size=8))
+def test_rows_outside_the_scope_change_nothing_that_doctor_corpus_info_and_the_server_report(
+    world: World, planted: list[Row]
+) -> None:
+    check_reports(world, planted)
 
 
 HISTORY = ("superseded", "deleted")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "CHANGELOG.md", "docs")
+PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md", "docs")
 PACKAGES = ("nodes", "pipeline")
 _CODE = re.compile(r"```.*?^\s*```|``.*?``|`[^`\n]*`|\]\([^)\s]*\)|https?://\S+|<!--.*?-->", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"\{[^{}\s]*\}")

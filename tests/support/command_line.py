@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.opening import adopt
+from scoped_retrieval.pipeline.config.settings import load_settings
 
 SHOP = {
     "README.md": "# shop\n\nSessions and roles.\n",
@@ -33,6 +35,7 @@ def shop_fixture(indexed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    adopt(load_settings(), "corpus")
     return tmp_path
 
 

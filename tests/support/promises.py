@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import os
+import re
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from asking import COUNTERS, Tables, answers, built, caller_view, inside_view, line_of, together
 from scoped_retrieval.nodes.blocks.token_counting import BASE
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.servers.http_app import application
+from starlette.testclient import TestClient
 from worlds import COUNTER, NOW, Row, World
 
 BATCHES = 8
@@ -29,6 +37,12 @@ def check_non_interference(world: World, planted: list[Row]) -> None:
         check_same_answers(world, planted, before, after)
 
 
+def check_reports(world: World, planted: list[Row]) -> None:
+    """Rows outside A(r) change nothing that commands and routes that ask no question tell the caller of r."""
+    with built(world) as before, built(world, planted=planted) as after:
+        assert reports_to("ana", before) == reports_to("ana", after)
+
+
 def check_same_answers(world: World, planted: list[Row], before: Path, after: Path) -> None:
     """Requests that reach no planted row are answered alike from the corpus of the world and from the one with those rows."""
     world = world.asked_outside(planted)
@@ -38,6 +52,29 @@ def check_same_answers(world: World, planted: list[Row], before: Path, after: Pa
         changed = view(second)
         for name, table in view(first).items():
             assert table.to_pylist() == changed[name].to_pylist(), name
+
+
+COMMANDS = (["doctor"], ["doctor", "--json"], ["corpus", "info"], ["corpus", "info", "--json"], ["corpus", "verify"])
+ROUTES = ("/v1/health", "/v1/verify", "/v1/snapshots", "/metrics")
+
+
+def reports_to(principal: str, corpus: Path) -> list[str]:
+    """What a principal who asks no question is told of a corpus, by commands and over HTTP; without values of counters."""
+    where = {"corpus": corpus, "grants": corpus / "grants.yaml", "runs": corpus.parent / "runs"}
+    environ = {"SCOPED_RETRIEVAL_PRINCIPAL": principal}
+    environ |= {f"SCOPED_RETRIEVAL_{name.upper()}": str(path) for name, path in where.items()}
+    found = []
+    with mock.patch.dict(os.environ, environ):
+        for command in COMMANDS:
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
+                code = main(command)
+            found.append(f"{code} {out.getvalue()}")
+        plain = load_settings({"lanes": "lexical"})  # no setting names the encoder of the worlds
+        with TestClient(application(plain), base_url="http://localhost", client=("127.0.0.1", 9)) as client:
+            for route in ROUTES:
+                text = client.get(route).text
+                found.append(re.sub(r"(?m)(?<= )\S+$", "", text) if route == "/metrics" else text)
+    return [text.replace(str(corpus.parent), "FOLDER") for text in found]
 
 
 def check_one_answer(

@@ -97,7 +97,7 @@ def with_languages(page: str) -> str:
 
 
 def _kind(setting: Setting) -> str:
-    return setting.kind if setting.project_file else f"{setting.kind}, *user only*"
+    return f"{setting.kind}, *project*" if setting.project_file else setting.kind
 
 
 def _default(value: Any) -> str:

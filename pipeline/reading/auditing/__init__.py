@@ -5,7 +5,7 @@
 - `what_if`: frozen candidates under other weights, budgets or roles; `frozen_plugins`: their plugin terms
 - `ranking`: only the order under other weights, for whole runs in seconds
 - `difference`: two snapshots or runs side by side
-- `export`: a snapshot as one file; `exported_file`: checks such a file alone, in bounded memory
+- `export`: a snapshot as one file; `exported_file`: checks such a file alone, `unpacked_sizes`: in bounded memory
 - `sql`: a run's tables under DuckDB
 - `questions`: all of these as methods of a `Retriever`
 """

@@ -6,9 +6,8 @@ Note: without a trusted key or an anchor, a valid file proves that its parts bel
 anchor vouches for whatever the log names: digest, id and block of the snapshot, and the lineage. The times of asking
 and writing are in no digest, so for an interactive snapshot only a signature vouches for them.
 
-Zeros compress to a thirty-thousandth of their size, so a small file could fill the auditor's memory: the unpacked size
-of a stream is determined without unpacking it (Arrow columnar format, IPC messages and body compression; FlatBuffers
-internals).
+A small file could fill the auditor's memory: the unpacked size of a stream or a Parquet part is determined without
+unpacking it.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import base64
 import binascii
 import hashlib
 import io
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
@@ -39,8 +38,9 @@ from ...runs.ids import snapshot_id
 from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
+from .unpacked_sizes import page_bytes, unpacked_bytes
 
-__all__ = ["CheckedExport", "check_file", "unpacked_bytes"]
+__all__ = ["CheckedExport", "check_file"]
 
 MOST_BYTES = 1 << 26
 """The most memory that a table of one snapshot may take."""
@@ -289,13 +289,28 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     hashes = {_held(one, "path", str, "manifest"): _held(one, "sha256", str, "manifest") for one in parts}
     if hashes.get(_held(predicate, "snapshots_part.path")) != hashlib.sha256(part).hexdigest():
         yield "Expected the part that the manifest names, got another - at predicate.snapshots_part"
-    try:
-        rows = pq.read_table(io.BytesIO(part)).to_pylist()
-    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
-        message = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
-        raise VerificationError(message) from error
-    if _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0] not in rows:
+    row = _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0]
+    if _rows_of_snapshot(part, row["snapshot_id"]) != [row]:
         yield "Expected the part to have the row of the snapshot, got others - at predicate.snapshots_part"
+
+
+def _rows_of_snapshot(part: bytes, name: str) -> list[dict[str, Any]]:
+    """The row of a snapshot in a part of SNAPSHOTS; empty unless there is exactly one.
+
+    Strings stay codes of a dictionary: one long value repeated in every row takes no more memory than its page.
+    """
+    at = "predicate.snapshots_part.parquet"
+    try:
+        footer, schema = pq.read_metadata(io.BytesIO(part)), pq.read_schema(io.BytesIO(part))
+        _expect_columns(schema, SNAPSHOTS, at)
+        _expect_size(page_bytes(part, footer), at)
+        words = [field.name for field in schema if pa.types.is_string(field.type)]
+        rows = pq.read_table(io.BytesIO(part), read_dictionary=words)
+        ids = rows["snapshot_id"].combine_chunks()
+        rows = rows.filter(pc.is_in(ids.dictionary, pa.array([name])).take(ids.indices))
+    except (ValueError, LookupError, OSError, RecursionError, pa.ArrowException) as error:
+        raise VerificationError(f"Expected snapshots in Parquet, got other bytes - at {at}") from error
+    return rows.to_pylist() if rows.num_rows == 1 else []
 
 
 def _manifest_of(data: bytes) -> Any:
@@ -324,65 +339,23 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
     """
     data = _bytes(predicate, place)
     try:
-        if unpacked_bytes(data) > MOST_BYTES:
-            raise VerificationError(
-                f"Expected a table of at most {MOST_BYTES:,} bytes, got more - at predicate.{place}"
-            )
+        _expect_size(unpacked_bytes(data), f"predicate.{place}")
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (ValueError, OSError, pa.ArrowException) as error:
         raise VerificationError(f"Expected an Arrow stream, got other bytes - at predicate.{place}") from error
-    if declared is not None and not table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        raise VerificationError(
-            f"Expected the columns that this version writes of {declared.name}, got others - at predicate.{place}"
-        )
+    if declared is not None:
+        _expect_columns(table.schema, declared, f"predicate.{place}")
     return table
 
 
-_HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
-"""Field numbers: the header of a Message; rows, buffers and compression of a RecordBatch."""
-_BATCH, _SCHEMA = "record batch", "schema"
+def _expect_size(size: int, at: str) -> None:
+    if size > MOST_BYTES:
+        raise VerificationError(f"Expected a table of at most {MOST_BYTES:,} bytes, got more - at {at}")
 
 
-def unpacked_bytes(data: bytes) -> int:
-    """The declared bytes of all buffers of a stream, plus one per row.
-
-    Raises:
-        ValueError: it is not a stream of record batches, or has dictionaries, whose values could be repeated without
-        limit. pa.ArrowException: a message is cut off.
-    """
-    return sum(size for message in pa.ipc.MessageReader.open_stream(data) for size in _sizes(message))
-
-
-def _sizes(message: pa.ipc.Message) -> Iterator[int]:
-    if message.type == _SCHEMA:
-        return
-    if message.type != _BATCH:
-        raise ValueError(f"Expected record batches, got a {message.type}")
-    try:
-        meta, body = message.metadata.to_pybytes(), message.body.to_pybytes()
-        batch = _followed(meta, _field(meta, _followed(meta, 0), _HEADER))
-        rows, compressed = _field(meta, batch, _ROWS), _field(meta, batch, _COMPRESSION)
-        yield struct.unpack_from("<q", meta, rows)[0] if rows else 0
-        buffers = _followed(meta, _field(meta, batch, _BUFFERS))
-        (count,) = struct.unpack_from("<I", meta, buffers)
-        for place in range(count):
-            start, length = struct.unpack_from("<qq", meta, buffers + 4 + 16 * place)
-            declared = struct.unpack_from("<q", body, start)[0] if compressed and length else -1
-            yield length if declared < 0 else declared
-    except struct.error as error:
-        raise ValueError("Expected a record batch, got other bytes") from error
-
-
-def _followed(meta: bytes, at: int) -> int:
-    """The target of the offset at a position."""
-    return at + struct.unpack_from("<I", meta, at)[0]
-
-
-def _field(meta: bytes, table: int, number: int) -> int:
-    """The position of a field of a table; 0 if it is absent."""
-    layout = table - struct.unpack_from("<i", meta, table)[0]
-    (size,) = struct.unpack_from("<H", meta, layout)
-    entry = 4 + 2 * number
-    (offset,) = struct.unpack_from("<H", meta, layout + entry) if entry < size else (0,)
-    return table + offset if offset else 0
+def _expect_columns(schema: pa.Schema, declared: Table, at: str) -> None:
+    if not schema.equals(declared.widened(declared.stored_schema, schema.names)):
+        raise VerificationError(
+            f"Expected the columns that this version writes of {declared.name}, got others - at {at}"
+        )

@@ -1,0 +1,234 @@
+"""What a folder that somebody else made may decide: a project file, and a corpus and runs that it brings."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+
+import anyio
+import pytest
+from command_line import run
+from hostile_folder import (  # noqa: F401 - fixtures
+    POISON,
+    HostileFolder,
+    entry_of,
+    every_entry,
+    hostile_folder_fixture,
+    made_fixture,
+)
+from scoped_retrieval.pipeline import Retriever
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.settings import SETTINGS
+
+SHARED = {
+    "corpus", "runs", "weights", "project", "purpose", "lanes", "bm25", "bm25_k1", "bm25_b", "shard_requests",
+}  # fmt: skip
+"""What a project file may set. A setting that is added here widens no right and leaves no machine."""
+ASK = ("ask", "keys of the project", "--project", "shop")
+COMMANDS = [
+    ASK,
+    ("index", "docs", "--project", "shop", "--no-semantic"),
+    ("doctor",),
+    ("mcp", "--project", "shop", "--json"),
+    ("serve", "--json"),
+    ("connect", "codex", "--project", "shop", "--write"),
+    ("prompt-hook", "--project", "shop"),
+    ("context", "list"),
+    ("contract", "preview", "--project", "shop"),
+    ("corpus", "info"),
+    ("corpus", "verify"),
+    ("explain", "s-1"),
+    ("runs",),
+    ("snapshots",),
+    ("verify",),
+    ("sql", "select * from requests"),
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "keys of the project"}'))
+    return tmp_path / "home"
+
+
+def places_of(folder: Path, *names: str) -> list[str]:
+    return [text for name in names for text in (f"--{name}", str(folder / ".scoped-retrieval" / name))]
+
+
+@pytest.mark.parametrize("within", ["", "[profiles.p]\n"], ids=["plain", "profile"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_project_file_sets_what_is_declared_for_it_and_nothing_else(
+    hostile_folder: HostileFolder, name: str, within: str, capsys
+):
+    shutil.rmtree(hostile_folder.path / ".scoped-retrieval")
+    hostile_folder.says(within + entry_of(name))
+    code, _, err = run("doctor", capsys=capsys)
+    refused = f"Expected no {name} in a " in err
+    assert (refused, code == 2) == (name not in SHARED,) * 2
+    assert not refused or within or f"SCOPED_RETRIEVAL_{name.upper()}" in err
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../mine/.scoped-retrieval/corpus", "/tmp/x", "~/x", "out/corpus", "s3://evil/x", "http://evil.example/x",
+        "ftp://evil.example/x", "tripwire://x", "simplecache::tripwire://x", "file:///tmp/x",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", [name for name in sorted(SHARED) if SETTINGS[name].kind in ("place", "weights")])
+def test_a_place_that_a_project_file_names_is_in_its_folder(
+    hostile_folder: HostileFolder, name: str, place: str, capsys
+):
+    from fsspec import register_implementation
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Tripwire(MemoryFileSystem):
+        def __init__(self, *_: object, **__: object) -> None:
+            pytest.fail("a store was reached")
+
+    register_implementation("tripwire", Tripwire, clobber=True)
+    (hostile_folder.path / "out").symlink_to(hostile_folder.mine)
+    hostile_folder.says(f'{name} = "{place}"\n')
+    code, out, err = run(*ASK, capsys=capsys)
+    assert (code, out) == (2, "") and f"scoped-retrieval.toml: {name}" in err
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_a_project_file_says_nothing_about_a_corpus_elsewhere(
+    hostile_folder: HostileFolder, profile: bool, tmp_path: Path, monkeypatch, capsys
+):
+    hostile_folder.says(
+        every_entry() if not profile else 'project = "pay"\n[profiles.p]\nbm25_k1 = 0.0\nlanes = ["recent"]\n'
+    )
+    (tmp_path / "empty").mkdir()
+    told = []
+    for folder in (tmp_path / "empty", hostile_folder.path):
+        monkeypatch.chdir(folder)
+        _, shown, _ = run("doctor", *places_of(hostile_folder.mine, "corpus", "runs"), "--json", capsys=capsys)
+        told.append(json.loads(shown)["settings"])
+    assert told[0] == told[1]
+    if profile:
+        flags = ("--profile", "p", "doctor", *places_of(hostile_folder.mine, "corpus"), "--json")
+        assert run(*flags, capsys=capsys)[0] == 2
+
+
+def test_the_runs_of_a_user_are_out_of_reach_of_a_project_file(hostile_folder: HostileFolder, monkeypatch, capsys):
+    shutil.rmtree(hostile_folder.path / ".scoped-retrieval")
+    hostile_folder.says('lanes = ["recent"]\n')
+    monkeypatch.setenv("SCOPED_RETRIEVAL_RUNS", str(hostile_folder.mine / "runs"))
+    _, shown, _ = run("doctor", "--json", capsys=capsys)
+    origins = {row["name"]: row["origin"] for row in json.loads(shown)["settings"]}
+    assert origins["lanes"] == "default"
+
+
+def test_a_server_that_connect_configured_answers_the_same_in_every_folder(
+    hostile_folder: HostileFolder, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pytest.importorskip("mcp", reason="needs the extra serve")
+    from mcp import Client, StdioServerParameters
+
+    monkeypatch.chdir(hostile_folder.mine)
+    assert main(["connect", "codex", "--project", "shop", "--lanes", "lexical", "--write"]) == 0
+    server = tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["scoped-retrieval"]
+    hostile_folder.says(every_entry())
+    command = StdioServerParameters(
+        command=server["command"], args=server["args"], env={**os.environ, **server["env"]}, cwd=hostile_folder.path
+    )
+
+    async def asked() -> str:
+        async with Client(command) as client:
+            found = await client.call_tool("scoped_retrieve", {"question": "keys of the project"})
+            return found.structured_content["block"]
+
+    block = anyio.run(asked)
+    assert "rotated by the team" in block and POISON not in block
+
+
+def test_connect_names_every_place(hostile_folder: HostileFolder, home: Path, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(hostile_folder.mine)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_TRUSTED_KEY", "key.pem")
+    _, shown, _ = run("connect", "codex", "--project", "shop", "--json", capsys=capsys)
+    server = tomllib.loads(json.loads(shown)["text"])["mcp_servers"]["scoped-retrieval"]
+    home_of_corpus = hostile_folder.mine / ".scoped-retrieval"
+    flags = dict(zip(server["args"][-6::2], server["args"][-5::2], strict=True))
+    assert flags == {
+        "--corpus": str(home_of_corpus / "corpus"), "--runs": str(home_of_corpus / "runs"),
+        "--grants": str(home_of_corpus / "corpus" / "grants.yaml"),
+    }  # fmt: skip
+    assert server["env"]["SCOPED_RETRIEVAL_TRUSTED_KEY"] == str(hostile_folder.mine / "key.pem")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("named", ["", 'corpus = ".scoped-retrieval/corpus"\nruns = ".scoped-retrieval/runs"\n'])
+def test_a_corpus_and_runs_that_a_folder_brings_are_refused(
+    hostile_folder: HostileFolder, home: Path, command: tuple[str, ...], named: str, capsys
+):
+    hostile_folder.says(named)
+    before = files(hostile_folder.path)
+    code, out, err = run(*command, capsys=capsys)
+    assert code != 0 and POISON not in out + err
+    assert "that you made or adopted" in err and ("--adopt" in err or command[0] == "prompt-hook")
+    assert files(hostile_folder.path) == before and not (home / ".codex").exists()
+
+
+def test_a_corpus_is_adopted_by_a_flag_from_then_on_and_named_for_once(hostile_folder: HostileFolder, capsys):
+    named = places_of(hostile_folder.path, "corpus", "runs")
+    for flags, adopt, code in (((), (), 7), (named, (), 0), ((), (), 7), ((), ("--adopt",), 0), ((), (), 0)):
+        found = run(*adopt, *ASK, *flags, capsys=capsys)
+        assert (found[0], POISON in found[1]) == (code, code == 0), found
+    with Retriever.open(hostile_folder.path / ".scoped-retrieval/corpus", principal="ana", lanes=["lexical"]) as opened:
+        assert opened.retrieve({"question": "keys", "project": "shop"}).status == "ok"
+
+
+def copied(hostile: Path, mine: Path) -> None:
+    """A clone of a corpus that the user made elsewhere."""
+    shutil.rmtree(hostile)
+    shutil.copytree(mine, hostile)
+
+
+def linked(hostile: Path, mine: Path) -> None:
+    shutil.rmtree(hostile)
+    hostile.symlink_to(mine)
+
+
+@pytest.mark.parametrize("name", ["corpus", "runs"])
+@pytest.mark.parametrize("brought", [copied, linked])
+def test_neither_a_copy_of_nor_a_link_to_a_known_place_is_known(
+    hostile_folder: HostileFolder, name: str, brought, monkeypatch, capsys
+):
+    monkeypatch.chdir(hostile_folder.mine)
+    assert run(*ASK, capsys=capsys)[0] == 0
+    monkeypatch.chdir(hostile_folder.path)
+    assert run("--adopt", *ASK, capsys=capsys)[0] == 0
+    brought(hostile_folder.path / ".scoped-retrieval" / name, hostile_folder.mine / ".scoped-retrieval" / name)
+    code, out, err = run(*ASK, capsys=capsys)
+    assert (code, out) == (7, "") and f"Expected {name} that you made or adopted" in err
+
+
+def test_files_that_a_pull_puts_into_a_known_corpus_make_it_unknown(hostile_folder: HostileFolder, monkeypatch, capsys):
+    monkeypatch.chdir(hostile_folder.mine)
+    assert run(*ASK, capsys=capsys)[0] == 0
+    theirs = hostile_folder.path / ".scoped-retrieval/corpus"
+    shutil.copytree(theirs, hostile_folder.mine / ".scoped-retrieval/corpus", dirs_exist_ok=True)
+    code, out, _ = run(*ASK, capsys=capsys)
+    assert (code, out) == (7, "")
+
+
+def test_a_corpus_of_one_s_own_beside_runs_that_a_folder_brings(hostile_folder: HostileFolder, capsys):
+    shutil.rmtree(hostile_folder.path / ".scoped-retrieval/corpus")
+    assert run("index", "docs", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    for command in (ASK, ("explain", "s-1"), ("runs",)):
+        code, out, err = run(*command, capsys=capsys)
+        assert (code, out) == (7, "") and "Expected runs that you made or adopted" in err
+    shutil.rmtree(hostile_folder.path / ".scoped-retrieval/runs")
+    assert run(*ASK, "--session", "s-1", capsys=capsys)[0] == 0
+    assert run("explain", "s-1", capsys=capsys)[0] == 0

@@ -1,0 +1,123 @@
+"""Nothing that a repository configures is executed, and nothing outside the folder is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import run
+from context_session import Session
+from hostile_repository import Hostile, git, hostile_repository_fixture
+from scoped_retrieval.pipeline.evaluation import commit_questions
+from scoped_retrieval.pipeline.sources.git_history import commit_times, resolve_commit_time
+
+__all__ = ["hostile_repository_fixture"]
+
+INDEX = ("index", "--no-semantic", "--project", "p", "--corpus", "../corpus")
+
+
+@pytest.fixture(autouse=True)
+def of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings and state of this test alone, and variables that redirect Git."""
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("GIT_SSH_COMMAND", "false")
+
+
+def test_the_settings_of_the_hostile_repository_are_executed_by_ordinary_commands(hostile_repository: Hostile):
+    working = ["-c", "filter.whole.process="]
+    commands = (
+        ["status"], [*working, "status"], [*working, "diff", "a.py"], [*working, "diff", "c.txt"], ["log", "-p"], ["st"],
+        ["cat-file", "-e", hostile_repository.missing],
+    )  # fmt: skip
+    ran = []
+    for command in commands:
+        git(hostile_repository.folder, *command)
+        ran.append(set(hostile_repository.ran()))
+    wanted = (
+        {"core.fsmonitor", "filter.whole.process"}, {"filter.text.clean", "post-index-change"}, {"diff.text.command"}, {"diff.external"},
+        {"gpg.program", "gpg.ssh.program", "gpg.x509.program", "diff.text.textconv"}, {"alias.st"}, {"ext"},
+    )  # fmt: skip
+    assert [names - found for names, found in zip(wanted, ran, strict=True)] == [set()] * len(commands)
+
+
+def test_no_command_executes_what_a_repository_configures(hostile_repository: Hostile, tmp_path, monkeypatch, capsys):
+    folder = hostile_repository.folder
+    monkeypatch.chdir(folder)
+    session = Session("Fix the failing tests.")
+    session.add("model.request", turn=1)
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    asked = ("ask", "retry", "--project", "p", "--corpus", "../corpus", "--runs", "../runs")
+    commands = (
+        (*INDEX, ".", "--git"), (*INDEX, ".", "--git"), (*INDEX, ".", "--source", "plain"), (*INDEX, "sub", "--source", "below"),
+        (*INDEX, "--artifacts", ".", "--source", "artifacts"), (*asked, "--as-of", f"commit:{hostile_repository.commit}"),
+        (*asked, "--workspace", "."), ("doctor", "--corpus", "../corpus", "--runs", "../runs"), ("demo", "--folder", "../demo", "--no-semantic", "--long"),
+        ("context", "project", "../log.jsonl", "--rules", ".", "--no-record"),
+    )  # fmt: skip
+    for command in commands:
+        code, _, err = run(*command, capsys=capsys)
+        assert (code, hostile_repository.ran()) == (0, []), (command, err)
+    requests, _ = commit_questions(folder, project="p")
+    assert commit_times(folder).num_rows == 6 and len(requests) == 2
+    assert resolve_commit_time(folder, "HEAD~1")
+    assert hostile_repository.ran() == []
+
+
+def test_a_bare_repository_is_read_without_its_settings(hostile_repository: Hostile, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(hostile_repository.folder)
+    (hostile_repository.folder / ".git").rename(tmp_path / "bare.git")
+    code, out, err = run(*INDEX, "../bare.git", "--git", "--json", capsys=capsys)
+    assert (code, hostile_repository.ran()) == (0, []), err
+    assert json.loads(out)["sources"]["complete_sources"] == ["git:bare"]
+
+
+def test_a_missing_object_is_counted(hostile_repository: Hostile, monkeypatch, capsys):
+    monkeypatch.chdir(hostile_repository.folder)
+    out = json.loads(run(*INDEX, ".", "--git", "--json", capsys=capsys)[1])
+    assert out["sources"]["skipped"]["blob not in the repository"] == 1
+
+
+@pytest.fixture(name="plain")
+def plain_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit, the working folder of the test."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "a.py").write_text("x = 1\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path, tmp_path, capsys):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "private.py").write_text("OUTSIDE = 1\n")
+    git(plain, "config", "core.worktree", str(tmp_path / "outside"))
+    code, out, err = run(*INDEX, ".", "--git", capsys=capsys)
+    assert (code, "core.worktree" in err) == (2, True)
+    code, out, _ = run(*INDEX, ".", "--json", capsys=capsys)
+    assert (code, "core.worktree" in out) == (0, False)
+    assert "got one elsewhere" in out
+    assert "private.py" not in out
+    status = run("ask", "OUTSIDE", "--project", "p", "--corpus", "../corpus", "--runs", "../runs", capsys=capsys)
+    assert "OUTSIDE = 1" not in status[1]
+
+
+@pytest.mark.parametrize("fault", ["configuration", "search path", "git file"])
+def test_the_reason_of_a_failure_of_git_is_in_the_message(plain: Path, tmp_path, monkeypatch, capsys, fault):
+    if fault == "configuration":
+        (plain / ".git" / "config").write_text("[core\n")
+        reason = "bad config line 1"
+    elif fault == "git file":
+        (plain / ".git").rename(tmp_path / "moved")
+        (plain / ".git").write_text("gitdir: ../nowhere\n")
+        reason = "not a git repository"
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        reason = "search path"
+    code, _, err = run(*INDEX, ".", "--git", capsys=capsys)
+    assert (code, reason in err) == (2, True)
+    code, out, _ = run(*INDEX, ".", capsys=capsys)
+    assert (code, reason in out) == (0, True)
