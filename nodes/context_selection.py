@@ -192,8 +192,9 @@ class _Turn:
             }[kind][row]
         elif kind == "user_message":
             of = json.loads(source["detail"])
-        sight = {"user-only": "ui_only", "runtime-only": "audit_only"}.get(of.get("visibility") or "")
-        return sight or (None if (of.get("zone") or self.turn["zones"][0]) in self.turn["zones"] else "zone_denied")
+        if sight := {"user-only": "ui_only", "runtime-only": "audit_only"}.get(of.get("visibility") or ""):
+            return sight
+        return None if of.get("zone") is None or of["zone"] in self.turn["zones"] else "zone_denied"
 
     def worth(self, source: Row) -> str | None:
         """Events that say nothing, empty snapshots, tools that the phase does not show."""

@@ -108,8 +108,7 @@ class Folded:
         self.backwards |= row["created_at"] < self._time
         self._time = row["created_at"]
         self._count(row)
-        if actor in _HARNESS:
-            self._ended(kind, subject)
+        self._ended(kind, actor, subject)
         self._changes(row)
         if row["visibility"] != "model-visible":
             return
@@ -178,14 +177,15 @@ class Folded:
                 "unstated", Fact("", str(count), None, None, row["actor"], "internal", row["event_id"], row["seq"])
             )
 
-    def _ended(self, kind: str, subject: str) -> None:
-        """What the user or the harness ends."""
+    def _ended(self, kind: str, actor: str, subject: str) -> None:
+        """What the user or the harness ends; a memory may also be revoked by the memory itself."""
+        if kind == "memory.revoked" and actor in (*_HARNESS, "memory"):
+            self._keep("revoked", Fact(subject, subject, None, None, actor, "internal", subject, -1))
         slots = {"constraint.ended": ("constraint", "proposal"), "permission.granted": ("approval",)}.get(kind, ())
-        for slot in slots:
-            for key in [key for key in self._slots[slot] if key[0].split(":", 1)[-1] == subject or key[0] == subject]:
-                del self._slots[slot][key]
-        if kind == "memory.revoked":
-            self._keep("revoked", Fact(subject, subject, None, None, "system", "internal", subject, -1))
+        for slot in slots if actor in _HARNESS else ():
+            for name, zone in [*self._slots[slot]]:
+                if subject == (name.partition(":")[2] if slot == "proposal" else name):
+                    del self._slots[slot][name, zone]
 
     def _count(self, row: Mapping[str, Any]) -> None:
         held = self._slots["kind"].get((row["kind"], "internal"))
