@@ -72,7 +72,7 @@ def context_sources(
     return CONTEXT_SOURCES.from_rows(made)
 
 
-def source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
+def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
     """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
     classes = {
         "instruction": "rule",
@@ -91,13 +91,13 @@ def _rules(rules: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row, rule in enumerate(rules):
         kind = "system_rules" if rule["origin"] == "system" else "repository_instructions"
         where = f"{rule['path']}:{rule['line']}" if rule["path"] and rule["line"] else rule["path"]
-        yield source(
-            kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=rule_level(rule), reference=where,
+        yield _source(
+            kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=_rule_level(rule), reference=where,
             path=rule["path"], row=row,
         )  # fmt: skip
 
 
-def rule_level(rule: Row) -> str:
+def _rule_level(rule: Row) -> str:
     """How near a rule is to the work: of the system, of all repositories, of the repository, or of a folder in it."""
     if rule["origin"] != "repository":
         return {"system": "System rule", "global": "Global rule"}[rule["origin"]]
@@ -108,7 +108,7 @@ def rule_level(rule: Row) -> str:
 def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
     for row, memory in enumerate(memories):
         if memory["from_seq"] < turn["as_of_seq"]:
-            yield source(
+            yield _source(
                 "memory_candidate", f"memory:{memory['memory_id']}", "memory", "hint", memory["text"],
                 reference=f"memory:{memory['memory_id']}", evidence_id=f"memory:{memory['memory_id']}", seq=memory["from_seq"], row=row,
             )  # fmt: skip
@@ -116,12 +116,12 @@ def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
 
 def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row, tool in enumerate(tools):
-        yield source(
+        yield _source(
             "tool_schema", f"tool:{tool['tool']}", "tools", "evidence", tool["schema"], heading=tool["tool"], row=row
         )
 
 
-def item_id(item: Row) -> str:
+def _item_id(item: Row) -> str:
     """The id of an item of a snapshot as a source."""
     name = item["snapshot_id"].replace("%", "%25").replace(":", "%3A")
     return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
@@ -167,12 +167,12 @@ class _Gathered:
         """Declared constraints by origin; what others than the user propose is a hint."""
         names = {"user": "User request", "repository": "Repo rule", "system": "Global rule"}
         for fact in self.folded.facts("constraint", self.zones):
-            yield source(
+            yield _source(
                 "active_constraint", f"constraint:{fact.fact}", "user_goal", "instruction", fact.value, heading=names.get(fact.origin or "", "Constraint"),
                 reference=f"event:{fact.event_id}", seq=fact.seq, detail=json.dumps({"topic": fact.status, "origin": fact.origin}),
             )  # fmt: skip
         for fact in self.folded.facts("proposal", self.zones):
-            yield source(
+            yield _source(
                 "active_constraint", f"proposal:{fact.fact}", "memory", "hint", fact.value, heading=f"Proposed by {fact.origin}",
                 reference=f"event:{fact.event_id}", seq=fact.seq,
             )  # fmt: skip
@@ -201,7 +201,7 @@ class _Gathered:
         )
 
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
-        return source(
+        return _source(
             kind,
             id_,
             "user_goal",
@@ -218,9 +218,9 @@ class _Gathered:
         """Three groups of lines: what the harness states, what tools say, what the model says."""
         of, checks = self.state_, json.loads(self.state_["checks"])
         observed = [
-            f"check {each['name']}: {each['status']} ({', '.join(_about(each))}){': ' + each['summary'] if each['status'] != 'passed' and each['summary'] else ''}"
-            for each in checks
+            f"current failure: {each['summary']}" for each in checks if each["status"] == "failed" and each["summary"]
         ]
+        observed += [f"check {each['name']}: {each['status']} ({', '.join(_about(each))})" for each in checks]
         stated = [
             f"phase: {of['phase']}" + ("" if of["phase_stated"] else " (no event states one)"),
             f"turn: {of['turn_count']}",
@@ -237,7 +237,7 @@ class _Gathered:
             ("state:said", "hint", [f"plan: {of['plan']}"] if of["plan"] else []),
         ):
             if text := "\n".join(" ".join(line.split()) for line in lines if line):
-                yield source("state_summary", name, "state", standing, text)
+                yield _source("state_summary", name, "state", standing, text)
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
@@ -279,11 +279,11 @@ class _Gathered:
         content = (
             event["content"] if latest and event["kind"] == "file.read" else None
         )  # else it is a source of its own
-        return source(
+        return _source(
             part, f"event:{event['event_id']}", part, standing, event["text"] if content is None else content,
             heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and what[:HEADING]))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
-            path=event["path"], characters=max(event["characters"], len(content or "")), masked=event["masked"], seq=event["seq"], row=place,
+            path=event["path"], characters=len(content) if content is not None else event["characters"] if event["text"] is not None else 0, masked=event["masked"], seq=event["seq"], row=place,
             detail=json.dumps({name: event[name] for name in _DETAILS}),
             **({"content_class": classes[event["visibility"]]} if event["visibility"] in classes else {}),
         )  # fmt: skip
@@ -303,7 +303,7 @@ class _Gathered:
         for (path, start, end), place in found.items():
             event = self.events[place]
             span = f":{start}-{end}" if start is not None and end is not None else ""
-            yield source(
+            yield _source(
                 "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
             )  # fmt: skip
@@ -321,18 +321,18 @@ class _Gathered:
         )
         for name, seq in wanted.items():
             if name not in snapshots:
-                yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
+                yield _source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
             for row, item in snapshots.get(name, ()):
                 label = f"{item['block_ref']}:{item['label']}"
-                yield source(
-                    "retrieval_result", item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
+                yield _source(
+                    "retrieval_result", _item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
                     item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(), reference=label if item["label"] else name,
                     path=item["path"], evidence_id=item["evidence_id"], seq=seq, row=row,
                 )  # fmt: skip
 
     def history(self) -> Iterator[dict[str, Any]]:
         if fact := self.folded.one("history", self.zones):
-            yield source(
+            yield _source(
                 "history_summary", f"history:{fact.event_id}", "recent_tail", "hint", fact.value,
                 heading=fact.detail, reference=f"event:{fact.event_id}", seq=fact.seq,
             )  # fmt: skip
@@ -344,7 +344,7 @@ class _Gathered:
             count = fact.value[0] - (words.count(fact.fact) if fact.fact in USER_WORDS else self.seen.get(fact.fact, 0))
             if count > 0:
                 last = self.events[self.first]["seq"] - 1 if self.first < self.end else self.turn["as_of_seq"] - 1
-                yield source(
+                yield _source(
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence", heading=f"{count} earlier events, {fact.fact}",
                     reference=f"log:{fact.value[1]}-{max(min(last, fact.value[2]), fact.value[1])}",
                 )  # fmt: skip
@@ -364,6 +364,7 @@ _DETAILS = (
     "line_start",
     "line_end",
     "refs",
+    "diff",
 )
 
 
@@ -400,7 +401,7 @@ def _observation(given: Row) -> dict[str, Any]:
         "outcome": None if given.get("exitCode") is None else "failed" if given["exitCode"] else "succeeded", "refs": refs,
     }  # fmt: skip
     text = given.get("visibleExcerpt")
-    return source(
+    return _source(
         "latest_observation", "observation:state", "latest_observation", "untrusted", text, summary=given.get("summary"), excerpt=text,
         heading=given.get("command") or given.get("kind"), reference=refs[-1] if refs else None, detail=json.dumps(detail),
     )  # fmt: skip
@@ -411,12 +412,12 @@ def _matches(event: Row, place: int) -> Iterator[dict[str, Any]]:
     found = json.loads(event["matches"])
     for number, match in enumerate(found[:MATCHES], start=1):
         locator = f"{match['path']}:{match['line']}" if match.get("line") else match["path"]
-        yield source(
+        yield _source(
             "search_match", f"match:{event['event_id']}:{number}", "retrieval", "untrusted", match.get("text"), heading=locator, reference=locator,
             path=match["path"], seq=event["seq"], row=place, detail=json.dumps({name: bool(match.get(name)) for name in ("generated", "public_api")}),
         )  # fmt: skip
     if len(found) > MATCHES:
-        yield source(
+        yield _source(
             "search_match", f"match:{event['event_id']}:rest", "retrieval", "untrusted", heading=f"{len(found) - MATCHES} other matches",
             reference=f"event:{event['event_id']}", seq=event["seq"], row=place, detail="{}",
         )  # fmt: skip

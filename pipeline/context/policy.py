@@ -150,7 +150,7 @@ class ContextPolicy:
         """
         turns = [{} if turn is None else turn]
         _, inputs = self._inputs(turns=turns, events=events, state=state, session_id=session_id)
-        return agent_state(fold_states(inputs).to_pylist()[0])
+        return agent_state(fold_states(inputs).to_pylist()[0], inputs.turns.to_pylist()[0])
 
     def _inputs(
         self,

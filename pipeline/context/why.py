@@ -98,7 +98,7 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     by_path = [row for row in rows if row["path"] and (row["path"] == wanted or row["path"].endswith(f"/{wanted}"))]
     by_text = [row for row in rows if expected in texts.get(_event_of(row), "")]
     found = by_id or by_path or by_text
-    return sorted(found, key=lambda row: (-row["shown_characters"], row["mode"] == "none", row["position"]))
+    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"]))
 
 
 def _event_of(row: Row) -> str:
