@@ -10,6 +10,7 @@ row per kind, with their number and range. The user's own words are gathered fro
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,9 +27,9 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.folding import Fact, Folded
+from .turns.folding import Fact, Folded, counted_as
 from .turns.reading import as_of_turns, first_of_window, rows_of
-from .turns.words import OBSERVATIONS, USER_WORDS
+from .turns.words import OBSERVATIONS
 
 Row = Mapping[str, Any]
 
@@ -106,9 +107,11 @@ def _rule_level(rule: Row) -> str:
 
 
 def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
-    for row, memory in enumerate(memories):
-        if memory["from_seq"] < turn["as_of_seq"]:
-            yield _source(
+    """Each memory as it was last recalled."""
+    held = {each["memory_id"]: row for row, each in enumerate(memories) if each["from_seq"] < turn["as_of_seq"]}
+    for row in held.values():
+        memory = memories[row]
+        yield _source(
                 "memory_candidate", f"memory:{memory['memory_id']}", "memory", "hint", memory["text"],
                 reference=f"memory:{memory['memory_id']}", evidence_id=f"memory:{memory['memory_id']}", seq=memory["from_seq"], row=row,
             )  # fmt: skip
@@ -143,7 +146,7 @@ class _Gathered:
         self.loaded = first_of_window(events, end)
         self.first = self._horizon(end)
         self.end = end
-        self.seen: dict[str, int] = {}
+        self.seen = Counter[str]()
         """Of each kind the number of events that are sources of their own."""
         self.latest: int | None = None
 
@@ -200,6 +203,14 @@ class _Gathered:
             {goal.event_id} if goal else set()
         )
 
+    def _apart(self) -> list[Fact]:
+        """Facts whose events are sources of their own, however old: the user's words, constraints and proposals."""
+        return [
+            *self.folded.facts("word"),
+            *self.folded.facts("constraint", self.zones),
+            *self.folded.facts("proposal", self.zones),
+        ]
+
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
         return _source(
             kind,
@@ -244,13 +255,12 @@ class _Gathered:
     def log(self) -> Iterator[dict[str, Any]]:
         """Events from the horizon on, the newest first; the last result of a tool is the latest observation."""
         given = self.folded.one("observation", self.zones)
-        if given is not None and "event_id" not in given.value:
+        if given is not None and given.seq < 0:
             yield _observation(given.value)
-        apart = {fact.event_id for slot in ("word", "proposal") for fact in self.folded.facts(slot)}
-        apart |= self._under_own_heading()
+        apart = {fact.event_id for fact in self._apart()}
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
-            self.seen[event["kind"]] = self.seen.get(event["kind"], 0) + 1
+            self.seen[counted_as(event)] += 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
             if (
@@ -339,11 +349,12 @@ class _Gathered:
 
     def older(self) -> Iterator[dict[str, Any]]:
         """One row for the events of each kind before the horizon, with their number and range."""
-        words = [fact.detail for fact in self.folded.facts("word")]
+        last = (self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]) - 1
+        apart = {fact.event_id: fact.detail for fact in self._apart() if 0 <= fact.seq <= last}
+        kept = self.seen + Counter(apart.values())
         for fact in self.folded.facts("kind"):
-            count = fact.value[0] - (words.count(fact.fact) if fact.fact in USER_WORDS else self.seen.get(fact.fact, 0))
+            count = fact.value[0] - kept[fact.fact]
             if count > 0:
-                last = self.events[self.first]["seq"] - 1 if self.first < self.end else self.turn["as_of_seq"] - 1
                 yield _source(
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence", heading=f"{count} earlier events, {fact.fact}",
                     reference=f"log:{fact.value[1]}-{max(min(last, fact.value[2]), fact.value[1])}",

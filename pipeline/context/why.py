@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import counted_as
 from .events import LogTables
 from .projection import Projection
 
@@ -124,7 +125,7 @@ def _absent(
     for event in events:
         named = expected in (event["event_id"], event["path"]) or (event["path"] or "").endswith(f"/{expected}")
         if named or expected in "\n".join(filter(None, (event["command"], event["text"], event["content"]))):
-            older = next((row for row in seen.decisions if row["source_id"] == f"older:{event['kind']}"), None)
+            older = next((row for row in seen.decisions if row["source_id"] == f"older:{counted_as(event)}"), None)
             return answer | {
                 "layer": "budget_cut", "answer": f"event {event['event_id']} is before the events that the input had room for; open event:{event['event_id']}",
                 "source_id": older["source_id"] if older else None, "sources": [dict(older)] if older else [],
