@@ -108,7 +108,7 @@ class Folded:
         self.backwards |= row["created_at"] < self._time
         self._time = row["created_at"]
         self._count(row)
-        if actor in _HARNESS:
+        if actor in _HARNESS or (kind == "memory.revoked" and actor == "memory"):
             self._ended(kind, subject)
         self._changes(row)
         if row["visibility"] != "model-visible":
