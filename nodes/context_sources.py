@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
 MATCHES = 100
-"""Most matches of one search that are sources of their own; one more row stands for the others."""
+"""Most matches of one search that are sources of their own; one more row counts the others."""
 FILES = 24
 """Most files whose current content is gathered, the last ones read or changed first."""
 HEADING = 240
@@ -181,7 +181,7 @@ class _Gathered:
             )  # fmt: skip
 
     def words(self) -> Iterator[dict[str, Any]]:
-        """The user's own words, the newest first. Goal and declared constraints in force stand under their own heading."""
+        """The user's own words, the newest first. Goal and declared constraints in force have headings of their own."""
         own = self._under_own_heading()
         latest = True
         for fact in reversed(self.folded.facts("word")):
