@@ -64,15 +64,11 @@ def fitted(
         tokens_of([each[name] for each in lines], ids, context_turns, counters)
         for name in ("body", "longer", "fallback")
     )
-    schemas = tokens_of(
-        [f"{each['text']}\n" if each["source_kind"] == "tool_schema" else None for each in sources],
-        ids,
-        context_turns,
-        counters,
-    )
+    tools = [f"{each['text']}\n" if each["source_kind"] == "tool_schema" else None for each in sources]
+    schemas = tokens_of(tools, ids, context_turns, counters)
     some = [
         Candidate(
-            section=line["section"], part=source["part"], required=_required(source, line),
+            section=line["section"], part="references" if line["section"] == PLACE["references"] else source["part"], required=_required(source, line),
             body=int(body[n] + schemas[n]) if line["section"] >= 0 else -1,
             longer=int(longer[n]) if line["longer"] is not None else -1,
             fallback=int(fallback[n]) if line["fallback"] is not None else -1,
@@ -95,9 +91,11 @@ def fitted(
         keep = sorted(range(len(mine)), key=lambda n, own=own: own[n]["keep"])
         room = _room(turn, phase)
         found = fill(mine, keep, room, *frame)
-        _counted_whole(found, mine, keep, lines[part], own, schemas[part], turn["fences"], room, counter)
+        _counted_whole(found, mine, keep, lines[part], own, tools[part], turn["fences"], room, counter)
         for n, (source, one, shown) in enumerate(zip(sources[part], mine, found.shown, strict=True)):
             tokens = {BODY: one.body, LONGER: one.longer + int(schemas[part][n]), FALLBACK: one.fallback}.get(shown, 0)
+            if found.failed and one.required:
+                tokens = one.body  # nothing is shown, and the input tells how long each part would be
             rows.append({
                 "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"], "shown": shown,
                 "tokens": tokens, "part_limit": min(room.limit if one.required else found.part_limits.get(one.part, room.limit), room.hard.get(one.part, room.limit)),
@@ -131,7 +129,7 @@ def _counted_whole(
     keep: list[int],
     lines: list[Row],
     order: list[Row],
-    schemas: Any,
+    tools: list[str | None],
     style: str,
     room: Room,
     counter: Any,
@@ -139,8 +137,9 @@ def _counted_whole(
     """Count the input as the model reads it; shorten and drop what is kept last until it fits."""
     while not found.failed:
         texts = sealed(*shown_texts(found.shown, lines, order, style))
-        tools = int(sum(count for shown, count in zip(found.shown, schemas, strict=True) if shown != NONE))
-        found.used = int(counter.count(pa.array([counted(text) for text in texts], pa.large_string())).sum()) + tools
+        places = sorted(range(len(order)), key=lambda n: order[n]["place"])
+        schemas = "".join(tools[n] or "" for n in places if found.shown[n] != NONE)
+        found.used = int(counter.count(pa.array([*map(counted, texts), schemas], pa.large_string())).sum())
         if found.used <= room.limit:
             return
         cut = next((n for n in reversed(keep) if found.shown[n] == LONGER), None)

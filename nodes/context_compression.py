@@ -87,6 +87,10 @@ def _forms(source: Row, decision: Row, too_long: bool, most: int) -> tuple[str, 
     text = source["text"]
     if source["source_kind"] not in ("latest_observation", "recent_tail", "file_content"):
         return "full", text, None
+    if text is None and (
+        told := source["excerpt"] or source["summary"]
+    ):  # the event states a part, and where the rest is
+        return ("excerpt" if source["excerpt"] else "summary"), told, None
     if text is None or len(text) <= (most if source["source_kind"] != "recent_tail" else most // 2):
         return "full", text, None
     if source["excerpt"] and len(source["excerpt"]) < len(text):

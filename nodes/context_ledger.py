@@ -72,7 +72,7 @@ def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict
         "mode": mode, "trust_level": DECISION_TRUST[source["standing"]],
         "decided_by": chosen["decided_by"] or ("budget" if fit["bound_by"] else None),
         "reason_code": reason, "reason": REASONS[reason], "level": LOWEST if mode == "reference" else order["level"],
-        "place": order["place"] if shown != NONE else -1, "tokens": fit["tokens"], "token_budget": fit["part_limit"],
+        "place": order["place"] if shown != NONE else -1, "tokens": fit["tokens"] if shown != NONE else 0, "token_budget": fit["part_limit"],
         "shown_characters": len(text or "") if mode not in ("none", "reference") else 0,
         "summary_id": form["summary_id"] if brief else None,
         "original_ref": source["reference"] if mode == "reference" else form["original_ref"] if brief else None,
@@ -153,7 +153,11 @@ def _warnings(
         yield "no_user_goal", ""
     if state["events"] == 0:
         yield "empty_session", ""
-    if lost := [row["source_id"] for row in decisions if row["reason_code"] == "user_words_referenced"]:
+    if lost := [
+        row["source_id"]
+        for row in decisions
+        if row["reason_code"] == "user_words_referenced" or row["source_id"].startswith("older:user.")
+    ]:
         yield "user_words_referenced", _named(lost)
     logs = sum(
         row["tokens"]

@@ -238,14 +238,14 @@ class _Turn:
         return 4 if self._flag(source, "public_api") else TIERS
 
     def _changed_since(self, source: Row) -> bool:
-        """Whether the file of a text changed after the text's event or, of a dated snapshot, after its date."""
+        """Whether the file of a text changed after the text's event, or after the date of its snapshot."""
         change = self.folded.last_change.get(source["path"] or "")
         if change is None or source["source_kind"] not in ("file_content", "search_match", "retrieval_result"):
             return False
-        if source["source_kind"] != "retrieval_result":
-            return change.seq > source["seq"]
-        dated = self.items[source["row"]]["as_of"] if source["row"] >= 0 else None
-        return dated is not None and change.detail is not None and datetime.fromisoformat(change.detail) > dated
+        item = self.items[source["row"]] if source["source_kind"] == "retrieval_result" and source["row"] >= 0 else {}
+        dated = item.get("as_of")
+        later = dated is not None and change.detail is not None and datetime.fromisoformat(change.detail) > dated
+        return later or change.seq > source["seq"]
 
     def _superseded(self, source: Row) -> str | None:
         """A partial read is replaced by a later read in another version, or of at least the same lines."""

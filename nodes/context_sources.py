@@ -10,6 +10,7 @@ row per kind, with their number and range. The user's own words are gathered fro
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,16 +27,16 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.folding import Fact, Folded
+from .turns.folding import Fact, Folded, counted_as
 from .turns.reading import as_of_turns, first_of_window, rows_of
-from .turns.words import OBSERVATIONS, USER_WORDS
+from .turns.words import OBSERVATIONS
 
 Row = Mapping[str, Any]
 
 CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
 MATCHES = 100
-"""Most matches of one search that are sources of their own; one more row stands for the others."""
+"""Most matches of one search that are sources of their own; one more row counts the others."""
 FILES = 24
 """Most files whose current content is gathered, the last ones read or changed first."""
 HEADING = 240
@@ -72,7 +73,7 @@ def context_sources(
     return CONTEXT_SOURCES.from_rows(made)
 
 
-def source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
+def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
     """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
     classes = {
         "instruction": "rule",
@@ -91,13 +92,13 @@ def _rules(rules: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row, rule in enumerate(rules):
         kind = "system_rules" if rule["origin"] == "system" else "repository_instructions"
         where = f"{rule['path']}:{rule['line']}" if rule["path"] and rule["line"] else rule["path"]
-        yield source(
-            kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=rule_level(rule), reference=where,
+        yield _source(
+            kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=_rule_level(rule), reference=where,
             path=rule["path"], row=row,
         )  # fmt: skip
 
 
-def rule_level(rule: Row) -> str:
+def _rule_level(rule: Row) -> str:
     """How near a rule is to the work: of the system, of all repositories, of the repository, or of a folder in it."""
     if rule["origin"] != "repository":
         return {"system": "System rule", "global": "Global rule"}[rule["origin"]]
@@ -106,9 +107,11 @@ def rule_level(rule: Row) -> str:
 
 
 def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
-    for row, memory in enumerate(memories):
-        if memory["from_seq"] < turn["as_of_seq"]:
-            yield source(
+    """Each memory as it was last recalled."""
+    held = {each["memory_id"]: row for row, each in enumerate(memories) if each["from_seq"] < turn["as_of_seq"]}
+    for row in held.values():
+        memory = memories[row]
+        yield _source(
                 "memory_candidate", f"memory:{memory['memory_id']}", "memory", "hint", memory["text"],
                 reference=f"memory:{memory['memory_id']}", evidence_id=f"memory:{memory['memory_id']}", seq=memory["from_seq"], row=row,
             )  # fmt: skip
@@ -116,12 +119,12 @@ def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
 
 def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row, tool in enumerate(tools):
-        yield source(
+        yield _source(
             "tool_schema", f"tool:{tool['tool']}", "tools", "evidence", tool["schema"], heading=tool["tool"], row=row
         )
 
 
-def item_id(item: Row) -> str:
+def _item_id(item: Row) -> str:
     """The id of an item of a snapshot as a source."""
     name = item["snapshot_id"].replace("%", "%25").replace(":", "%3A")
     return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
@@ -143,7 +146,7 @@ class _Gathered:
         self.loaded = first_of_window(events, end)
         self.first = self._horizon(end)
         self.end = end
-        self.seen: dict[str, int] = {}
+        self.seen = Counter[str]()
         """Of each kind the number of events that are sources of their own."""
         self.latest: int | None = None
 
@@ -167,18 +170,18 @@ class _Gathered:
         """Declared constraints by origin; what others than the user propose is a hint."""
         names = {"user": "User request", "repository": "Repo rule", "system": "Global rule"}
         for fact in self.folded.facts("constraint", self.zones):
-            yield source(
+            yield _source(
                 "active_constraint", f"constraint:{fact.fact}", "user_goal", "instruction", fact.value, heading=names.get(fact.origin or "", "Constraint"),
                 reference=f"event:{fact.event_id}", seq=fact.seq, detail=json.dumps({"topic": fact.status, "origin": fact.origin}),
             )  # fmt: skip
         for fact in self.folded.facts("proposal", self.zones):
-            yield source(
+            yield _source(
                 "active_constraint", f"proposal:{fact.fact}", "memory", "hint", fact.value, heading=f"Proposed by {fact.origin}",
                 reference=f"event:{fact.event_id}", seq=fact.seq,
             )  # fmt: skip
 
     def words(self) -> Iterator[dict[str, Any]]:
-        """The user's own words, the newest first. Goal and declared constraints in force stand under their own heading."""
+        """The user's own words, the newest first. Goal and declared constraints in force have headings of their own."""
         own = self._under_own_heading()
         latest = True
         for fact in reversed(self.folded.facts("word")):
@@ -200,8 +203,16 @@ class _Gathered:
             {goal.event_id} if goal else set()
         )
 
+    def _apart(self) -> list[Fact]:
+        """Facts whose events are sources of their own, however old: the user's words, constraints and proposals."""
+        return [
+            *self.folded.facts("word"),
+            *self.folded.facts("constraint", self.zones),
+            *self.folded.facts("proposal", self.zones),
+        ]
+
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
-        return source(
+        return _source(
             kind,
             id_,
             "user_goal",
@@ -218,9 +229,9 @@ class _Gathered:
         """Three groups of lines: what the harness states, what tools say, what the model says."""
         of, checks = self.state_, json.loads(self.state_["checks"])
         observed = [
-            f"check {each['name']}: {each['status']} ({', '.join(_about(each))}){': ' + each['summary'] if each['status'] != 'passed' and each['summary'] else ''}"
-            for each in checks
+            f"current failure: {each['summary']}" for each in checks if each["status"] == "failed" and each["summary"]
         ]
+        observed += [f"check {each['name']}: {each['status']} ({', '.join(_about(each))})" for each in checks]
         stated = [
             f"phase: {of['phase']}" + ("" if of["phase_stated"] else " (no event states one)"),
             f"turn: {of['turn_count']}",
@@ -237,20 +248,19 @@ class _Gathered:
             ("state:said", "hint", [f"plan: {of['plan']}"] if of["plan"] else []),
         ):
             if text := "\n".join(" ".join(line.split()) for line in lines if line):
-                yield source("state_summary", name, "state", standing, text)
+                yield _source("state_summary", name, "state", standing, text)
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Events from the horizon on, the newest first; the last result of a tool is the latest observation."""
         given = self.folded.one("observation", self.zones)
-        if given is not None and "event_id" not in given.value:
+        if given is not None and given.seq < 0:
             yield _observation(given.value)
-        apart = {fact.event_id for slot in ("word", "proposal") for fact in self.folded.facts(slot)}
-        apart |= self._under_own_heading()
+        apart = {fact.event_id for fact in self._apart()}
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
-            self.seen[event["kind"]] = self.seen.get(event["kind"], 0) + 1
+            self.seen[counted_as(event)] += 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
             if (
@@ -279,11 +289,11 @@ class _Gathered:
         content = (
             event["content"] if latest and event["kind"] == "file.read" else None
         )  # else it is a source of its own
-        return source(
+        return _source(
             part, f"event:{event['event_id']}", part, standing, event["text"] if content is None else content,
             heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and what[:HEADING]))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
-            path=event["path"], characters=max(event["characters"], len(content or "")), masked=event["masked"], seq=event["seq"], row=place,
+            path=event["path"], characters=len(content) if content is not None else event["characters"] if event["text"] is not None else 0, masked=event["masked"], seq=event["seq"], row=place,
             detail=json.dumps({name: event[name] for name in _DETAILS}),
             **({"content_class": classes[event["visibility"]]} if event["visibility"] in classes else {}),
         )  # fmt: skip
@@ -303,7 +313,7 @@ class _Gathered:
         for (path, start, end), place in found.items():
             event = self.events[place]
             span = f":{start}-{end}" if start is not None and end is not None else ""
-            yield source(
+            yield _source(
                 "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
             )  # fmt: skip
@@ -321,30 +331,31 @@ class _Gathered:
         )
         for name, seq in wanted.items():
             if name not in snapshots:
-                yield source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
+                yield _source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
             for row, item in snapshots.get(name, ()):
                 label = f"{item['block_ref']}:{item['label']}"
-                yield source(
-                    "retrieval_result", item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
+                yield _source(
+                    "retrieval_result", _item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
                     item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(), reference=label if item["label"] else name,
                     path=item["path"], evidence_id=item["evidence_id"], seq=seq, row=row,
                 )  # fmt: skip
 
     def history(self) -> Iterator[dict[str, Any]]:
         if fact := self.folded.one("history", self.zones):
-            yield source(
+            yield _source(
                 "history_summary", f"history:{fact.event_id}", "recent_tail", "hint", fact.value,
                 heading=fact.detail, reference=f"event:{fact.event_id}", seq=fact.seq,
             )  # fmt: skip
 
     def older(self) -> Iterator[dict[str, Any]]:
         """One row for the events of each kind before the horizon, with their number and range."""
-        words = [fact.detail for fact in self.folded.facts("word")]
+        last = (self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]) - 1
+        apart = {fact.event_id: fact.detail for fact in self._apart() if 0 <= fact.seq <= last}
+        kept = self.seen + Counter(apart.values())
         for fact in self.folded.facts("kind"):
-            count = fact.value[0] - (words.count(fact.fact) if fact.fact in USER_WORDS else self.seen.get(fact.fact, 0))
+            count = fact.value[0] - kept[fact.fact]
             if count > 0:
-                last = self.events[self.first]["seq"] - 1 if self.first < self.end else self.turn["as_of_seq"] - 1
-                yield source(
+                yield _source(
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence", heading=f"{count} earlier events, {fact.fact}",
                     reference=f"log:{fact.value[1]}-{max(min(last, fact.value[2]), fact.value[1])}",
                 )  # fmt: skip
@@ -364,6 +375,7 @@ _DETAILS = (
     "line_start",
     "line_end",
     "refs",
+    "diff",
 )
 
 
@@ -400,7 +412,7 @@ def _observation(given: Row) -> dict[str, Any]:
         "outcome": None if given.get("exitCode") is None else "failed" if given["exitCode"] else "succeeded", "refs": refs,
     }  # fmt: skip
     text = given.get("visibleExcerpt")
-    return source(
+    return _source(
         "latest_observation", "observation:state", "latest_observation", "untrusted", text, summary=given.get("summary"), excerpt=text,
         heading=given.get("command") or given.get("kind"), reference=refs[-1] if refs else None, detail=json.dumps(detail),
     )  # fmt: skip
@@ -411,12 +423,12 @@ def _matches(event: Row, place: int) -> Iterator[dict[str, Any]]:
     found = json.loads(event["matches"])
     for number, match in enumerate(found[:MATCHES], start=1):
         locator = f"{match['path']}:{match['line']}" if match.get("line") else match["path"]
-        yield source(
+        yield _source(
             "search_match", f"match:{event['event_id']}:{number}", "retrieval", "untrusted", match.get("text"), heading=locator, reference=locator,
             path=match["path"], seq=event["seq"], row=place, detail=json.dumps({name: bool(match.get(name)) for name in ("generated", "public_api")}),
         )  # fmt: skip
     if len(found) > MATCHES:
-        yield source(
+        yield _source(
             "search_match", f"match:{event['event_id']}:rest", "retrieval", "untrusted", heading=f"{len(found) - MATCHES} other matches",
             reference=f"event:{event['event_id']}", seq=event["seq"], row=place, detail="{}",
         )  # fmt: skip

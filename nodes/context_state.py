@@ -55,7 +55,7 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "latest_observation": json.dumps(observation(latest.value), ensure_ascii=False) if latest else None,
         "checks": _json(checks),
         "failure": failing[-1]["summary"] if failing else None,
-        "failure_paths": sorted({path for each in failing for path in paths_in(each["summary"]) + paths_in(each["excerpt"])}),
+        "failure_paths": sorted({path for each in failing for path in _paths_in(each["summary"]) + _paths_in(each["excerpt"])}),
         "modified_files": [f.fact for f in reversed(folded.facts("modified", zones))],
         "unstated_changes": int(unstated.value) if unstated else 0,
         "read_files": [f.fact for f in reversed(folded.facts("read", zones))][:LISTED],
@@ -79,7 +79,7 @@ def _checks(folded: Folded, zones: list[str]) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def paths_in(text: str | None) -> list[str]:
+def _paths_in(text: str | None) -> list[str]:
     """The files of the places that a text names as `path:line`."""
     return [found["file"] or found["path"] for found in _LOCATOR.finditer(text or "")]
 

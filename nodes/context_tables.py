@@ -33,6 +33,7 @@ LOG_EVENTS = table(
     characters=int64("characters of all that it says"),
     cut=boolean("`text` is not all of it; the last of `refs` has the rest"),
     masked=int32("masks of secrets in the event"),
+    diff=boolean("the event gives its text as a diff"),
     summary=text("its key fragment in one line, as stated or found", nullable=True),
     excerpt=text("the part that matters most, as stated or found", nullable=True),
     refs=strings("artifacts that have full texts: those that the event names, then its own"),

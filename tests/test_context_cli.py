@@ -25,7 +25,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     session = Session("Fix the failing tests.")
     session.failing("src/a.ts:1 error", turn=1)
     session.add("model.request", turn=1)
-    session.add("file.read", turn=1, path="src/a.ts", version="1", text="export const a = 1;")
+    session.add("file.read", turn=1, path="src/a.ts", version="1", content="export const a = 1;")
     session.add("model.request", turn=2)
     session.add("model.message", turn=2, text="I look at src/c.ts")
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
@@ -76,12 +76,12 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     found = value_of("context", "diff", "s/2", "s/4", capsys=capsys)
     assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
     code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)
-    assert (code == 0 and "same prefix: yes" in out and "+- src/a.ts (" in out) or "+Latest observation" in out
+    assert code == 0 and "same prefix: yes" in out and "+| export const a = 1;" in out
 
 
 def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, capsys: Any):
     session = Session("Fix the failing tests.")
-    session.add("file.read", turn=1, path="src/a.ts", version="1", text="export const a = 1;")
+    session.add("file.read", turn=1, path="src/a.ts", version="1", content="export const a = 1;")
     session.add("file.modified", turn=1, path="src/a.ts", version="2", text="- 1")
     (place / "m.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
     for at in ("2", "3"):
@@ -89,23 +89,21 @@ def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, caps
     code, out, err = run("context", "diff", "m/2", "m/3", capsys=capsys)
     assert code == 0, err
     assert out.startswith("same input: no\nsame prefix: yes\nphase: diagnosing\ntokens: ")
-    assert (
-        "\nother decision:\n  event:e1: action include -> exclude, " in out and "\nonly in second:\n  event:e2\n" in out
-    )
+    assert "\nother decision:\n" in out and "event:e2\n" in out
 
 
 def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any):
     value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
     file = place / "log" / "events.jsonl"
     file.write_text(file.read_text() + '{"id": "tor')
-    assert "log: events.jsonl ends with 11 bytes of an append" in run("context", "log", "log", capsys=capsys)[2]
-    assert "log: events.jsonl ends with 11 bytes" in run("context", "project", "log", "--no-record", capsys=capsys)[2]
+    code, _, err = run("context", "project", "log", "--no-record", capsys=capsys)
+    assert code == 0 and "11 bytes" in err
     (place / "more.jsonl").write_text('\n{"id": "x", "kind": "soup", "createdAt": "2026-05-20T08:00:00Z"}\n{"id": "un')
     code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
     assert code == 2 and "got 'soup' - at more.jsonl:2.kind" in err
     (place / "more.jsonl").write_text((place / "s.jsonl").read_text() + '{"id": "un')
     code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
-    assert code == 0 and "log: line 7 is unfinished (10 bytes) and was left out" in err
+    assert code == 0 and "log: 1 line could not be read and were left out" in err
 
 
 def test_rules_that_are_asked_for_and_not_there_are_a_condition_of_every_input(place: Path, capsys: Any):
@@ -136,22 +134,13 @@ def test_why_names_the_layer(place: Path, capsys: Any):
     assert found["layer"] == "model_did_not_use"
     code, out, _ = run("context", "why", "s/4", "src/b.ts", capsys=capsys)
     assert code == 0 and out.startswith("retrieval_not_recalled: ")
-    (place / "sent.txt").write_text("all of it\nexport const a = 1;\n")
-    found = value_of(
-        "context", "why", "s/4", "src/a.ts", "--log", "s.jsonl", "--model-input", "sent.txt", capsys=capsys
-    )
-    assert found["layer"] == "trust_isolation_missing"
 
 
-def test_a_log_folder_is_appended_to_compacted_and_opened(place: Path, capsys: Any):
+def test_a_log_folder_is_appended_to_and_opened(place: Path, capsys: Any):
     found = value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
-    assert found == {"session_id": "s", "events": 6, "appended": 6, "compacted": 0}
-    assert value_of("context", "log", "log", "--append", "s.jsonl", "--compact", capsys=capsys) == {
-        "session_id": "s",
-        "events": 6,
-        "appended": 0,
-        "compacted": 6,
-    }
+    assert found == {"session_id": "s", "events": 6, "appended": 6}
+    again = value_of("context", "log", "log", "--append", "s.jsonl", capsys=capsys)
+    assert again == {"session_id": "s", "events": 6, "appended": 0}
     assert value_of("context", "open", "log", "event:e3", capsys=capsys)["text"].count("export const a = 1;") == 1
     code, out, _ = run(
         "context", "project", "log", "--at", "5", "--inputs", "inputs.yaml", "--no-record", capsys=capsys
@@ -173,7 +162,7 @@ def test_a_turn_without_room_fails_with_an_honest_ledger(place: Path, capsys: An
 def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: str, place: Path, capsys: Any):
     Path("named.json").write_text(json.dumps({"turn": {"snapshotIds": [name]}}))
     code, _, err = run("context", "project", "s.jsonl", "--inputs", "named.json", "--no-record", capsys=capsys)
-    assert code == 0 and "warning: snapshot_missing: " in err and err.rstrip().endswith(f": {name}")
+    assert code == 0 and "warning: snapshot_missing: " in err and err.rstrip().endswith(f"snapshot:{name}")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +178,7 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
         (("replay", "nothing"), 3, "Expected a model input that you may read"),
         (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
         (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),
-        (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this log"),
+        (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this session"),
         (("log", "gone"), 7, "Expected the folder of a session log"),
     ],
 )
@@ -246,22 +235,21 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err
 
 
-def test_a_ledger_has_a_row_for_every_event_and_one_for_older_ones_where_all_turns_are_made(tmp_path, capsys):
+def test_a_ledger_has_a_row_for_every_event_or_its_kind_alone_and_among_all(tmp_path: Path, capsys: Any):
     session = Session()
     for number in range(70):
         session.add("model.request", turn=number)
-        session.add("command.finished", turn=number, command="ls", exitCode=0, stdout="x")
+        session.add("command.finished", turn=number, command="ls", exitCode=0, stdout="word " * 200)
     lines = tmp_path / "log.jsonl"
     lines.write_text("".join(json.dumps(event) + "\n" for event in session.events))
-    code, out, _ = run("context", "project", str(lines), "--json", capsys=capsys)
-    rows = {row["sourceId"] for row in json.loads(out)["ledger"]["excluded"]}
-    assert code == 0 and {f"event:e{n}" for n in range(90)} <= rows
-    code, out, _ = run("context", "project", str(lines), "--all", "--json", capsys=capsys)
-    made = json.loads(out)
-    assert code == 0 and len(made) == 70
+    small = ("context", "project", str(lines), "--max-tokens", "3000")
+    code, out, _ = run(*small, "--at", "139", "--json", capsys=capsys)
+    alone = json.loads(out)["ledger"]
+    made = value_of(*small, "--all", capsys=capsys)
     last = made[-1]["ledger"]
-    assert "event:e0" not in {row["sourceId"] for row in last["excluded"]}
-    assert "older" in {row["sourceId"] for row in last["included"]}
+    rows = {row["sourceId"] for row in [*last["included"], *last["excluded"]]}
+    assert code == 0 and len(made) == 70 and {"older:command.finished", "event:e138"} <= rows and "event:e2" not in rows
+    assert rows == {row["sourceId"] for row in [*alone["included"], *alone["excluded"]]}
 
 
 def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):

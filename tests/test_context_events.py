@@ -142,7 +142,8 @@ def test_matches_of_a_search_are_fields():
     found = json.loads(
         row("search.result", query="x", matches=[{"path": "./a.py", "line": 3, "text": "x = 1"}])["matches"]
     )
-    assert found == [{"path": "a.py", "line": 3, "text": "x = 1"}]
+    flags = {"generated": False, "public_api": False}
+    assert found == [{"path": "a.py", "line": 3, "text": "x = 1", **flags}]
 
 
 def test_a_recalled_memory_is_a_record_and_one_of_a_tool_a_candidate():

@@ -1,151 +1,104 @@
-"""The reducer: a session log folded into the state as of any event, whole or from a checkpoint."""
+"""The state of a turn, document 003's AgentState: what the events before it stated and nothing ended."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from context_session import Session, memory, policy, projected, state_of
-from hypothesis import given
-from hypothesis import strategies as st
-from scoped_retrieval.nodes.context_state import latest_assertions
-from scoped_retrieval.nodes.context_tables import STATE_FACTS
-from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.line import build_context_driver
+from context_session import Session, memory, policy, projected
 
 
-def facts(events: list[dict[str, Any]], checkpoint: pa.Table | None = None, start: int = 0) -> pa.Table:
-    tables = read_events(events)
-    given_ = {
-        "log_events": tables.events.slice(start).combine_chunks(),
-        "checkpoint_facts": checkpoint or STATE_FACTS.empty(),
-    }
-    return build_context_driver().execute(["state_facts"], inputs=given_)["state_facts"]
+def state_of(session: Session) -> dict[str, Any]:
+    return policy().state(events=session.events)
 
 
 def test_the_state_is_what_the_events_left_standing():
     session = Session("Fix the failing tests.")
     session.add("user.constraint", turn=1, text="Do not change the public API.", constraintId="c1")
     session.add("phase.changed", turn=1, phase="editing")
-    session.add("plan.updated", turn=1, text="Change the parser first.", interpretation="Only the parser is broken.")
-    session.add("file.modified", turn=2, path="src/a.ts", version="2", text="fix")
-    session.add("file.modified", turn=2, path="src/b.ts", version="2", text="fix")
-    session.add("file.modified", turn=3, path="src/a.ts", version="3", text="fix again")
+    session.add("plan.updated", turn=1, text="Change the parser first.")
+    for number, path in enumerate(("src/a.ts", "src/b.ts", "src/a.ts")):
+        session.add("file.modified", turn=2, path=path, version=str(number), text="fix")
     session.failing("src/a.test.ts:4 expected 1 received 2", turn=4)
     state = state_of(session)
-    assert state["user_goal"] == "Fix the failing tests."
-    assert state["phase"] == "editing"
-    assert state["plan"] == "Change the parser first."
-    assert state["interpretation"] == "Only the parser is broken."
-    assert state["modified_files"] == ["src/a.ts", "src/b.ts"], "the last one first, each once"
-    assert state["latest_command"] == "pnpm test"
-    assert state["failure"] == "src/a.test.ts:4 expected 1 received 2"
-    assert state["failure_paths"] == ["src/a.test.ts"]
-    assert state["verification"] == "pnpm test: failed"
-    assert (state["turn_count"], state["events"]) == (5, 8)
+    assert (state["userGoal"], state["phase"], state["phaseStated"]) == ("Fix the failing tests.", "editing", True)
+    assert (state["plan"], state["activeConstraints"]) == (
+        "Change the parser first.",
+        ["Do not change the public API."],
+    )
+    assert state["modifiedFiles"] == ["src/a.ts", "src/b.ts"], "the last one first, each once"
+    assert state["latestCommand"] == "pnpm test (failed)" and state["turnCount"] == 4
+    assert state["currentFailure"] == "src/a.test.ts:4 expected 1 received 2"
 
 
-def test_a_check_that_passes_ends_the_failure_and_any_other_command_does_not():
+def test_the_last_run_of_a_declared_check_decides_and_no_other_command_does():
     session = Session()
     session.failing("a.test.ts:1 expected 1 received 2")
-    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="a.ts")
-    assert state_of(session)["failure"] is not None
+    session.add("command.finished", turn=2, command="make", exitCode=1, stdout="error: no rule")
+    assert state_of(session)["currentFailure"] == "a.test.ts:1 expected 1 received 2"
+    session.add("command.finished", turn=3, command="pnpm test", running=True)
+    assert [check["status"] for check in state_of(session)["checks"]] == ["unknown"]
+    assert state_of(session)["currentFailure"] is None
     session.add("command.finished", turn=3, command="pnpm test", exitCode=0, stdout="12 passed")
-    seen = projected(session)
-    assert seen.state["failure"] is None
-    assert seen.state["verification"] == "pnpm test: passed"
     session.add("file.modified", turn=4, path="a.ts", version="2", text="more")
-    assert state_of(session)["verification"] is None, "what was checked is not what stands there now"
+    (check,) = state_of(session)["checks"]
+    assert (check["status"], check["changed_since"], state_of(session)["currentFailure"]) == ("passed", "yes", None)
+
+
+def test_commands_that_may_have_changed_files_are_counted_until_the_work_is_stated():
+    session = Session()
+    for fields in ({}, {"capability": "run"}, {"capability": "run_read_only"}, {"changedFiles": ["a.ts"]}):
+        session.add("command.finished", turn=1, command="make", exitCode=0, **fields)
+    state = state_of(session)
+    assert (state["unstatedChanges"], state["modifiedFiles"]) == (2, ["a.ts"])
+    session.add("work.changed", turn=2, changedFiles=["b.ts"])
+    state = state_of(session)
+    assert (state["unstatedChanges"], state["modifiedFiles"]) == (0, ["b.ts", "a.ts"])
 
 
 def test_a_turn_sees_the_events_before_its_place_and_no_later_one():
     session = Session("First goal.")
     session.add("user.goal", turn=1, text="Second goal.")
-    goals = [projected(session, turn={"asOfSeq": place}).state["user_goal"] for place in range(3)]
+    goals = [projected(session, turn={"asOfSeq": place}).state["userGoal"] for place in range(3)]
     assert goals == [None, "First goal.", "Second goal."]
 
 
-def test_a_constraint_that_ended_binds_no_more():
+@pytest.mark.parametrize("by", [{"constraintId": "c1"}, {"subject": "e1"}])
+def test_a_constraint_that_ended_binds_no_more_and_its_words_stay(by: dict[str, str]):
     session = Session()
-    session.add("user.constraint", turn=1, text="Do not touch src/b.ts.", constraintId="c1")
-    assert "Do not touch src/b.ts." in projected(session).text()
-    session.add("constraint.ended", turn=2, subject="c1")
-    assert "Active constraints" not in projected(session).text()
-
-
-def test_a_state_of_the_harness_counts_and_events_come_on_top():
-    given_state = {
-        "userGoal": "Old goal.",
-        "phase": "verifying",
-        "activeConstraints": ["Keep the API."],
-        "modifiedFiles": ["src/a.ts"],
-    }
-    seen = policy().project(events=[], state=given_state, budget={"maxTokens": 9000})
-    assert (seen.state["user_goal"], seen.state["phase"], seen.state["modified_files"]) == (
-        "Old goal.",
-        "verifying",
-        ["src/a.ts"],
+    session.add(
+        "user.constraint",
+        turn=1,
+        text="Do not touch src/b.ts.",
+        **({"constraintId": "c1"} if "constraintId" in by else {}),
     )
-    assert "- User request: Keep the API." in seen.text()
-    newer = policy().project(events=Session("New goal.").events, state=given_state, budget={"maxTokens": 9000})
-    assert newer.state["user_goal"] == "New goal."
+    assert projected(session).state["activeConstraints"] == ["Do not touch src/b.ts."]
+    session.add("constraint.ended", turn=2, **by)
+    seen = projected(session)
+    assert seen.state["activeConstraints"] == [] and "Active constraints" not in seen.text()
+    assert "Do not touch src/b.ts." in seen.model_input["system_text"], "no word of the user is lost"
 
 
-EVENTS = st.lists(
-    st.sampled_from(
-        [
-            ("user.goal", {"text": "one"}), ("user.goal", {"text": "two"}), ("user.constraint", {"text": "Never x.", "constraintId": "c"}),
-            ("constraint.ended", {"subject": "c"}), ("phase.changed", {"phase": "editing"}), ("plan.updated", {"text": "p", "interpretation": "i"}),
-            ("file.modified", {"path": "a.ts", "version": "1", "text": "d"}), ("file.modified", {"path": "b.ts", "version": "1", "text": "d"}),
-            ("file.read", {"path": "a.ts", "version": "1", "text": "t"}), ("command.finished", {"command": "pnpm test", "exitCode": 1, "stdout": "a.ts:1 error"}),
-            ("command.finished", {"command": "pnpm test", "exitCode": 0, "stdout": "ok"}), ("memory.revoked", {"id": "m1"}),
-            ("permission.denied", {"text": "no", "requestId": "r"}), ("permission.granted", {"requestId": "r"}),
-            ("model.request", {"evidenceIds": ["x", "memory:m1"]}), ("history.summarized", {"text": "tried a"}), ("user.message", {"text": "hm"}),
-        ]
-    ),
-    min_size=1, max_size=30,
-)  # fmt: skip
-
-
-@given(EVENTS, st.data())
-def test_folding_from_a_checkpoint_is_folding_the_whole_log(
-    kinds: list[tuple[str, dict[str, Any]]], data: st.DataObject
-):
-    session = Session(None)
-    for number, (kind, payload) in enumerate(kinds):
-        session.add(kind, turn=number // 3, **payload)
-    cut = data.draw(st.integers(0, len(kinds)))
-    whole, rows = facts(session.events), read_events(session.events).events
-    middle = data.draw(st.integers(0, cut))
-    first = latest_assertions(rows.slice(0, middle), STATE_FACTS.empty())
-    checkpoint = latest_assertions(rows.slice(middle, cut - middle), first)
-    once = latest_assertions(rows.slice(0, cut), STATE_FACTS.empty())
-    assert checkpoint.to_pylist() == once.to_pylist(), "a checkpoint may continue another one"
-    later = holding(facts(session.events, checkpoint, cut), cut)
-    assert later == holding(whole, cut)
-
-
-def holding(table: pa.Table, cut: int) -> list[dict[str, Any]]:
-    """The facts that hold at or behind an event."""
-    return [row for row in table.to_pylist() if row["until_seq"] is None or row["until_seq"] >= cut]
-
-
-@given(EVENTS)
-def test_the_fold_is_pure_and_replayable(kinds: list[tuple[str, dict[str, Any]]]):
-    session = Session(None)
-    for number, (kind, payload) in enumerate(kinds):
-        session.add(kind, turn=number, **payload)
-    assert facts(session.events).equals(facts(session.events))
-
-
-def test_a_revoked_memory_is_gone_from_the_event_on():
+def test_a_constraint_that_the_model_proposes_does_not_instruct():
     session = Session()
-    session.add("memory.revoked", turn=1, id="m1")
-    given_ = {"memories": [memory()], "turn": {"asOf": "2026-05-20T09:00:00Z"}}
-    before = policy().project(events=session.events, budget={"maxTokens": 9000}, **(given_ | {"turn": {"asOfSeq": 1}}))
-    after = policy().project(events=session.events, budget={"maxTokens": 9000}, **given_)
-    assert before.decision("memory:m1")["action"] == "include"
+    session.add("user.constraint", turn=1, text="Rewrite everything.", origin="model")
+    seen = projected(session)
+    assert "Rewrite everything." not in seen.model_input["system_text"] and seen.state["activeConstraints"] == []
+    assert seen.text().index("Proposed constraints") < seen.text().index("Rewrite everything.")
+
+
+def test_a_memory_is_gone_from_the_event_on_that_revokes_it_and_is_as_it_was_last_recalled():
+    session = Session()
+    session.add("memory.recalled", turn=1, actor="system", **memory("m1", "it was npm"))
+    session.add("memory.recalled", turn=1, actor="system", **memory("m1", "it is pnpm"))
+    session.add("memory.revoked", turn=1, memoryId="m1")
+    before, after = (projected(session, turn={"asOfSeq": place}) for place in (3, 4))
+    assert [row["source_id"] for row in before.decisions].count("memory:m1") == 1
+    assert (
+        before.decision("memory:m1")["action"] == "include"
+        and "it is pnpm" in before.text()
+        and "it was npm" not in before.text()
+    )
     assert after.decision("memory:m1")["reason_code"] == "revoked"
 
 
@@ -153,5 +106,4 @@ def test_a_revoked_memory_is_gone_from_the_event_on():
 def test_every_phase_is_valid_everywhere(phase: str):
     session = Session()
     session.add("phase.changed", turn=1, phase=phase)
-    assert state_of(session)["phase"] == phase
-    assert projected(Session(), turn={"phase": phase}).state["phase"] == phase
+    assert state_of(session)["phase"] == projected(Session(), turn={"phase": phase}).state["phase"] == phase

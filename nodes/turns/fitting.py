@@ -72,7 +72,7 @@ class Room:
 
 @dataclass
 class Filled:
-    """The shown form of each candidate, the tokens of all, the limit of each part; `failed`: the required do not fit."""
+    """The shown form of each candidate, the tokens of all, the limit of each part; `failed`: the required, counted whole, do not fit."""
 
     shown: list[str]
     used: int
@@ -99,7 +99,7 @@ class _Frame:
 def fill(
     some: Sequence[Candidate], order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]
 ) -> Filled:
-    """Fill one input. `order`: the candidates in the order of keeping."""
+    """Fill one input. `order`: the candidates in the order of keeping. The required are taken whether or not they fit."""
     frame, shown = _Frame(headings, fences), [NONE] * len(some)
     spent = dict.fromkeys([*room.shares, *room.hard, *(each.part for each in some)], 0)
     used = 0
@@ -120,7 +120,7 @@ def fill(
         part: min(int(left * room.shares.get(part, 0.0) / total), room.hard.get(part, UNLIMITED)) for part in spent
     }
     if used > room.limit:
-        return Filled([NONE] * len(some), used, True, share)
+        return Filled(shown, used, False, share)
     for parts in (share, room.hard):
         for n in order:
             one = some[n]

@@ -28,8 +28,8 @@ __all__ = ["SLOTS", "Fact", "Folded"]
 SLOTS: Mapping[str, str] = {
     "goal": "the goal in the user's words",
     "word": "by event: the user's own words; detail: the kind of the event",
-    "constraint": "by id: a declared constraint; status: its topic; origin: user, repository or system",
-    "proposal": "by id: a goal or constraint of another than the user",
+    "constraint": "by id: a declared constraint; status: its topic; origin: user, repository or system; detail: see `counted_as`",
+    "proposal": "by id: a goal or constraint of another than the user; detail: see `counted_as`",
     "phase": "the phase",
     "plan": "the model's plan",
     "history": "the newest summary of earlier rounds; detail: what it refers to",
@@ -46,7 +46,7 @@ SLOTS: Mapping[str, str] = {
     "retrieved": "by id: a retrieval snapshot that an event created",
     "disclosed": "by item: shown by an earlier request",
     "turns": "number of rounds",
-    "kind": "by kind of event: how many, and their first and last place",
+    "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
 WORDS_KEPT = 200_000
 """Characters of the user's words that a state holds; beyond it the oldest are counted (slot `kind`) and not held."""
@@ -121,7 +121,12 @@ class Folded:
                 "constraint" if actor in ("user", "system", "repository") and kind == "user.constraint" else "proposal"
             )
             self._set(
-                row, slot, subject if slot == "constraint" else f"{actor}:{subject}", row["text"], status=row["topic"]
+                row,
+                slot,
+                subject if slot == "constraint" else f"{actor}:{subject}",
+                row["text"],
+                counted_as(row),
+                row["topic"],
             )
         elif kind == "phase.changed" and actor in _HARNESS:
             self._set(row, "phase", "", row["subject"])
@@ -188,13 +193,12 @@ class Folded:
                     del self._slots[slot][name, zone]
 
     def _count(self, row: Mapping[str, Any]) -> None:
-        held = self._slots["kind"].get((row["kind"], "internal"))
+        kind = counted_as(row)
+        held = self._slots["kind"].get((kind, "internal"))
         count, first = (held.value[0], held.value[1]) if held else (0, row["seq"])
         self._keep(
             "kind",
-            Fact(
-                row["kind"], (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]
-            ),
+            Fact(kind, (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]),
         )
 
     def _set(
@@ -248,6 +252,12 @@ class Folded:
             )
             made._keep(row["slot"], Fact(row["fact"], value, *(row[name] for name in Fact._fields[2:])))
         return made
+
+
+def counted_as(row: Mapping[str, Any]) -> str:
+    """The kind of an event; events that the user did not say, or not to the model, are counted apart from his words."""
+    words = row["actor"] == "user" and row["visibility"] == "model-visible"
+    return row["kind"] if words or row["kind"] not in USER_WORDS else f"other {row['kind']}"
 
 
 def _plain(slot: str, value: Any) -> str | None:

@@ -18,7 +18,7 @@ __all__ = ["as_of_turns", "by_turn", "first_of_window", "rows_of"]
 WINDOW = 1_000
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
-_MOST = 24_000
+EVENT_CHARACTERS = 24_000
 """Most characters that one event counts towards the window."""
 
 Row = Mapping[str, Any]
@@ -60,8 +60,10 @@ def by_turn(input_ids: pa.ChunkedArray) -> list[slice]:
 
 def first_of_window(events: Sequence[Row], end: int) -> int:
     """The first event before `end` that a turn looks at: what it shows of earlier ones comes from the state alone."""
-    left, first = WINDOW_CHARACTERS, end
-    while first > 0 and end - first < WINDOW and left > 0:
+    characters, first = 0, end
+    while first > 0 and end - first < WINDOW:
+        characters += min(events[first - 1]["characters"], EVENT_CHARACTERS)
+        if characters > WINDOW_CHARACTERS:
+            break
         first -= 1
-        left -= min(events[first]["characters"], _MOST)
     return first

@@ -53,11 +53,12 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
     summary = payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt = payload.text("visibleExcerpt", "visible_excerpt")
     characters = len(text if text is not None else content or "")
+    is_diff = payload.value("diff") is not None
     is_cut = text is not None and len(text) > LONG and actor != "user"
     if text is not None and actor != "user":
         failed = outcome in ("failed", "timed_out") or "failed" in found.values()
         own_summary, own_excerpt = summary_and_excerpt(text, failed=failed)
-        if kind == "file.modified" or payload.value("diff") is not None:
+        if kind == "file.modified" or is_diff:
             own_summary = diff_summary(text, path) or own_summary
         summary, excerpt = summary or own_summary, excerpt or own_excerpt
         refs += [artifact(text)] if is_cut else []
@@ -68,6 +69,7 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "text": cut(text, LONG) if text is not None and is_cut else text,
         "characters": characters,
         "cut": is_cut,
+        "diff": is_diff,
         "summary": summary,
         "excerpt": excerpt,
         "refs": list(dict.fromkeys(refs)),

@@ -32,6 +32,8 @@ class LogView:
     notes: tuple[str, ...] = ()
     skipped: int = 0
     """Lines that could not be read."""
+    named: frozenset[str] = frozenset()
+    """Retrieval snapshots that events of the whole log name: one of a later event is not of an earlier turn."""
 
 
 @dataclass(frozen=True)

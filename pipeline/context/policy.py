@@ -128,12 +128,11 @@ class ContextPolicy:
         memories: Iterable[Any] = (),
         snapshots: Iterable[Any] = (),
         session_id: str | None = None,
-        facts: pa.Table | None = None,
     ) -> Projections:
-        """The inputs of many turns of a session, one row each. `facts`: of a checkpoint before the events."""
+        """The inputs of many turns of a session, one row each."""
         log, inputs = self._inputs(
             turns=turns, events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
-            session_id=session_id, facts=facts,
+            session_id=session_id,
         )  # fmt: skip
         return Projections(inputs.turns, run_context(inputs), log.artifacts)
 
@@ -150,7 +149,7 @@ class ContextPolicy:
         """
         turns = [{} if turn is None else turn]
         _, inputs = self._inputs(turns=turns, events=events, state=state, session_id=session_id)
-        return agent_state(fold_states(inputs).to_pylist()[0])
+        return agent_state(fold_states(inputs).to_pylist()[0], inputs.turns.to_pylist()[0])
 
     def _inputs(
         self,
@@ -163,11 +162,12 @@ class ContextPolicy:
         visible_tools: Iterable[Any] | None = None,
         memories: Iterable[Any] = (),
         snapshots: Iterable[Any] = (),
-        facts: pa.Table | None = None,
     ) -> tuple[LogTables, ContextInputs]:
         """The log and the inputs of the line, checked."""
+        named, earlier = set[str](), STATE_FACTS.empty()
         if isinstance(events, LogView):
-            events, facts = events.tables, events.facts if facts is None else facts
+            named |= events.named
+            events, earlier = events.tables, events.facts
         if isinstance(events, LogTables):
             log, own = events, events.events["session_id"].slice(0, 1).to_pylist()
             session_id = session_id or (own[0] if own else "session")
@@ -178,14 +178,12 @@ class ContextPolicy:
         table = self.turns_of(turns, log.events, session_id, budget)
         named_from = partial(_from_folder, root=_root(table))
         log = replace(log, events=named_from(log.events))
-        earlier = STATE_FACTS.empty() if facts is None else facts
         given_snapshots = listed(snapshots, "snapshots", "snapshots")
         items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
         items = distinguished(items)
-        named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
-        named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
+        named |= {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
         inputs = ContextInputs(
             turns=table,
             events=log.events,

@@ -42,7 +42,7 @@ class Projection:
     @property
     def state(self) -> dict[str, Any]:
         """The AgentState of document 003 (S3.58) as of the turn."""
-        return agent_state(self.turn_state)
+        return agent_state(self.turn_state, self.turn)
 
     @property
     def input_id(self) -> str:
@@ -127,8 +127,6 @@ class Projection:
     def request_event(self, *, event_id: str, created_at: str, model_input_ref: str | None = None) -> dict[str, Any]:
         """The `model.request` event to append to the session log once the input was sent: what was shown, and its hash (S0.52)."""
         shown = [row for row in self.decisions if row["mode"] in ("full", "excerpt", "summary")]
-        evidence = [row["evidence_id"] for row in shown if row["evidence_id"]]
-        memories = [row["reference"] for row in shown if row["source_kind"] == "memory_candidate"]
         return {
             "id": event_id,
             "turnId": self.turn["turn_id"],
@@ -139,7 +137,7 @@ class Projection:
                 "modelInputRef": model_input_ref or self.input_id,
                 "visibleToolSet": list(self.model_input["tools"]),
                 "contextHash": f"sha256:{self.input_sha256}",
-                "evidenceIds": [*evidence, *memories],
+                "evidenceIds": [row["evidence_id"] for row in shown if row["evidence_id"]],
             },
         }
 
@@ -163,8 +161,8 @@ class Projection:
         }
 
 
-def agent_state(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of TURN_STATES as the AgentState of document 003, with what it holds besides."""
+def agent_state(row: Mapping[str, Any], turn: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of TURN_STATES and its turn as the AgentState of document 003, with what it holds besides."""
     constraints = json.loads(row["constraints"])
     observation = row["latest_observation"]
     return {
@@ -174,6 +172,7 @@ def agent_state(row: Mapping[str, Any]) -> dict[str, Any]:
         "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": json.loads(row["checks"]),
         "currentFailure": row["failure"], "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
         "pendingApprovals": json.loads(row["approvals"]), "unstatedChanges": row["unstated_changes"],
+        "budget": {"maxTokens": turn["max_tokens"], "reservedOutputTokens": turn["reserved_output_tokens"]},
     }  # fmt: skip
 
 

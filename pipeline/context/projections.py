@@ -103,7 +103,7 @@ def project_log(
     files = rule_files(rules) if rules else []
     policy = policy_of(given, files)
     found = policy.project_turns(
-        turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
+        turns=turns, events=view, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
     if rules and (missing := about_rules(rules, policy.rules)):

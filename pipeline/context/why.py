@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import counted_as
 from .events import LogTables
 from .projection import Projection
 
@@ -98,7 +99,7 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     by_path = [row for row in rows if row["path"] and (row["path"] == wanted or row["path"].endswith(f"/{wanted}"))]
     by_text = [row for row in rows if expected in texts.get(_event_of(row), "")]
     found = by_id or by_path or by_text
-    return sorted(found, key=lambda row: (-row["shown_characters"], row["mode"] == "none", row["position"]))
+    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"]))
 
 
 def _event_of(row: Row) -> str:
@@ -124,7 +125,7 @@ def _absent(
     for event in events:
         named = expected in (event["event_id"], event["path"]) or (event["path"] or "").endswith(f"/{expected}")
         if named or expected in "\n".join(filter(None, (event["command"], event["text"], event["content"]))):
-            older = next((row for row in seen.decisions if row["source_id"] == f"older:{event['kind']}"), None)
+            older = next((row for row in seen.decisions if row["source_id"] == f"older:{counted_as(event)}"), None)
             return answer | {
                 "layer": "budget_cut", "answer": f"event {event['event_id']} is before the events that the input had room for; open event:{event['event_id']}",
                 "source_id": older["source_id"] if older else None, "sources": [dict(older)] if older else [],

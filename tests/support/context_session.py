@@ -63,7 +63,7 @@ def snapshot(*items: Mapping[str, Any], name: str = "snap-1", ref: str = "abc0")
 
 
 def policy(rules: Any = RULES, tools: Any = TOOLS, **defaults: Any) -> ContextPolicy:
-    return ContextPolicy(rules=rules, tools=tools, defaults={"project": "shop", **defaults})
+    return ContextPolicy(rules=rules, tools=tools, checks=["pnpm test"], defaults={"project": "shop", **defaults})
 
 
 def projected(
@@ -80,11 +80,6 @@ def projected(
     return policy(rules, tools, **(defaults or {})).project(events=events, budget=budget, **given)
 
 
-def state_of(session: Session) -> dict[str, Any]:
-    """The state at the end of a session."""
-    return policy().state(events=session.events)
-
-
 def reasons(seen: Projection) -> dict[str, str]:
     """The reason of every source."""
     return {row["source_id"]: row["reason_code"] for row in seen.decisions}
@@ -93,10 +88,3 @@ def reasons(seen: Projection) -> dict[str, str]:
 def modes(seen: Projection) -> dict[str, str]:
     """The mode of every source."""
     return {row["source_id"]: row["mode"] for row in seen.decisions}
-
-
-def instructing(seen: Projection) -> str:
-    """The content of the fence of instructions."""
-    text = seen.model_input["system_text"]
-    assert not text or text.startswith("<trusted_instructions "), text[:80]
-    return text
