@@ -21,8 +21,7 @@
   `row_lookup` (the rows that a name matches), `layers` (layers of reasons), `sent_input` (the input as sent) and
   `later_use` (how the model used them); `input_diff`: the difference of two inputs; `projections`: projections for the
   command line
-- `transcripts`: sessions of Claude Code and Codex CLI as session logs; `transcript_kinds`: the agent that wrote a
-  transcript
+- `transcripts`: sessions of Claude Code and Codex CLI as session logs
 
 `ContextPolicy` is imported from here and loaded on first use.
 """

@@ -32,6 +32,8 @@ KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _LONGEST = 2**26
 """Bytes of a line; longer ones are skipped in pieces."""
+_MOST = 2**29
+"""Bytes of a transcript, unpacked."""
 _STREAMED = ("thread.started", "turn.started", "item.completed")
 
 
@@ -55,7 +57,8 @@ def events_of_transcript(
     """The id of the session, its events, notes, and counts of what was left out.
 
     Raises:
-        InputError: the file cannot be read, the kind of transcript is unknown, or it has no messages and no tools.
+        InputError: the file cannot be read or is too large, the kind of transcript is unknown, or it has no messages
+            and no tools.
     """
     file = Path(path)
     if kind is not None and kind not in KINDS:
@@ -111,23 +114,30 @@ def _records(file: Path, left_out: Counter[str]) -> Iterator[tuple[int, Record]]
         with file.open("rb") as opened:
             packed = opened.read(len(_ZSTD)) == _ZSTD
         with pa.input_stream(str(file), compression="zstd" if packed else None) as stream:
-            for number, line in enumerate(_lines(BufferedReader(cast(Any, stream))), start=1):
+            for number, line in enumerate(_lines(BufferedReader(cast(Any, stream)), file), start=1):
                 try:
-                    if line is None or line.strip():
-                        yield (
-                            number,
-                            parse_json((line or b"").removeprefix(b"\xef\xbb\xbf").strip(), f"{file}:{number}"),
-                        )
+                    if line.strip():
+                        yield number, parse_json(line.removeprefix(b"\xef\xbb\xbf").strip(), f"{file}:{number}")
                 except InputError:
                     left_out["lines that cannot be read"] += 1
     except OSError as error:
         raise InputError(f"{error.strerror or error}: {file}") from error
 
 
-def _lines(stream: BufferedReader) -> Iterator[bytes | None]:
-    """The lines of a stream; None for one that is too long."""
+def _lines(stream: BufferedReader, file: Path) -> Iterator[bytes]:
+    """The lines of a stream; of one that is too long, its end.
+
+    Raises:
+        InputError: there are too many.
+    """
+    size = 0
     while line := stream.readline(_LONGEST):
-        long = False
-        while len(line) == _LONGEST and not line.endswith(b"\n"):
-            line, long = stream.readline(_LONGEST), True
-        yield None if long else line
+        size += len(line)
+        while len(line) == _LONGEST and not line.endswith(b"\n") and size <= _MOST:
+            line = b"\0" + stream.readline(_LONGEST - 1)
+            size += len(line)
+        if size > _MOST:
+            raise InputError.described(
+                f"at most {_MOST >> 20} MiB", "more", str(file), hint="split the file by session"
+            )
+        yield line

@@ -42,7 +42,7 @@ _INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user f
 _COMMAND = re.compile(r"<command-name>([^<]*)</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
 _NOT_DENIED = ("interrupted", "cancelled")
-"""Values of `toolDenialKind` for calls that nobody refused."""
+"""Values of `toolDenialKind` for calls that were not refused."""
 _REJECTED = "User rejected tool use"
 """The `toolUseResult` of a refusal by the user, where the version has no `toolDenialKind`."""
 
@@ -62,10 +62,11 @@ def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
     if repeated := len(numbered) - len(records):
         made.left_out["repeated records"] = repeated
     own = [{} if record.get("isSidechain") and not alone else record for record in records.values()]
-    marking = {
-        each.get("version") for each in spoken if each.get("type") == "user" and not each.keys().isdisjoint(_OF_PROMPTS)
-    }
-    left, session = rewound(own, partial(_has_typed, marking)), _Session(made, marking, alone)
+    prompts = [each for each in spoken if each.get("type") == "user" and not each.keys().isdisjoint(_OF_PROMPTS)]
+    marking = {version for each in prompts if (version := words(each.get("version")))}
+    notes = [mapping(record.get("attachment")) for record in records.values()]
+    attached = {text_of(each.get("prompt")) for each in notes if each.get("type") == "queued_command"}
+    left, session = rewound(own, partial(_has_typed, marking)), _Session(made, marking, attached, alone)
     for place, (id_, record) in enumerate(records.items()):
         made.time(record.get("timestamp"))
         if record.get("isSidechain") and not alone:
@@ -118,10 +119,14 @@ class _Session:
     made: Transcript
     marking: Collection[Any]
     """The versions that mark prompts."""
+    attached: Collection[str]
+    """Texts from the queue of the user that attachments have."""
     alone: bool
     """Whether it is the session of a subagent: its prompts are the model's."""
     response: str | None = None
     """The response of the model that was read last."""
+    queue: list[str] = field(default_factory=list)
+    """What the user typed while the model worked, until it is delivered."""
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The fields of a call, by its id."""
     background: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -145,6 +150,8 @@ class _Session:
             self.response = response
             for block in _blocks(message.get("content")):
                 self._said(id_, record, block)
+        elif kind == "queue-operation":
+            self._queued(id_, record.get("operation"), text_of(record.get("content")))
         elif kind == "attachment":
             self._attachment(id_, mapping(record.get("attachment")))
         else:
@@ -161,6 +168,15 @@ class _Session:
             self.made.user(id_, typed)
         elif text.strip():
             self.made.add("harness.message", id_, text=text)
+
+    def _queued(self, id_: str, operation: Any, text: str) -> None:
+        """Text typed while the model worked: `remove` delivers it at once, `dequeue` as a prompt, `popAll` takes all back."""
+        if operation == "enqueue":
+            self.queue.append(text)
+        elif operation == "popAll":
+            self.queue.clear()
+        elif self.queue and (text := self.queue.pop(0)) not in self.attached and operation == "remove":
+            self._text(id_, {}, text)
 
     def _said(self, id_: str, record: Record, block: Record) -> None:
         """A block of the model."""
@@ -191,7 +207,9 @@ class _Session:
             by = "user" if denial is None or denial.startswith("user") else denial
             self.made.add("permission.denied", id_, **call, text=text, reason=said, decidedBy=by)
             self.made.user(id_, said or "")
-        elif (capability == "run" and not never_ran) or "exitCode" in (mapping(beside.get("task")) or beside):
+        elif not never_ran and (
+            capability == "run" or (capability == "run_read_only" and _task(beside).get("exitCode") is not None)
+        ):
             self._ran(id_, about, given, beside, text, {"isError": failed, "interrupted": interrupted})
         elif failed or interrupted:
             self.made.add("tool.error", id_, **about, text=text, isError=failed, interrupted=interrupted)
@@ -217,7 +235,7 @@ class _Session:
 
     def _ran(self, id_: str, about: Record, given: Record, beside: Record, text: str, ended: Record) -> None:
         """A command that ended or runs on, or a report about one that was left running."""
-        task = mapping(beside.get("task")) or beside
+        task = _task(beside)
         named = (given.get(name) for name in ("task_id", "bash_id", "shell_id"))
         before = next(
             (self.background[each] for each in named if isinstance(each, str) and each in self.background), {}
@@ -258,6 +276,11 @@ class _Session:
             self._text(id_, given if typed else {"isMeta": True}, text_of(given.get("prompt")))
         else:
             self.made.left_out[f"attachments of type {kind}"] += 1
+
+
+def _task(beside: Record) -> Record:
+    """What a record states of a command, which some versions put into a field of its own."""
+    return mapping(beside.get("task")) or beside
 
 
 def _replacements(beside: Record, given: Record) -> list[tuple[str, str, bool]]:

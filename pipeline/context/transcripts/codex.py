@@ -148,7 +148,9 @@ class _Rollout:
             self._output(id_, self.calls.get(str(item.get("call_id")), {"tool": "unknown"}), item)
         elif kind == "web_search_call":
             self.made.add(
-                "tool.intent", id_, **fields_of_call(self.made, None, "web_search", mapping(item.get("action")))
+                "tool.intent",
+                id_,
+                **fields_of_call(self.made, item.get("id"), "web_search", mapping(item.get("action"))),
             )
         else:
             self.made.left_out[f"items of type {item.get('type') or item.get('record_type')}"] += 1
@@ -264,13 +266,10 @@ class _Rollout:
 
     def _changed(self, id_: str, about: Record, path: str, change: Record) -> None:
         """A file that a patch changed."""
-        kind = str(change.get("type") or next(iter(change), ""))
-        fields = change if "type" in change else mapping(change.get(kind))
-        content = fields.get("content") if kind == "add" else None
-        text = words(fields.get("unified_diff")) or "\n".join(
-            f"{'-' if kind == 'delete' else '+'}{line}" for line in text_of(fields.get("content")).splitlines()
-        )
-        for each in filter(None, (path, fields.get("move_path"))):
+        whole_file, sign = text_of(change.get("content")), "-" if change.get("type") == "delete" else "+"
+        content = whole_file if change.get("type") == "add" else None
+        text = words(change.get("unified_diff")) or "\n".join(f"{sign}{line}" for line in whole_file.splitlines())
+        for each in filter(None, (path, change.get("move_path"))):
             self.made.add("file.modified", id_, **{**about, "path": self.made.path(each)}, text=text, content=content)
 
     def _roll_back(self, count: int) -> None:

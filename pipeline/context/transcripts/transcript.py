@@ -21,7 +21,7 @@ Record = Mapping[str, Any]
 CAPABILITIES: Mapping[str, str] = {
     # Claude Code
     "Read": "read", "LS": "read", "NotebookRead": "read", "Grep": "search", "Glob": "search",
-    "Bash": "run", "PowerShell": "run", "BashOutput": "run_read_only",
+    "Bash": "run", "PowerShell": "run", "BashOutput": "run_read_only", "TaskOutput": "run_read_only",
     "Edit": "edit", "MultiEdit": "edit", "Write": "edit", "NotebookEdit": "edit",
     "WebFetch": "external_read", "WebSearch": "external_read", "AskUserQuestion": "ask_user", "ExitPlanMode": "ask_user",
     # Codex CLI
