@@ -84,6 +84,9 @@ class _Turn:
     ) -> None:  # fmt: skip
         self.turn, self.state, self.folded, self.events, self.phase = turn, state, folded, events, phase
         self.rules, self.memories, self.items, self.tools = rules, memories, items, tools
+        self.failures = {
+            f"event:{each['event_id']}" for each in json.loads(state["checks"]) if each["status"] == "failed"
+        }
         self.failing, self.modified = _Files(state["failure_paths"]), _Files(state["modified_files"])
         cases = [*state["failure_paths"], *turn["task_paths"]]
         self.beside = {dirname(path) for path in cases if "/" in path}
@@ -224,8 +227,10 @@ class _Turn:
         return bool(source["source_kind"] == "search_match" and json.loads(source["detail"]).get(name))
 
     def tier(self, source: Row) -> int:
-        """Distance of a file from the failure (S3.22), 1 to 5."""
+        """Distance of a file from the failure (S3.22), 1 to 5; the last run of a failing check is the failure."""
         path = source["path"]
+        if source["source_id"] in self.failures:
+            return 1
         if not path:
             return TIERS
         if self.failing.have(path):

@@ -248,6 +248,7 @@ class _Gathered:
             yield _observation(given.value)
         apart = {fact.event_id for slot in ("word", "proposal") for fact in self.folded.facts(slot)}
         apart |= self._under_own_heading()
+        apart |= {fact.event_id for fact in self.folded.facts("history", self.zones)}
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
             self.seen[event["kind"]] = self.seen.get(event["kind"], 0) + 1
@@ -275,7 +276,7 @@ class _Gathered:
             else "untrusted"
         )
         classes = {"user-only": "ui_only", "runtime-only": "audit_only"}
-        what = event["command"] or event["tool"] or event["path"] or event["check"]
+        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"]
         content = (
             event["content"] if latest and event["kind"] == "file.read" else None
         )  # else it is a source of its own
