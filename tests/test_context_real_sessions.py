@@ -46,7 +46,7 @@ def test_the_output_of_a_failing_check_is_kept_before_newer_output() -> None:
     failed = session.failing("\n".join(f"a.test.ts:{n} expected {n} received 0" for n in range(60)))
     others = [
         session.add("command.finished", turn=n, command=f"cat {n}", exitCode=0, stdout=f"line of file {n}\n" * 60)
-        for n in range(2, 40)
+        for n in range(2, 20)
     ]
     seen = CHECKED.project(events=session.events, budget={"maxTokens": 8_000})
     assert seen.decision(f"event:{others[0]}")["mode"] != "full"
