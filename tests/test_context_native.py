@@ -17,13 +17,13 @@ _ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 """Ids of calls that both providers accept."""
 
 
-def worked(results: int = 6, length: int = 5) -> Session:
-    """A session with so many results of a tool, the last of which failed."""
+def worked(results: int = 6, about: str = "") -> Session:
+    """A session with so many results of a tool, the last of which failed; the tail does not show what calls are about."""
     session = Session()
     for number in range(results):
         session.add(
-            "command.finished", turn=number, tool="run_command", arguments={"command": f"cat f{number}"}, command=f"cat f{number}",
-            exitCode=int(number == results - 1), stdout=f"line of f{number}\n" * length,
+            "command.finished", turn=number, tool="run_command", arguments={"command": f"cat f{number}", "about": about}, command=f"cat f{number}",
+            exitCode=int(number == results - 1), stdout=f"line of f{number}\n" * 5,
         )  # fmt: skip
     return session
 
@@ -66,7 +66,7 @@ def test_the_first_message_is_that_of_the_flat_form_and_the_second_has_no_result
 
 @pytest.mark.parametrize("most", [300, 700, 1_500, 4_000])
 def test_the_native_form_is_within_the_limit(most: int) -> None:
-    seen = projected(worked(20, 10), budget={"maxTokens": most, "reservedOutputTokens": 0})
+    seen = projected(worked(20, "why " * 60), budget={"maxTokens": most, "reservedOutputTokens": 0})
     counter = load_counters({seen.turn["tokenizer"]}).get(seen.turn["tokenizer"])
     made = seen.anthropic(native_tools=True)
     blocks = [block for message in made["messages"] for block in message["content"]]
