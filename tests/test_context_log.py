@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from power_loss import Disk
 from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.nodes.turns.folding import Folded
 from scoped_retrieval.pipeline.context import log as log_module
 from scoped_retrieval.pipeline.context.artifacts import artifact
@@ -118,8 +119,8 @@ def test_a_malformed_event_of_a_file_is_an_error_and_a_transcript_is_told(tmp_pa
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window of 8 events or 10,000 characters, of which a long event takes 6,000."""
-    for name, value in (("WINDOW_EVENTS", 8), ("WINDOW_CHARACTERS", 10_000), ("EVENT_CHARACTERS", 6_000)):
-        monkeypatch.setattr(log_module, name, value)
+    for name, value in (("WINDOW", 8), ("WINDOW_CHARACTERS", 10_000), ("_MOST", 6_000)):
+        monkeypatch.setattr(reading, name, value)
 
 
 @pytest.mark.usefixtures("small")
@@ -131,12 +132,8 @@ def test_a_view_has_the_newest_rows_and_the_facts_of_all_before_them(tmp_path: P
         rows = view.tables.events.to_pylist()
         first = end - len(rows)
         assert rows == whole[first:end] and len(rows) <= 8
-        assert sum(min(row["characters"], 6_000) for row in rows) <= 10_000
-        assert (
-            first == 0
-            or len(rows) == 8
-            or sum(min(row["characters"], 6_000) for row in whole[first - 1 : end]) > 10_000
-        )
+        assert sum(min(row["characters"], 6_000) for row in rows[1:]) < 10_000
+        assert first == 0 or len(rows) == 8 or sum(min(row["characters"], 6_000) for row in rows) >= 10_000
         folded = Folded()
         for row in whole[:first]:
             folded.add(row)
@@ -168,7 +165,7 @@ def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
 
 
 def test_an_open_log_reads_and_folds_only_what_was_appended_since(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_module, "WINDOW_EVENTS", 8)
+    monkeypatch.setattr(reading, "WINDOW", 8)
     parsed, folded = list[str](), list[int]()
     parse, add = log_module.parse_json, Folded.add
     monkeypatch.setattr(log_module, "parse_json", lambda line, at: parsed.append(at) or parse(line, at))

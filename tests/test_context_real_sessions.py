@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from context_session import Session, projected
+from context_session import Session, item, projected, snapshot
 from scoped_retrieval.pipeline.context import ContextPolicy
+from scoped_retrieval.pipeline.context.log import SessionLog
 
 CHECKED = ContextPolicy(checks=["pnpm test"])
 
@@ -60,3 +63,17 @@ def test_a_summary_of_earlier_rounds_is_shown_once() -> None:
     seen = projected(session)
     assert seen.text().count("The parser was rewritten.") == 1
     assert [row["source_id"] for row in seen.decisions if event in row["source_id"]] == [f"history:{event}"]
+
+
+def test_a_snapshot_of_an_early_event_is_not_taken_for_one_of_this_turn(tmp_path: Path) -> None:
+    session = Session()
+    session.add("retrieval.snapshot.created", turn=1, snapshotId="snap-1")
+    for n in range(600):
+        session.add("retrieval.snapshot.created", turn=n, snapshotId=f"later-{n}")
+    log = SessionLog.open(tmp_path / "s", "session")
+    log.append(session.events)
+    early = [snapshot(item(), name="snap-1"), snapshot(item("code#2", "src/b.ts"), name="of this turn")]
+    seen = ContextPolicy().project(events=log.view(), snapshots=early)
+    shown = [row["source_id"] for row in seen.decisions if row["source_id"].startswith("item:")]
+    assert shown == ["item:of this turn:code#2"]
+    assert log.view().facts.num_rows < 10

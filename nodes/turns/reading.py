@@ -16,7 +16,7 @@ from .folding import Folded
 
 __all__ = ["as_of_turns", "by_turn", "first_of_window", "rows_of"]
 
-WINDOW = 1_000
+WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 from ...nodes.context_tables import STATE_FACTS
 from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.folding import Folded
+from ...nodes.turns.reading import first_of_window
 from ..progress import counted
 from ..runs.files import read_json
 from ..sources.jsonl import parse_json
@@ -39,12 +40,6 @@ from .masking import listed
 __all__ = ["SessionLog"]
 
 FORMAT = 3
-WINDOW_EVENTS = 2_000
-WINDOW_CHARACTERS = 600_000
-EVENT_CHARACTERS = 24_000
-"""A view has the newest events, as many as could matter: up to so many, of so many characters together; of a longer
-event, so many count.
-"""
 _START = hashlib.sha256(b"").hexdigest()
 """The chain of a log without events."""
 _DAMAGED = (
@@ -96,14 +91,16 @@ class SessionLog:
         end = len(self._rows) if at is None else at
         if not 0 <= end <= len(self._rows):
             raise InputError.expected(f"a place in the log from 0 to {len(self._rows)}", at, str(self.path))
-        first = _first(self._rows, end)
+        first = first_of_window(self._rows, end)
         if end == len(self._rows):  # the window only moves on
             folded, since, self._since = self._folded, self._since, first
         else:
             folded, since = Folded(), 0
         for row in self._rows[since:first]:
             folded.add(row)
-        return LogView(self._tables(first, end), folded.table(self.session_id), self._notes())
+        return LogView(
+            self._tables(first, end), folded.table(self.session_id), self._notes(), snapshots=self._snapshots
+        )
 
     def read(self) -> LogView:
         """The rows of every event.
@@ -157,6 +154,7 @@ class SessionLog:
         """Read everything again at the next use."""
         self._reader, self._rows = LogReader(self.session_id, self.checks), list[Row]()
         self._chains, self._size, self._torn = [_START], 0, 0
+        self._snapshots = set[str]()
         self._folded, self._since = Folded(), 0
         """The facts of the first rows, before the window of the last view at the end, and how many they are."""
 
@@ -192,8 +190,9 @@ class SessionLog:
             self._forget()
             raise StoreError(error.message, hint=_DAMAGED) from error
 
-    def _extend(self, lines: Iterable[bytes], rows: Iterable[Row]) -> None:
+    def _extend(self, lines: Iterable[bytes], rows: Collection[Row]) -> None:
         self._rows += rows
+        self._snapshots.update(name for row in rows for name in row["snapshot_ids"] or ())
         for line in lines:
             self._chains.append(_chained(self._chains[-1], line))
             self._size += len(line) + 1
@@ -248,17 +247,6 @@ class SessionLog:
 def _chained(before: str, line: bytes) -> str:
     """The digest of a chain extended by one line."""
     return hashlib.sha256(before.encode() + line).hexdigest()
-
-
-def _first(rows: Sequence[Row], end: int) -> int:
-    """The first row of the window that ends before `end`."""
-    characters, first = 0, end
-    while first > 0 and end - first < WINDOW_EVENTS:
-        characters += min(rows[first - 1]["characters"], EVENT_CHARACTERS)
-        if characters > WINDOW_CHARACTERS:
-            break
-        first -= 1
-    return first
 
 
 def _create(place: Path, session_id: str) -> None:

@@ -8,6 +8,7 @@ which no line is one is no log.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class LogView:
     notes: tuple[str, ...] = ()
     skipped: int = 0
     """Lines that could not be read."""
+    snapshots: AbstractSet[str] = frozenset()
+    """Retrieval snapshots that the events of the whole session name."""
 
 
 @dataclass(frozen=True)

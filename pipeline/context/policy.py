@@ -166,6 +166,7 @@ class ContextPolicy:
         facts: pa.Table | None = None,
     ) -> tuple[LogTables, ContextInputs]:
         """The log and the inputs of the line, checked."""
+        before = events.snapshots if isinstance(events, LogView) else frozenset[str]()
         if isinstance(events, LogView):
             events, facts = events.tables, events.facts if facts is None else facts
         if isinstance(events, LogTables):
@@ -185,7 +186,7 @@ class ContextPolicy:
             items += items_of_replay(each) if _is_replay(each) else []
         items = distinguished(items)
         named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
-        named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
+        named |= before
         inputs = ContextInputs(
             turns=table,
             events=log.events,

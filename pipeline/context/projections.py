@@ -103,7 +103,7 @@ def project_log(
     files = rule_files(rules) if rules else []
     policy = policy_of(given, files)
     found = policy.project_turns(
-        turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
+        turns=turns, events=view, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
     if rules and (missing := about_rules(rules, policy.rules)):
@@ -167,7 +167,6 @@ def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]
     from ..reading.replaying import replayed
 
     named = {name for names in view.tables.events["snapshot_ids"].to_pylist() for name in names or ()}
-    named.update(view.facts.filter(pc.equal(view.facts["slot"], "retrieved"))["fact"].to_pylist())
     for turn in turns:
         named.update(turn.get("retrievalSnapshotIds") or turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
     found = []
