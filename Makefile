@@ -60,7 +60,7 @@ $(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
 bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BENCH_ARGS="--quick" or "--record"
 	$(BENCH)/bin/python tests/bench/run.py $(BENCH_ARGS)
 
-bench-context: $(STAMP)-dev ## what turns of the context policy cost, and what its logs take; BENCH_ARGS="--turns N" or "--record"
+bench-context: $(STAMP)-dev ## what inputs of the context policy show and cost; BENCH_ARGS="--transcripts FOLDER", "--turns N" or "--record"
 	$(BIN)/python tests/bench/context_turns.py $(BENCH_ARGS)
 
 bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows

@@ -67,11 +67,14 @@ def selection(
     sources = context_sources.to_pylist()
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
     tables = [each.to_pylist() for each in (rule_texts, memory_records, retrieved_items, tool_schemas)]
+    evidence: dict[str, set[str]] = {}
+    for item in tables[2]:
+        evidence.setdefault(item["snapshot_id"], set()).update(filter(None, [item["evidence_id"]]))
     made: list[dict[str, Any]] = []
     turns = as_of_turns(context_turns, log_events, state_facts)
     rows = {sources[part.start]["input_id"]: sources[part] for part in by_turn(context_sources["input_id"])}
-    for (turn, folded, events, _), state in zip(turns, turn_states.to_pylist(), strict=True):
-        of_turn = _Turn(turn, state, folded, events, phases[state["phase"]], *tables)
+    for (turn, folded, events, end), state in zip(turns, turn_states.to_pylist(), strict=True):
+        of_turn = _Turn(turn, state, folded, events, end, phases[state["phase"]], evidence, *tables)
         made += of_turn.judged(rows.get(turn["input_id"], []))
     return SELECTION.from_rows(made)
 
@@ -80,24 +83,29 @@ class _Turn:
     """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None."""
 
     def __init__(
-        self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], phase: Row, rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
+        self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], end: int, phase: Row, evidence: Mapping[str, set[str]], rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
     ) -> None:  # fmt: skip
         self.turn, self.state, self.folded, self.events, self.phase = turn, state, folded, events, phase
         self.rules, self.memories, self.items, self.tools = rules, memories, items, tools
+        self.failures = {
+            f"event:{each['event_id']}" for each in json.loads(state["checks"]) if each["status"] == "failed"
+        }
         self.failing, self.modified = _Files(state["failure_paths"]), _Files(state["modified_files"])
         cases = [*state["failure_paths"], *turn["task_paths"]]
         self.beside = {dirname(path) for path in cases if "/" in path}
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
+        self.contents: dict[str, list[int]] = {}
+        """Of each file the events that have content of it."""
+        for place, event in enumerate(events[:end]):
+            if event["content"] is not None:
+                self.contents.setdefault(event["path"], []).append(place)
         self.revoked = {fact.fact for fact in folded.facts("revoked")}
         told = {fact.fact for fact in folded.facts("disclosed")}
         self.disclosed = {name for name in told if not name.startswith("snapshot:")}
         """Rows of evidence and memories that earlier requests state to have shown."""
         unstated = {name.removeprefix("snapshot:") for name in told - self.disclosed}
-        held = {item["snapshot_id"] for item in items}
-        self.perhaps = {
-            item["evidence_id"] for item in items if item["snapshot_id"] in unstated and item["evidence_id"]
-        } | (unstated - held)
+        self.perhaps = {each for name in unstated for each in evidence.get(name, [name])}
         """Items of snapshots that requests name without stating what they showed; a snapshot that is not there counts as one."""
         self.limits = dict(_pair(each) for each in turn["disclosure"])
 
@@ -225,8 +233,10 @@ class _Turn:
         return bool(source["source_kind"] == "search_match" and json.loads(source["detail"]).get(name))
 
     def tier(self, source: Row) -> int:
-        """Distance of a file from the failure (S3.22), 1 to 5."""
+        """Distance of a file from the failure (S3.22), 1 to 5; the last run of a failing check is the failure."""
         path = source["path"]
+        if source["source_id"] in self.failures:
+            return 1
         if not path:
             return TIERS
         if self.failing.have(path):
@@ -250,10 +260,10 @@ class _Turn:
     def _superseded(self, source: Row) -> str | None:
         """A partial read is replaced by a later read in another version, or of at least the same lines."""
         own = self.events[source["row"]]
-        for place in range(len(self.events) - 1, source["row"], -1):
+        for place in reversed(self.contents.get(own["path"], ())):
+            if place <= source["row"]:
+                break
             later = self.events[place]
-            if later["seq"] >= self.turn["as_of_seq"] or later["path"] != own["path"] or later["content"] is None:
-                continue
             if own["version"] and later["version"] and own["version"] != later["version"]:
                 return "stale_version"
             if (later["line_start"] or 1) <= (own["line_start"] or 1) and (later["line_end"] or 2**31) >= (

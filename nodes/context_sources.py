@@ -60,6 +60,7 @@ def context_sources(
     )
     full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
     snapshots = _by_snapshot(items)
+    given = [name for name, rows in snapshots.items() if rows[0][1]["given"]]
     made: list[dict[str, Any]] = []
     for (turn, folded, events, end), state in zip(
         as_of_turns(context_turns, log_events, state_facts), turn_states.to_pylist(), strict=True
@@ -67,7 +68,7 @@ def context_sources(
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [
             *_rules(rules), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
-            *gathered.files(), *gathered.items(snapshots), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
+            *gathered.files(), *gathered.items(snapshots, given), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
         ]  # fmt: skip
         made += [{**row, "input_id": turn["input_id"], "position": position} for position, row in enumerate(found)]
     return CONTEXT_SOURCES.from_rows(made)
@@ -204,11 +205,15 @@ class _Gathered:
         )
 
     def _apart(self) -> list[Fact]:
-        """Facts whose events are sources of their own, however old: the user's words, constraints and proposals."""
+        """Facts whose events are sources of their own, however old: the user's words, constraints, proposals and the
+        newest summary of earlier rounds. Detail: what kind of event each counts as.
+        """
+        history = self.folded.one("history", self.zones)
         return [
             *self.folded.facts("word"),
             *self.folded.facts("constraint", self.zones),
             *self.folded.facts("proposal", self.zones),
+            *([history._replace(detail="history.summarized")] if history else []),
         ]
 
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
@@ -285,7 +290,7 @@ class _Gathered:
             else "untrusted"
         )
         classes = {"user-only": "ui_only", "runtime-only": "audit_only"}
-        what = event["command"] or event["tool"] or event["path"] or event["check"]
+        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"]
         content = (
             event["content"] if latest and event["kind"] == "file.read" else None
         )  # else it is a source of its own
@@ -318,11 +323,13 @@ class _Gathered:
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
             )  # fmt: skip
 
-    def items(self, snapshots: Mapping[str, Sequence[tuple[int, Row]]]) -> Iterator[dict[str, Any]]:
+    def items(
+        self, snapshots: Mapping[str, Sequence[tuple[int, Row]]], from_caller: Sequence[str]
+    ) -> Iterator[dict[str, Any]]:
         """Items of the snapshots that the turn names, else of those that its last events created or that the caller gave."""
         since = self.events[self.first]["seq"] if self.first < self.end else -1
         created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= since}
-        given = {name: self.turn["as_of_seq"] for name, rows in snapshots.items() if rows[0][1]["given"]}
+        given = dict.fromkeys(from_caller, self.turn["as_of_seq"])
         named = self.turn["snapshot_ids"]
         wanted = (
             {**given, **created}

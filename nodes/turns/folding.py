@@ -226,10 +226,11 @@ class Folded:
                 self._words -= len(held.pop(next(iter(held))).value or "")
 
     def table(self, session_id: str) -> pa.Table:
-        """STATE_FACTS of this state."""
+        """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
         rows = [
             {"session_id": session_id, "slot": slot, **fact._asdict(), "value": _plain(slot, fact.value)}
             for slot, held in self._slots.items()
+            if slot != "retrieved"
             for fact in held.values()
         ]
         rows.append({

@@ -6,6 +6,7 @@ Gives `as_of_turns`, `first_of_window`, `rows_of` and `by_turn`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,10 @@ from .folding import Folded
 
 __all__ = ["as_of_turns", "by_turn", "first_of_window", "rows_of"]
 
-WINDOW = 1_000
+WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EVENT_CHARACTERS = 24_000
 """Most characters that one event counts towards the window."""
 
@@ -29,7 +31,7 @@ def as_of_turns(turns: pa.Table, events: pa.Table, facts: pa.Table) -> Iterator[
     a session are in the order of `as_of_seq`, so each event is folded once.
     """
     by_session: dict[str, list[dict[str, Any]]] = {}
-    for row in events.to_pylist():
+    for row in rows_of(events):
         by_session.setdefault(row["session_id"], []).append(row)
     folded: dict[str, tuple[Folded, int]] = {}
     for turn in turns.to_pylist():
@@ -46,9 +48,14 @@ def as_of_turns(turns: pa.Table, events: pa.Table, facts: pa.Table) -> Iterator[
         yield turn, state, rows, done
 
 
-def rows_of(table: pa.Table, *columns: str) -> list[dict[str, Any]]:
-    """Some columns of a table as records."""
-    return table.select(list(columns)).to_pylist() if columns else table.to_pylist()
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """A table as records. Times are made from numbers, at a tenth of the cost of `to_pylist`."""
+    times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+    rows = table.drop_columns(times).to_pylist()
+    for name in times:
+        for row, value in zip(rows, table[name].cast(pa.int64()).to_pylist(), strict=True):
+            row[name] = None if value is None else _EPOCH + timedelta(microseconds=value)
+    return rows
 
 
 def by_turn(input_ids: pa.ChunkedArray) -> list[slice]:

@@ -9,6 +9,7 @@ Text of the user is never cut; of any other long text the row has both ends, and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ _SIGN = 2**31
 _STATUSES = Vocabulary("status", (*OUTCOMES.values, *(word for word in CHECK_STATUSES.values if word not in OUTCOMES)))
 _STATUS_OF = {"succeeded": "passed", "failed": "failed", "timed_out": "failed"}
 """The status of a check by how its command ended; any other end leaves it unknown."""
+_GOES_ON = re.compile(r"[|;\n]|(?<!>)&(?!>)")
+"""A command line goes on after the check (`| tail`, `&& git push`): it ends as its last program does, not as the check."""
 _GOVERNED = ("memory", "system", "user")
 """Who may state a verified memory."""
 
@@ -158,9 +161,11 @@ def _checks(
     if given is None and kind == "verification.finished" and (name := payload.text("name")):
         yield name, _check_status(payload, outcome)
     if given is None and kind == "command.finished" and command:
-        ran = [check for check in declared if command == check or command.startswith(f"{check} ")]
+        ran = [each for each in declared if command.startswith(each) and f"{command} "[len(each)] in " \t\n|;&"]
         if ran:
-            yield max(ran, key=len), _STATUS_OF.get(outcome or "", "unknown")
+            check = max(ran, key=len)
+            ended = None if _GOES_ON.search(command.removeprefix(check)) else outcome
+            yield check, _STATUS_OF.get(ended or "", "unknown")
 
 
 def _check_status(payload: Record, outcome: str | None) -> str:

@@ -28,7 +28,7 @@ from ...nodes.context_tables import (
     TOOL_SCHEMAS,
 )
 from ...nodes.turns.folding import Folded
-from ...nodes.turns.reading import first_of_window
+from ...nodes.turns.reading import first_of_window, rows_of
 from ..line.planned_driver import PlannedDriver, driver_of
 
 __all__ = ["CONTEXT_STEPS", "OUTPUTS", "ContextInputs", "build_context_driver", "fold_states", "run_context"]
@@ -127,7 +127,7 @@ def _shards(given: Mapping[str, Any]) -> Iterator[dict[str, pa.Table]]:
     for start in range(0, turns.num_rows, SHARD):
         some = turns.slice(start, SHARD).combine_chunks()
         first = first_of_window(sizes, ends[start] - base)
-        for row in events.slice(done, first - done).to_pylist():
+        for row in rows_of(events.slice(done, first - done)):
             folded.add(row)
         done = max(first, done)
         last = ends[min(start + SHARD, len(ends)) - 1] - base

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -98,8 +98,9 @@ class SessionLog:
             folded, since = Folded(), 0
         for row in self._rows[since:first]:
             folded.add(row)
-        named = frozenset(name for row in self._rows for name in row["snapshot_ids"] or ())
-        return LogView(self._tables(first, end), folded.table(self.session_id), self._notes(), named=named)
+        return LogView(
+            self._tables(first, end), folded.table(self.session_id), self._notes(), named=frozenset(self._snapshots)
+        )
 
     def read(self) -> LogView:
         """The rows of every event.
@@ -153,6 +154,7 @@ class SessionLog:
         """Read everything again at the next use."""
         self._reader, self._rows = LogReader(self.session_id, self.checks), list[Row]()
         self._chains, self._size, self._torn = [_START], 0, 0
+        self._snapshots = set[str]()
         self._folded, self._since = Folded(), 0
         """The facts of the first rows, before the window of the last view at the end, and how many they are."""
 
@@ -188,8 +190,9 @@ class SessionLog:
             self._forget()
             raise StoreError(error.message, hint=_DAMAGED) from error
 
-    def _extend(self, lines: Iterable[bytes], rows: Iterable[Row]) -> None:
+    def _extend(self, lines: Iterable[bytes], rows: Collection[Row]) -> None:
         self._rows += rows
+        self._snapshots.update(name for row in rows for name in row["snapshot_ids"] or ())
         for line in lines:
             self._chains.append(_chained(self._chains[-1], line))
             self._size += len(line) + 1

@@ -22,6 +22,7 @@ from ...nodes.turns.fitting import NONE
 from ...nodes.turns.frame import sealed
 from ...nodes.turns.texts import shown_texts
 from ..line.tokenizers import load_counters
+from .shapes import CALLS_FOLLOW
 
 if TYPE_CHECKING:
     from .projection import Projection
@@ -62,6 +63,7 @@ def native(seen: Projection) -> Native:
             system,
             user,
             seen.model_input["tool_schemas"],
+            CALLS_FOLLOW,
             *(json.dumps(pair, ensure_ascii=False) for pair in pairs),
         ]
         if not pairs or counter.count(pa.array(texts, pa.large_string())).sum() <= seen.model_input["input_limit"]:
@@ -81,11 +83,22 @@ def _is_call(row: dict[str, Any]) -> bool:
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:
     of = json.loads(row["detail"])
-    arguments = json.loads(of["arguments"]) if of["arguments"] else {"command": of["command"]} if of["command"] else {}
     return {
-        "id": f"call_{hashlib.sha256(row['source_id'].encode()).hexdigest()[:24]}", "tool": of["tool"], "arguments": arguments, "result": _result(row),
+        "id": f"call_{hashlib.sha256(row['source_id'].encode()).hexdigest()[:24]}", "tool": of["tool"], "arguments": _arguments(of), "result": _result(row),
         "failed": of["outcome"] == "failed",
     }  # fmt: skip
+
+
+def _arguments(of: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call as an object: neither provider takes anything else."""
+    given = of["arguments"]
+    if given is None:
+        return {"command": of["command"]} if of["command"] else {}
+    try:
+        found = json.loads(given)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"input": given}
 
 
 def _result(row: dict[str, Any]) -> str:

@@ -167,7 +167,6 @@ def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]
     from ..reading.replaying import replayed
 
     named = {name for names in view.tables.events["snapshot_ids"].to_pylist() for name in names or ()}
-    named.update(view.facts.filter(pc.equal(view.facts["slot"], "retrieved"))["fact"].to_pylist())
     for turn in turns:
         named.update(turn.get("retrievalSnapshotIds") or turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
     found = []

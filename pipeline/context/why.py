@@ -39,6 +39,7 @@ _ACTS = (
     "tool.intent",
     "search.result",
     "external.result",
+    "work.changed",
 )
 
 
@@ -88,13 +89,8 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
         row
         for row in rows
         if expected
-        in (
-            row["source_id"],
-            row["source_id"].partition(":")[2],
-            row["evidence_id"],
-            row["reference"],
-            f"[{row['reference']}]",
-        )
+        in (row["source_id"], row["source_id"].partition(":")[2], row["evidence_id"], f"[{row['reference']}]")
+        or row["reference"] in (expected, f"event:{expected}")
     ]
     by_path = [row for row in rows if row["path"] and (row["path"] == wanted or row["path"].endswith(f"/{wanted}"))]
     by_text = [row for row in rows if expected in texts.get(_event_of(row), "")]
@@ -163,13 +159,12 @@ def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | Non
 def _later(seen: Projection, row: Row, events: Sequence[Row], short: str) -> tuple[str | None, str, str | None]:
     """What later events state about a source that is in the input."""
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
-    if not later or not row["path"]:
-        return (
-            None,
-            short + ("" if row["path"] or not later else "; it names no file, so its later use is unknown"),
-            None,
-        )
-    acts = [event for event in later if event["kind"] in _ACTS and _names(event, row["path"])]
+    done = [event for event in later if event["kind"] in _ACTS]
+    if not done:
+        return None, short, None
+    if not row["path"]:
+        return None, f"{short}; it names no file, so its later use is unknown", None
+    acts = [event for event in done if _names(event, row["path"])]
     if not acts:
         return "model_did_not_use", f"{short}; no later action names it", None
     failed = [event for event in acts if event["outcome"] in ("failed", "timed_out")]

@@ -1,0 +1,169 @@
+"""`why`: each of the eight layers by a small session, refusals by their gate, and an answer for every event and file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from context_session import Session, item, memory, policy, projected, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.turns.words import EVENT_KINDS, FAILURE_LAYERS
+from scoped_retrieval.pipeline.context.events import read_events
+from scoped_retrieval.pipeline.context.why import why
+
+READ = {"path": "src/a.ts", "content": "export const a = 1;", "version": "1"}
+
+
+def read_session() -> Session:
+    """A session that has read a file."""
+    session = Session()
+    session.add("file.read", turn=1, **READ)
+    return session
+
+
+def asked(session: Session, expected: str, *later: dict[str, Any], **given: Any) -> dict[str, Any]:
+    """The answer on an input at the end of a session, from a log in which more happened since."""
+    seen = projected(session, **given)
+    for each in later:
+        session.add(each.pop("kind"), turn=9, **each)
+    return why(seen, expected, events=read_events(session.events))
+
+
+def test_what_no_source_has_was_not_recalled() -> None:
+    assert asked(Session(), "src/serializer.ts")["layer"] == "retrieval_not_recalled"
+
+
+def test_what_a_snapshot_did_not_select_was_not_recalled_for_its_reason() -> None:
+    decided = [{"path": "src/b.ts", "evidence_id": "ev-b", "outcome": "dropped", "reason_code": "max_items"}]
+    found = why(projected(), "src/b.ts", snapshots={"snap-1": decided})
+    assert found["layer"] == "retrieval_not_recalled" and "max_items" in found["answer"]
+
+
+def test_an_item_behind_the_cap_was_not_ranked() -> None:
+    items = [item(f"code#{n}", f"src/f{n}.ts", f"export const f{n} = 1;") for n in range(30)]
+    found = asked(Session(), "f29.ts", snapshots=[snapshot(*items)])
+    assert found["layer"] == "ordering_not_ranked"
+    assert found["source_id"] == "item:snap-1:code#29"
+
+
+@pytest.mark.parametrize("expected", ["e1", "a.test.ts:7 expected"])
+def test_an_event_before_the_horizon_was_cut_by_the_budget(expected: str) -> None:
+    session = Session()
+    session.failing("a.test.ts:7 expected 1 received 2")
+    for n in range(40):
+        session.add("command.finished", turn=n, command="cat", stdout=f"line {n}\n" * 200)
+    found = asked(session, expected, budget={"maxTokens": 4_000})
+    assert found["layer"] == "budget_cut"
+    assert found["source_id"] == "older:command.finished"
+
+
+def test_words_of_the_user_that_became_a_reference_are_lost_by_the_summary() -> None:
+    session = Session()
+    id_ = session.add("user.message", turn=1, text="Leave the migrations for Bob. " * 200)
+    session.add("user.message", turn=2, text="Go on.")
+    found = asked(session, "for Bob", budget={"maxTokens": 8_000, "userWordsTokens": 100})
+    assert (found["layer"], found["source_id"]) == ("summary_lost_constraint", f"event:{id_}")
+
+
+def test_a_text_without_standing_among_the_instructions_is_not_isolated() -> None:
+    session = read_session()
+    seen = projected(session)
+    planted = [{**row, "trust_level": "instruction"} for row in seen.decisions]
+    assert why(seen, "src/a.ts")["layer"] is None
+    assert why(replace(seen, decisions=planted), "src/a.ts")["layer"] == "trust_isolation_missing"
+
+
+@pytest.mark.parametrize(
+    ("layer", "later"),
+    [
+        ("model_did_not_use", [{"kind": "command.finished", "command": "ls docs", "exitCode": 0}]),
+        ("tool_execution_wrong", [{"kind": "command.finished", "command": "sed -i s/1/2/ src/a.ts", "exitCode": 1}]),
+        ("verification_missing", [{"kind": "file.modified", "path": "src/a.ts"}]),
+        (None, [{"kind": "file.modified", "path": "src/a.ts"}, {"kind": "command.finished", "command": "t", "check": "t", "exitCode": 0}]),
+        (None, [{"kind": "file.modified", "path": "src/a.ts"}, {"kind": "verification.finished", "name": "t", "status": "passed"}]),
+        ("verification_missing", [{"kind": "work.changed", "changedFiles": ["src/a.ts"]}]),
+        (None, [{"kind": "model.request"}]),
+        (None, []),
+    ],
+)  # fmt: skip
+def test_what_happened_later_names_the_layer(layer: str | None, later: list[dict[str, Any]]) -> None:
+    found = asked(read_session(), "src/a.ts", *later)
+    assert (found["layer"], found["omitted_for"]) == (layer, None)
+    assert "in the input" in found["answer"]
+
+
+def test_a_refusal_names_its_gate_and_what_it_was_omitted_for() -> None:
+    session = read_session()
+    session.add("file.modified", turn=2, path="src/b.ts", version="2", content="b")
+    session.add("file.read", turn=2, path="src/b.ts", version="3", content="later")
+    secret = session.add("command.finished", turn=3, command="ls", stdout="x", top={"zone": "restricted"})
+    request = session.add("model.request", turn=3)
+    rules = [{"path": "web/AGENTS.md", "text": "Use tabs."}]
+    given: dict[str, Any] = {
+        "rules": rules,
+        "memories": [memory("m1", lifecycle="candidate")],
+        "snapshots": [snapshot(item("code#1", "src/b.ts", "old"), name="s") | {"asOf": "2026-01-01T00:00:00Z"}],
+    }
+    answers = {expected: asked(session, expected, **given) for expected in ("web/AGENTS.md", "[abc0:code#1]", "memory:m1", secret, request)}  # fmt: skip
+    assert {expected: (found["layer"], found["omitted_for"]) for expected, found in answers.items()} == {
+        "web/AGENTS.md": (None, "low relevance"),
+        "[abc0:code#1]": (None, "staleness"),
+        "memory:m1": (None, "a doubtful source"),
+        secret: (None, "permission"),
+        request: (None, "low relevance"),
+    }
+    assert all("gate" in found["answer"] for found in answers.values())
+
+
+@pytest.mark.parametrize(
+    ("expected", "source"),
+    [
+        ("e1", "event:e1"), ("event:e1", "event:e1"), ("src/a.ts", "file:src/a.ts"), ("a.ts", "file:src/a.ts"), ("./src/a.ts", "file:src/a.ts"),
+        ("src/a.ts:1", "file:src/a.ts"), ("[abc0:code#1]", "item:snap-1:code#1"), ("abc0:code#1", "item:snap-1:code#1"),
+        ("const a = 1", "file:src/a.ts"), ("e2", "constraint:c-1"), ("c-1", "constraint:c-1"), ("the public API", "constraint:c-1"), ("goal:e0", "goal:e0"),
+    ],
+)  # fmt: skip
+def test_a_source_is_found_by_id_path_citation_or_text(expected: str, source: str) -> None:
+    session = read_session()
+    session.add("user.constraint", turn=1, constraintId="c-1", text="Keep the public API.")
+    session.add("command.finished", turn=1, command="ls", exitCode=0)
+    found = asked(session, expected, snapshots=[snapshot(item("code#1", "src/c.ts", "export const c = 1;"))])
+    assert source in [row["source_id"] for row in found["sources"]]
+    assert found["layer"] is None
+
+
+def test_nothing_expected_is_an_error() -> None:
+    with pytest.raises(InputError, match="EXPECTED"):
+        why(projected(), " ")
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "memory.recalled": memory("m1"), "memory.revoked": {"memoryId": "m1"}, "retrieval.snapshot.created": {"snapshotId": "s"},
+    "phase.changed": {"phase": "editing"}, "constraint.ended": {"constraintId": "e1"},
+}  # fmt: skip
+SIGHTS = st.fixed_dictionaries({}, optional={"zone": st.just("restricted"), "visibility": st.just("runtime-only")})
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(EVENT_KINDS.values), SIGHTS, st.integers(1, 400)), min_size=1, max_size=40),
+    st.sampled_from([600, 2_000, 16_000]),
+)
+def test_every_event_and_file_has_an_answer(kinds: list[tuple[str, dict[str, str], int]], most: int) -> None:
+    session = Session()
+    for number, (kind, sight, length) in enumerate(kinds):
+        path = f"src/f{number % 5}.ts"
+        fields = FIELDS.get(kind, {"text": f"text {number} " * length, "path": path, "requestId": f"r{number}"})
+        fields |= {"content": "x\n" * length, "version": str(number)} if kind.startswith("file.") else {}
+        session.add(kind, turn=number, top=sight, **fields)
+    log = read_events(session.events)
+    seen = policy().project(events=log, budget={"maxTokens": most, "reservedOutputTokens": 100})
+    for event in log.events.to_pylist():
+        for expected in (event["event_id"], *([event["path"]] if event["path"] else [])):
+            found = why(seen, expected, events=log)
+            assert (
+                found["layer"] in FAILURE_LAYERS or "in the input" in found["answer"] or "the gate" in found["answer"]
+            )
+            assert found["layer"] != "retrieval_not_recalled", expected
