@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -24,6 +25,9 @@ from hostile_repository import git
 from scoped_retrieval.pipeline import Retriever
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.settings import SETTINGS
+
+with suppress(ImportError):  # its standard error is bound here, before a test captures it
+    import mcp.client.stdio  # noqa: F401
 
 SHARED = {
     "corpus", "runs", "weights", "project", "purpose", "lanes", "bm25", "bm25_k1", "bm25_b", "shard_requests",
