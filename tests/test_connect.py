@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
 import subprocess
 import tomllib
@@ -72,7 +73,7 @@ def test_a_client_is_told_where_the_server_is_and_what_is_there_stays(shop: Path
             "--corpus", str(shop / ".scoped-retrieval/corpus"), "--runs", str(shop / ".scoped-retrieval/runs"),
             "--grants", str(shop / ".scoped-retrieval/corpus/grants.yaml"),
         ]  # fmt: skip
-        assert server["env"] == {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}
+        assert server["env"] == {"SCOPED_RETRIEVAL_PRINCIPAL": "ana", "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []
     if client == "codex":
         assert file.read_text().startswith(toml)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -20,9 +21,13 @@ from hostile_folder import (  # noqa: F401 - fixtures
     hostile_folder_fixture,
     made_fixture,
 )
+from hostile_repository import git
 from scoped_retrieval.pipeline import Retriever
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.settings import SETTINGS
+
+with suppress(ImportError):  # its standard error is bound here, before a test captures it
+    import mcp.client.stdio  # noqa: F401
 
 SHARED = {
     "corpus", "runs", "weights", "project", "purpose", "lanes", "bm25", "bm25_k1", "bm25_b", "shard_requests",
@@ -180,9 +185,9 @@ def test_a_corpus_and_runs_that_a_folder_brings_are_refused(
     assert files(hostile_folder.path) == before and not (home / ".codex").exists()
 
 
-def test_a_corpus_is_adopted_by_a_flag_from_then_on_and_named_for_once(hostile_folder: HostileFolder, capsys):
+def test_a_corpus_is_adopted_by_a_flag_from_then_on(hostile_folder: HostileFolder, capsys):
     named = places_of(hostile_folder.path, "corpus", "runs")
-    for flags, adopt, code in (((), (), 7), (named, (), 0), ((), (), 7), ((), ("--adopt",), 0), ((), (), 0)):
+    for flags, adopt, code in (((), (), 7), (named, (), 7), ((), ("--adopt",), 0), ((), (), 0), (named, (), 0)):
         found = run(*adopt, *ASK, *flags, capsys=capsys)
         assert (found[0], POISON in found[1]) == (code, code == 0), found
     with Retriever.open(hostile_folder.path / ".scoped-retrieval/corpus", principal="ana", lanes=["lexical"]) as opened:
@@ -220,6 +225,36 @@ def test_files_that_a_pull_puts_into_a_known_corpus_make_it_unknown(hostile_fold
     theirs = hostile_folder.path / ".scoped-retrieval/corpus"
     shutil.copytree(theirs, hostile_folder.mine / ".scoped-retrieval/corpus", dirs_exist_ok=True)
     code, out, _ = run(*ASK, capsys=capsys)
+    assert (code, out) == (7, "")
+
+
+@pytest.mark.parametrize("file", ["corpus/grants.yaml", "runs/planted"])
+def test_what_git_tracks_is_refused_though_its_folder_is_known(
+    hostile_folder: HostileFolder, file: str, monkeypatch, capsys
+):
+    """A pull that brings grants or runs into a known folder: its id stays, and what it says is somebody else's."""
+    monkeypatch.chdir(hostile_folder.mine)
+    assert run(*ASK, capsys=capsys)[0] == 0
+    place = hostile_folder.mine / ".scoped-retrieval" / file
+    git(hostile_folder.mine, "init", "--quiet")
+    assert run(*ASK, capsys=capsys)[0] == 0
+    place.write_text((place.read_text() if place.exists() else "") + "# theirs\n")
+    git(hostile_folder.mine, "add", "--force", str(place))
+    for command in (ASK, (*ASK, *places_of(hostile_folder.mine, "corpus", "runs"))):
+        code, out, err = run(*command, capsys=capsys)
+        assert (code, out) == (7, "") and "that Git does not track" in err
+    assert run("--adopt", *ASK, capsys=capsys)[0] == 0
+
+
+def test_a_corpus_that_comes_after_connect_is_not_known(hostile_folder: HostileFolder, monkeypatch, tmp_path, capsys):
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    monkeypatch.chdir(fresh)
+    _, shown, _ = run("connect", "codex", "--project", "shop", "--json", capsys=capsys)
+    server = tomllib.loads(json.loads(shown)["text"])["mcp_servers"]["scoped-retrieval"]
+    shutil.copytree(hostile_folder.path / ".scoped-retrieval", fresh / ".scoped-retrieval")
+    places = server["args"][server["args"].index("--corpus") :]
+    code, out, _ = run(*ASK, *places, capsys=capsys)
     assert (code, out) == (7, "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,39 @@ def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path,
     assert "private.py" not in out
     status = run("ask", "OUTSIDE", "--project", "p", "--corpus", "../corpus", "--runs", "../runs", capsys=capsys)
     assert "OUTSIDE = 1" not in status[1]
+
+
+def pointed(plain: Path, private: Path) -> None:
+    shutil.rmtree(plain / ".git")
+    (plain / ".git").write_text(f"gitdir: {private / '.git'}\n")
+
+
+def linked(plain: Path, private: Path) -> None:
+    shutil.rmtree(plain / ".git")
+    (plain / ".git").symlink_to(private / ".git")
+
+
+def shared(plain: Path, private: Path) -> None:
+    (plain / ".git" / "commondir").write_text(f"{private / '.git'}\n")
+
+
+@pytest.mark.parametrize("way", [pointed, linked, shared])
+def test_a_repository_elsewhere_is_not_read(plain: Path, tmp_path, capsys, way):
+    private = tmp_path / "private"
+    shutil.copytree(plain, private)
+    (private / "own.py").write_text("OUTSIDE = 1\n")
+    git(private, "add", "--all")
+    git(private, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=own")
+    way(plain, private)
+    code, out, err = run(*INDEX, ".", "--git", capsys=capsys)
+    assert (code, "Expected the repository of the folder" in err, "OUTSIDE" in out + err) == (2, True, False)
+
+
+def test_a_linked_work_tree_and_a_submodule_are_read(plain: Path, tmp_path, capsys):
+    git(plain, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "linked"))
+    assert run(*INDEX, str(tmp_path / "linked"), "--git", capsys=capsys)[0] == 0
+    git(plain, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "linked"), "sub")
+    assert run(*INDEX, "sub", "--git", capsys=capsys)[0] == 0
 
 
 @pytest.mark.parametrize("fault", ["configuration", "search path", "git file"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -176,7 +177,10 @@ def _environment(settings: Any) -> dict[str, str]:
     named = {"principal": settings.principal, "profile": settings["profile"]}
     named |= {s.name: settings[s.name] for s in SETTINGS.values() if s.kind in ("place", "path")}
     flagged = ("corpus", "runs", "grants")
-    return {
+    state = {
+        name: os.environ[name] for name in ("XDG_STATE_HOME",) if name in os.environ
+    }  # what this user made is known there
+    return state | {
         f"{ENV_PREFIX}{name.upper()}": str(_absolute(value))
         for name, value in named.items()
         if value is not None and name not in flagged

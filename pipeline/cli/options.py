@@ -59,10 +59,13 @@ def settings_of(**flags: Any) -> Any:
         StoreError: they came with the folder, and the user did not adopt them.
     """
     from ...nodes.errors import InputError
-    from ..config.opening import adopt, expect_known
+    from ..config.opening import adopt, expect_known, expect_untracked
     from ..config.settings import load_settings
+    from .output import note
 
     settings = load_settings(flags | {"profile": PROFILE.get()})
+    if settings.ignored:
+        note(f"{settings.ignored} is not read: it is for a corpus and runs in its folder, and others are named")
     for name in ("corpus", "runs"):
         if name in flags and settings[name].is_file():
             hint = f"--{name} names the folder that `{_WRITER[name]}` writes, not a file in it."
@@ -70,5 +73,7 @@ def settings_of(**flags: Any) -> Any:
         if name in flags:
             if ADOPT.get():
                 adopt(settings, name)
+            else:
+                expect_untracked(settings, name)
             expect_known(settings, name)
     return settings

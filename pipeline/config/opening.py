@@ -1,8 +1,9 @@
 """Opens, creates or finds the corpus and the runs of the settings, with their head store and signing key.
 
-A corpus or runs that a flag, a variable or the user's file names are the user's decision. The default ones, and those of a
-project file, may have come with the folder, and their rows would speak to a model as the project. They are used only if
-this user made or adopted them: the state folder has the id of each, by its path.
+A corpus or runs that a flag, a variable or the user's file names are the user's decision. Those in `.scoped-retrieval` or
+of a project file, whoever names them, may have come with the folder, and their rows would speak to a model as the project. They
+are used only if this user made or adopted them (the state folder has the id of each, by its path), and Git tracks no file
+of theirs: a pull could replace it.
 
 Note: the path is not resolved, so a link to a known corpus is not known. The id of a corpus is random and in its
 manifests, so files that a repository puts in their place do not have it; that of runs is the inode of their folder.
@@ -15,10 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...nodes.errors import StoreError
+from ...nodes.errors import InputError, StoreError
 from ..corpus import Corpus, Trust
 from ..corpus.manifest import Manifest
 from ..runs import RunStore
+from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
 from .settings import Settings
@@ -28,11 +30,15 @@ __all__ = [
     "corpus_of",
     "corpus_to_upgrade",
     "expect_known",
+    "expect_untracked",
     "head_file",
     "made_or_opened",
     "runs_of",
     "trust_of",
 ]
+
+FOLDER = ".scoped-retrieval"
+"""The folder of the default corpus and runs."""
 
 
 def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
@@ -62,7 +68,7 @@ def made_or_opened(settings: Settings) -> Corpus:
     if not exists(head_file(settings)):
         try:
             made = Corpus.create(settings["corpus"], trust_of(settings))
-            with suppress(OSError):  # a corpus that is named needs no state folder
+            if _of_a_folder(settings, "corpus"):
                 adopt(settings, "corpus")
             return made
         except StoreError:
@@ -80,9 +86,8 @@ def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
     place = settings["runs"]
     new = create and isinstance(place, Path) and not entries(place)
     store = RunStore(place, create=create, signer=trust_of(settings))
-    if new:
-        with suppress(OSError):
-            adopt(settings, "runs")
+    if new and _of_a_folder(settings, "runs"):
+        adopt(settings, "runs")
     return store
 
 
@@ -99,20 +104,36 @@ def trust_of(settings: Settings) -> Trust:
 
 
 def expect_known(settings: Settings, name: str) -> None:
-    """Check that the `corpus` or `runs` is absent, chosen by the user, or made or adopted by the user.
+    """Check that the `corpus` or `runs` is absent, chosen by the user, or made or adopted by the user and not tracked by
+    Git.
 
     Raises:
         StoreError: it is none of these.
     """
-    origin = settings.origin(name)
-    if not origin.startswith(("default", "project file")) or (id_ := _id_of(settings, name)) is None:
+    if not _of_a_folder(settings, name) or (id_ := _id_of(settings, name)) is None:
         return
     if not exists(known := _known_file(settings[name])) or read_whole(known).decode() != id_:
         raise StoreError(
             f"Expected {name} that you made or adopted, got another - at {settings[name]}",
-            hint="a repository may have brought it. Remove it to make your own, name it with "
-            f"--{name} to use it in one command, or put --adopt before the command to use it from now on.",
+            hint="a repository may have brought it. Remove it to make your own, or put --adopt before the command to "
+            "use it from now on.",
         )
+
+
+def expect_untracked(settings: Settings, name: str) -> None:
+    """Check that Git tracks no file of the `corpus` or `runs` of a folder: whoever commits could replace it.
+
+    Raises:
+        StoreError: it tracks one.
+    """
+    place = settings[name]
+    if _of_a_folder(settings, name) and (root := work_tree_root(place)) is not None:
+        with suppress(InputError):  # where git cannot list files, no pull replaced one
+            if Git(root).run("ls-files", "-z", "--", f":(literal){place.absolute().relative_to(root)}"):
+                raise StoreError(
+                    f"Expected {name} that Git does not track, got files in its index - at {place}",
+                    hint=f"`git rm -r --cached {place}` takes them out; --adopt before the command uses them this once.",
+                )
 
 
 def adopt(settings: Settings, *names: str) -> None:
@@ -123,8 +144,21 @@ def adopt(settings: Settings, *names: str) -> None:
     """
     for name in names:
         if (id_ := _id_of(settings, name)) is not None:
-            make_folders((known := _known_file(settings[name])).parent)
-            write_atomic(known, id_.encode())
+            known = _known_file(settings[name])
+            try:
+                make_folders(known.parent)
+                write_atomic(known, id_.encode())
+            except OSError as error:
+                raise StoreError(
+                    f"Expected a folder to remember the {name} of this user in, got {error.strerror} - at {known.parent}",
+                    hint="XDG_STATE_HOME names the folder of the state of your programs.",
+                ) from error
+
+
+def _of_a_folder(settings: Settings, name: str) -> bool:
+    """Whether a local place is one that a folder, and not its user, may have brought."""
+    place, origin = settings[name], settings.origin(name)
+    return isinstance(place, Path) and (origin.startswith(("default", "project file")) or place.parent.name == FOLDER)
 
 
 def _id_of(settings: Settings, name: str) -> str | None:

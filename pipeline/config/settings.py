@@ -59,6 +59,8 @@ class Settings:
     """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its origin."""
 
     values: Mapping[str, SettingValue]
+    ignored: Path | None = None
+    """The project file, if the corpus or the runs are named and elsewhere."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -171,7 +173,7 @@ def load_settings(
         settings = _resolved([*files, _from_file(project, "project file")], given, project.parent)
         if _speaks_for(project, settings.values):
             return settings
-    return _resolved(files, given, cwd)
+    return replace(_resolved(files, given, cwd), ignored=project)
 
 
 def _speaks_for(project: Path, values: Mapping[str, SettingValue]) -> bool:

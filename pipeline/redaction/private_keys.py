@@ -71,7 +71,7 @@ class _Scan:
         if self.run and not self.near(self.run[-1][1], span[0]):
             self.close()
         if not self.run:
-            self.follows = self.begin is not None and self.near(self.begin[1], span[0])
+            self.follows = self.begin is not None and not self.since and self.near(self.begin[1], span[0])
         if self.header is None and _begins_key(self.data[slice(*span)]) and not (self.sealed and not self.since):
             self.header = len(self.run)
         self.run.append(span)

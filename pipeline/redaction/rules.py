@@ -64,8 +64,8 @@ class _Rule:
 
     def findings(self, data: bytes) -> Iterator[Finding]:
         """The secrets in a text that contains `context`; the search resumes after each."""
-        at = 0
-        while self.context in data and (match := self.pattern.search(data, at)):
+        at = 0 if self.context in data else len(data) + 1
+        while at <= len(data) and (match := self.pattern.search(data, at)):
             start = -1
             for group in self.groups:
                 start, at = match.span(group)

@@ -234,8 +234,7 @@ def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
         message = "Expected a bearer token that the grants file knows, got another" if header else (
             "Expected a bearer token, got none"
         )  # fmt: skip
-        hint = None if tokens else "the grants file has no `tokens`: send no token, or grant it; see docs/serve.md"
-        raise RefusedError(401, "unauthorized", "unauthorized", message, hint)
+        raise RefusedError(401, "unauthorized", "unauthorized", message)
     return found
 
 

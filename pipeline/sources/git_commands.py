@@ -101,9 +101,33 @@ class Git:
                 f"Expected a work tree in the folder of .git, got one elsewhere - at {root or here}",
                 hint="see `core.worktree` in the configuration of the repository.",
             )
+        if not self._is_of(root or here):
+            raise InputError(
+                f"Expected the repository of the folder, got one elsewhere - at {root or here}",
+                hint="a linked work tree or a submodule is one that its repository names, too; see `git worktree repair`.",
+            )
         if root is not None:
             self.root = root if shown == b"\nfalse\n" else None
             self._options += [f"--git-dir={root / '.git'}", *([f"--work-tree={root}"] if self.root else [])]
+
+    def _is_of(self, folder: Path) -> bool:
+        """Whether the repository lies in the folder, or names the folder itself as a linked work tree or a submodule: a
+        `.git` file, a link or `commondir` alone could name any repository of this user.
+        """
+        shown = self.run("rev-parse", "--absolute-git-dir", "--git-common-dir").split(b"\n")
+        own, common = ((folder / os.fsdecode(path)).resolve() for path in shown[:2])
+        if own.is_relative_to(folder) and common.is_relative_to(folder):
+            return True
+        with suppress(OSError, ValueError):
+            if own.is_relative_to(common / "worktrees"):
+                return Path(os.fsdecode((own / "gitdir").read_bytes().strip())).resolve() == folder / ".git"
+        given, self._options = (
+            self._options,
+            ["-C", "/", f"--git-dir={own}"],
+        )  # its work tree is then that of `core.worktree`
+        named = self.run("rev-parse", "--show-toplevel")
+        self._options = given
+        return own == common and Path(os.fsdecode(named.rstrip(b"\n"))).resolve() == folder
 
     def run(self, *arguments: str, folder: Path | None = None) -> bytes:
         """The output of a command, run in `folder`, by default in the root.

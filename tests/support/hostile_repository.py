@@ -72,9 +72,10 @@ class Hostile:
 
 
 def _program(place: Path, marker: Path) -> str:
-    """An executable that writes a marker and fails."""
+    """An executable that writes a marker and fails; git writes to one of gpg, and would end by SIGPIPE if it never read."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(f"#!/bin/sh\n: > '{marker}'\nexit 1\n")
+    reads = "head -c 1 > /dev/null\n" if place.name.startswith("gpg.") else ""
+    place.write_text(f"#!/bin/sh\n: > '{marker}'\n{reads}exit 1\n")
     place.chmod(0o755)
     return str(place)
 
