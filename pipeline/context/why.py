@@ -159,12 +159,12 @@ def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | Non
 def _later(seen: Projection, row: Row, events: Sequence[Row], short: str) -> tuple[str | None, str, str | None]:
     """What later events state about a source that is in the input."""
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
-    done = [event for event in later if event["kind"] in _ACTS]
+    done = [event for event in later if event["kind"] in (*_ACTS, "model.message")]  # a request alone is no use
     if not done:
         return None, short, None
     if not row["path"]:
         return None, f"{short}; it names no file, so its later use is unknown", None
-    acts = [event for event in done if _names(event, row["path"])]
+    acts = [event for event in done if event["kind"] in _ACTS and _names(event, row["path"])]
     if not acts:
         return "model_did_not_use", f"{short}; no later action names it", None
     failed = [event for event in acts if event["outcome"] in ("failed", "timed_out")]

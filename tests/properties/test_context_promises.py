@@ -218,7 +218,7 @@ def event_of(row: Mapping[str, Any]) -> str | None:
     kind, _, name = row["source_id"].partition(":")
     if kind in ("constraint", "proposal"):
         return row["reference"].removeprefix("event:")
-    return name if kind in ("event", "goal") else None
+    return name if kind in ("event", "goal", "history") else None
 
 
 # --- the user's words ---------------------------------------------------------------------------------------------------
