@@ -68,7 +68,7 @@ def test_a_summary_of_earlier_rounds_is_shown_once() -> None:
 def test_a_snapshot_of_an_early_event_is_not_taken_for_one_of_this_turn(tmp_path: Path) -> None:
     session = Session()
     session.add("retrieval.snapshot.created", turn=1, snapshotId="snap-1")
-    for n in range(600):
+    for n in range(2_500):
         session.add("retrieval.snapshot.created", turn=n, snapshotId=f"later-{n}")
     log = SessionLog.open(tmp_path / "s", "session")
     log.append(session.events)
