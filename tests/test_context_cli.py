@@ -235,7 +235,10 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err
 
 
-def test_a_ledger_has_a_row_for_every_event_or_its_kind_alone_and_among_all(tmp_path: Path, capsys: Any):
+def test_a_ledger_has_a_row_for_every_event_or_its_kind_alone_and_among_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+):
+    monkeypatch.chdir(tmp_path)
     session = Session()
     for number in range(70):
         session.add("model.request", turn=number)

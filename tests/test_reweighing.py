@@ -28,7 +28,7 @@ def asked(tmp_path_factory):
     """The sample, asked 60 questions for known items."""
     folder = run_demo(tmp_path_factory.mktemp("demo") / "d", semantic=False, say=lambda _: None).folder
     retriever = Retriever.open(
-        folder / "corpus", principal="ana", grants=folder / "grants.yaml", runs=folder / "runs",
+        folder / "corpus", principal="ana", grants=folder / "corpus" / "grants.yaml", runs=folder / "runs",
         lanes=[lane for lane in LANES if lane != "semantic"], clock=lambda: NOW,
     )  # fmt: skip
     requests, qrels = known_items(
@@ -79,7 +79,7 @@ def test_a_whole_run_is_ranked_again_as_what_if_ranks_it_for_auditors_alone(aske
 
     moved = {"lexical": 0.9, "recency": 0.0}
     with Retriever.open(
-        asked.folder / "corpus", principal=getpass.getuser(), grants=asked.folder / "grants.yaml", runs=asked.folder / "runs",
+        asked.folder / "corpus", principal=getpass.getuser(), grants=asked.folder / "corpus" / "grants.yaml", runs=asked.folder / "runs",
         lanes=["lexical"],
     ) as auditor:  # fmt: skip
         found = auditor.reranked(asked.run.run_id, {"weights": moved})

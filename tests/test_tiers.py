@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 def xray(folder):
     def ask(question: str, *lanes: str, **fields) -> dict:
         with Retriever.open(
-            folder / "corpus", principal="ana", grants=folder / "grants.yaml", lanes=lanes, clock=lambda: NOW
+            folder / "corpus", principal="ana", grants=folder / "corpus" / "grants.yaml", lanes=lanes, clock=lambda: NOW
         ) as retriever:
             found = retriever.retrieve(
                 {
