@@ -1,6 +1,6 @@
 """Rules and constraints of different levels that speak of the same thing.
 
-Gives `meeting`: nobody judges whether they agree; they are shown together, each under its level (S3.47).
+Gives `meeting`: whether they agree is not judged; they are shown together, each under its level (S3.47).
 """
 
 from __future__ import annotations

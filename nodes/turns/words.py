@@ -118,7 +118,7 @@ assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
 REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
-    "declared_constraint": "constraint that the user, the repository or the system declared and nobody ended",
+    "declared_constraint": "constraint that the user, the repository or the system declared and that has not ended",
     "proposed": "a constraint or goal that another than the user proposes: a hint, not confirmed",
     "rule_in_scope": "rule that applies to the files and topics of the task",
     "user_words": "the user's own words, verbatim",

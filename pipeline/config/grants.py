@@ -236,7 +236,7 @@ def _understood(data: bytes, path: Place) -> GrantsFile:
     rows += [row for name, fields in people.items() for row in _act_as(name, fields)]
     rows += [_cross_project(item, people) for item in top["grants"].items()]
     tokens = {}
-    for token, item in top["tokens"].entries() if top["tokens"].value is not None else ():  # present but empty: nobody
+    for token, item in top["tokens"].entries() if top["tokens"].value is not None else ():  # present but empty: no user
         if not _TOKEN.fullmatch(token):
             raise PolicyError(
                 f"Expected a SHA-256 as 64 hex digits, got {counted(len(token), 'character')} - at {top['tokens'].at}"

@@ -1,7 +1,7 @@
 """Opens, creates or finds the corpus and the runs of the settings, with their head store and signing key.
 
 A corpus or runs that a flag, a variable or the user's file names are the user's decision. Those in `.scoped-retrieval` or
-of a project file, whoever names them, may have come with the folder, and their rows would speak to a model as the project. They
+of a project file, may have come with the folder, and their rows would speak to a model as the project. They
 are used only if this user made or adopted them (the state folder has the id of each, by its path), and Git tracks no file
 of theirs: a pull could replace it.
 
@@ -121,7 +121,7 @@ def expect_known(settings: Settings, name: str) -> None:
 
 
 def expect_untracked(settings: Settings, name: str) -> None:
-    """Check that Git tracks no file of the `corpus` or `runs` of a folder: whoever commits could replace it.
+    """Check that Git tracks no file of the `corpus` or `runs` of a folder: a commit of another user could replace it.
 
     Raises:
         StoreError: it tracks one.

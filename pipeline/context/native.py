@@ -49,7 +49,7 @@ def native(seen: Projection) -> Native:
         InputError: the input was read from a record, which holds the flat form.
     """
     if seen.sources is None:
-        raise InputError.described("an input that was just projected", "a recorded one", seen.input_id, hint="a record holds the flat form.")  # fmt: skip
+        raise InputError.described("an input of a projection", "a recorded one", seen.input_id, hint="a record holds the flat form.")  # fmt: skip
     counter = load_counters({seen.turn["tokenizer"]}).get(seen.turn["tokenizer"])
     rows = seen.sources
     called = [n for n, row in enumerate(rows) if row["shown"] in ("body", "longer") and _is_call(row)]
