@@ -23,7 +23,7 @@ from typing import Any
 from ..nodes.errors import InputError
 from .asking.opening import open_retriever
 from .config.grants import write_starter_grants
-from .config.opening import corpus_of
+from .config.opening import adopt, corpus_of
 from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
 from .indexing.importing import IndexReport, IndexRequest, index_into
 from .progress import counted
@@ -99,6 +99,7 @@ def run_demo(
 
     with open_retriever(settings) as retriever:
         summary = retriever.run(requests, progress=progress)
+    adopt(settings, "corpus", "runs")
     say(f"ran {counted(summary.snapshots, 'request')} in {summary.seconds:.1f} s")
     return _opened(folder, settings, summary.run_id, requests, reports, started)
 

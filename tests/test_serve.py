@@ -352,7 +352,6 @@ def test_a_long_text_is_not_read_unless_a_grant_permits_its_request(
 def test_a_token_is_refused_where_none_is_granted(client: TestClient):
     answer = client.get("/v1/snapshots", headers={"authorization": "Bearer token-of-ana"})
     assert "Expected a bearer token that the grants file knows" in problem(answer, 401, "unauthorized")
-    assert "no `tokens`" in answer.json()["hint"]
     assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
 
 

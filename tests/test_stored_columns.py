@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_schema
 GOLDEN = Path(__file__).parent / "golden"
 HINTS = {
     "runs": "raise VERSION in pipeline/runs/formats.py, then `make golden`, which keeps a run of the new format",
-    "inputs": "raise FORMAT in pipeline/context/store.py, and read the one before; then `make golden`",
+    "inputs": "raise FORMAT in pipeline/context/store.py; then `make golden`",
 }
 
 
@@ -30,8 +30,7 @@ def present(what: str) -> tuple[str, str]:
     if what == "runs":
         return formats.FORMAT, columns_of({table.name: stored_schema(table.name) for table in PERSISTED})
     recorded = {name: CONTEXT_TABLES[name].stored_schema for name in store._RECORDED}
-    columns = {name: pa.schema([f for f in schema if f.name not in store._ADDED]) for name, schema in recorded.items()}
-    return f"scoped-retrieval/input/{store.FORMAT}", columns_of(columns)
+    return f"scoped-retrieval/input/{store.FORMAT}", columns_of(recorded)
 
 
 @pytest.mark.golden
