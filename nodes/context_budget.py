@@ -37,6 +37,7 @@ from .turns.fitting import (
     costs_of_frame,
     fill,
     input_limit,
+    is_required,
     tokens_of,
 )
 from .turns.frame import PLACE, counted, sealed
@@ -68,7 +69,7 @@ def fitted(
     schemas = tokens_of(tools, ids, context_turns, counters)
     some = [
         Candidate(
-            section=line["section"], part="references" if line["section"] == PLACE["references"] else source["part"], required=_required(source, line),
+            section=line["section"], part="references" if line["section"] == PLACE["references"] else source["part"], required=is_required(source, line),
             body=int(body[n] + schemas[n]) if line["section"] >= 0 else -1,
             longer=int(longer[n]) if line["longer"] is not None else -1,
             fallback=int(fallback[n]) if line["fallback"] is not None else -1,
@@ -102,10 +103,6 @@ def fitted(
                 "bound_by": _bound(one, shown, found, room),
             })  # fmt: skip
     return FITTED.from_rows(rows)
-
-
-def _required(source: Row, line: Row) -> bool:
-    return source["part"] in REQUIRED_PARTS and line["section"] >= 0 and line["section"] < PLACE["observation"]
 
 
 def _room(turn: Row, phase: Row) -> Room:

@@ -34,8 +34,10 @@ Row = Mapping[str, Any]
 
 WORDS_SHARE = 0.4
 """Most of an input that the user's own words take."""
-HEAD = 1_200
-"""Characters of the beginning of a message that is longer than all of its share."""
+LEAST_RULES = 100
+"""Tokens of repository rules that even a small input has."""
+BEGINNING = 1_200
+"""Characters of goal, constraint and latest message that every input shows."""
 
 
 def compressed(
@@ -63,12 +65,11 @@ def compressed(
     for turn, phase in zip(turns, turn_states["phase"].to_pylist(), strict=True):
         part = parts.get(turn["input_id"], slice(0, 0))
         mine, own, count = sources[part], chosen[part], tokens[part]
-        referenced = _long_words(mine, own, count, turn) | _long_rules(
-            mine, own, count, turn, phases[phase]["rules"], duty
-        )
+        cut = _long_words(mine, own, count, turn)
+        cut |= dict.fromkeys(_long_rules(mine, own, count, turn, phases[phase]["rules"], duty), 0)
         most = phases[phase]["full_characters"]
         for n, (source, decision) in enumerate(zip(mine, own, strict=True)):
-            form, short, longer = _forms(source, decision, n in referenced, most)
+            form, short, longer = _forms(source, decision, cut.get(n), most)
             brief = form in ("excerpt", "summary")
             rows.append({
                 "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"], "form": form,
@@ -78,13 +79,15 @@ def compressed(
     return COMPRESSED.from_rows(rows)
 
 
-def _forms(source: Row, decision: Row, too_long: bool, most: int) -> tuple[str, str | None, str | None]:
-    """The form, its text, and the whole text if that is longer."""
+def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str, str | None, str | None]:
+    """The form, its text, and the whole text if that is longer. `cut`: the characters to which it is cut; 0 = a reference."""
+    text = source["text"]
     if decision["decided_by"]:
         return "none", None, None
-    if decision["referenced"] or too_long:
+    if cut and text:
+        return "excerpt", text[:cut], None
+    if decision["referenced"] or cut is not None:
         return "reference", None, None
-    text = source["text"]
     if source["source_kind"] not in ("latest_observation", "recent_tail", "file_content"):
         return "full", text, None
     if text is None and (
@@ -100,10 +103,12 @@ def _forms(source: Row, decision: Row, too_long: bool, most: int) -> tuple[str, 
     return "excerpt", f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
 
 
-def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> set[int]:
-    """The messages of the user beyond the room for his words, the oldest first; goal and constraints take it first."""
+def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> dict[int, int]:
+    """Words of the user beyond their room, with the characters to which they are cut: goal, constraints and the latest
+    message to their beginning, the others to none. Goal and constraints take the room first, then the newest messages.
+    """
     room = min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
-    found = set()
+    found: dict[int, int] = {}
     first = [
         n
         for n, each in enumerate(sources)
@@ -113,10 +118,12 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
     for n in first + later:
         if chosen[n]["decided_by"]:
             continue
-        if tokens[n] > room:
-            found.add(n)
+        text, kept = sources[n]["text"], n in first or sources[n]["heading"] == "Latest message"
+        if text is not None and (tokens[n] <= room or (kept and len(text) <= BEGINNING)):
+            room = max(room - int(tokens[n]), 0)
         else:
-            room -= int(tokens[n])
+            found[n] = BEGINNING if kept else 0
+            room = 0 if kept else room
     return found
 
 
@@ -125,7 +132,7 @@ def _long_rules(
 ) -> set[int]:
     """Sections of repository rules beyond their share: those without a duty word first, then the others, the last first."""
     limits = dict(each.partition("=")[::2] for each in turn["limits"])
-    room = min(int(input_limit(turn) * share), int(limits.get("rules", 2**31)))
+    room = min(max(int(input_limit(turn) * share), LEAST_RULES), int(limits.get("rules", 2**31)))
     mine = [
         n
         for n, each in enumerate(sources)

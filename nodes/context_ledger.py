@@ -83,6 +83,12 @@ def _reason(source: Row, chosen: Row, form: Row, fit: Row, mode: str) -> str:
     """The code of the last decision on a source."""
     if chosen["decided_by"]:
         return chosen["reason_code"]
+    if fit["bound_by"] == "over_budget":
+        return "over_budget"
+    if form["form"] in ("reference", "excerpt") and source["source_kind"] in _USER and source["part"] == "user_goal":
+        return "user_words_referenced"
+    if source["source_kind"] == "user_message" and fit["bound_by"]:
+        return "user_words_referenced"
     if fit["shown"] == NONE and fit["bound_by"]:
         return str(fit["bound_by"])
     if fit["shown"] == FALLBACK:
@@ -164,7 +170,7 @@ def _warnings(
         for row in decisions
         if row["part"] in ("latest_observation", "recent_tail") and row["standing"] != "history"
     )
-    if made["tokens"] and logs > CROWDED * made["tokens"]:
+    if any(row["part"] == "rules" for row in decisions) and logs > CROWDED * made["tokens"]:
         yield "logs_crowd_out_rules", ""
     for name, mask in (
         ("snapshot_missing", [row["source_id"] for row in decisions if row["reason_code"] == "snapshot_missing"]),

@@ -24,11 +24,11 @@ from .context_tables import (
     Ordering,
     RetrievedItems,
 )
-from .turns.fitting import BODY, NONE, input_limit, tokens_of
-from .turns.frame import PLACE, neutral, sealed
+from .turns.fitting import BODY, NONE, input_limit, is_required, tokens_of
+from .turns.frame import neutral, sealed
 from .turns.reading import by_turn
 from .turns.texts import shown_texts
-from .turns.words import PARTS, REQUIRED_PARTS
+from .turns.words import PARTS
 
 Row = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ def _input(
     system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))
     needed = shown
     if failed:  # nothing of it is shown, but its required size is reported
-        needed = [BODY if _is_required(source, line) else NONE for source, line in zip(sources, lines, strict=True)]
+        needed = [BODY if is_required(source, line) else NONE for source, line in zip(sources, lines, strict=True)]
     counted = sealed(*shown_texts(needed, lines, order, turn["fences"])) if failed else (system, user)
     tools = sorted(
         (rank["place"], source["heading"], source["text"])
@@ -93,7 +93,3 @@ def _input(
         "upper_bound": turn["tokenizer"] == BASE, "input_limit": input_limit(turn), "snapshot_ids": sorted(offered),
         "counted_system": counted[0], "counted_user": counted[1], "counted_tools": "".join(f"{schema}\n" for schema in schemas),
     }  # fmt: skip
-
-
-def _is_required(source: Row, line: Row) -> bool:
-    return source["part"] in REQUIRED_PARTS and 0 <= line["section"] < PLACE["observation"]

@@ -41,6 +41,8 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
 def _kept(source: Mapping[str, Any], trim: Sequence[str]) -> tuple[int, ...]:
     """The required parts first, then by the order in which parts are cut, by level, and by rank."""
     level = source["level"]
+    if source["source_kind"] == "older_history":  # a few lines, without which the model does not know of them
+        return 1, -1, level, source["rank"]
     part = "references" if level == LOWEST and source["part"] != "tools" else source["part"]
     cut = len(trim) - trim.index(part) if part in trim else 0
     return 0 if source["part"] in REQUIRED_PARTS and not source["referenced"] else 1, cut, level, source["rank"]

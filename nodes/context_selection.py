@@ -40,6 +40,8 @@ from .turns.words import SELECTION_GATES, SILENT
 Row = Mapping[str, Any]
 
 TIERS = 5
+NOTICED = ("generated_file", "outside_package", "stale_version")
+"""Reasons that the model is told, since it may look for the file (S3.55), if the turn may see it."""
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
 _SHOWN = {
     "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",
@@ -91,7 +93,7 @@ class _Turn:
             f"event:{each['event_id']}" for each in json.loads(state["checks"]) if each["status"] == "failed"
         }
         self.failing, self.modified = _Files(state["failure_paths"]), _Files(state["modified_files"])
-        cases = [*state["failure_paths"], *turn["task_paths"]]
+        cases = [*state["failure_paths"], *turn["task_paths"]] if state["failure_paths"] else []
         self.beside = {dirname(path) for path in cases if "/" in path}
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
@@ -132,6 +134,7 @@ class _Turn:
             if source["standing"] == "hint" and source["source_kind"] == "active_constraint":
                 shown = "proposed"
             referenced = decided is None and shown in ("on_demand", "older_events")
+            referenced |= reason in NOTICED and self.permission(source) is None
             found.append({
                 "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"],
                 "decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier, "rank": 0,
@@ -250,7 +253,9 @@ class _Turn:
     def _changed_since(self, source: Row) -> bool:
         """Whether the file of a text changed after the text's event, or after the date of its snapshot."""
         change = self.folded.last_change.get(source["path"] or "")
-        if change is None or source["source_kind"] not in ("file_content", "search_match", "retrieval_result"):
+        kind, row = source["source_kind"], source["row"]
+        read = kind == "latest_observation" and row >= 0 and self.events[row]["kind"] == "file.read"
+        if change is None or not (read or kind in ("file_content", "search_match", "retrieval_result")):
             return False
         item = self.items[source["row"]] if source["source_kind"] == "retrieval_result" and source["row"] >= 0 else {}
         dated = item.get("as_of")
@@ -374,19 +379,19 @@ def _pair(text: str) -> tuple[str, int]:
 
 
 class _Files:
-    """Files by their last two segments: tools print paths from different folders. A bare name means any file of it."""
+    """Files by their ends: tools print paths from different folders, so `src/a.py` and `a.py` may be one file."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        ends = [path.split("/")[-2:] for path in paths]
-        self.ends, self.names = {tuple(end) for end in ends if len(end) > 1}, {end[-1] for end in ends if len(end) == 1}
+        self.paths = set(paths)
+        self.ends = {end for path in self.paths for end in _ends(path)}
 
     def have(self, path: str) -> bool:
-        end = path.split("/")[-2:]
-        return (
-            tuple(end) in self.ends
-            or end[-1] in self.names
-            or (len(end) == 1 and any(each[-1] == end[0] for each in self.ends))
-        )
+        return path in self.ends or any(end in self.paths for end in _ends(path))
+
+
+def _ends(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
 def _below(path: str, folder: str) -> bool:

@@ -37,8 +37,10 @@ CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
 MATCHES = 100
 """Most matches of one search that are sources of their own; one more row counts the others."""
-FILES = 24
+FILES = 40
 """Most files whose current content is gathered, the last ones read or changed first."""
+FRAME = 40
+"""Characters of the frame of an event in the tail."""
 HEADING = 240
 """Longest command, tool or path in a heading, in characters."""
 
@@ -158,7 +160,9 @@ class _Gathered:
         while place > self.loaded and left > 0:
             place -= 1
             event = self.events[place]
-            left -= min(max(event["characters"], len(event["command"] or "")), self.full) + HEADING
+            left -= (
+                min(event["characters"], self.full) + min(len(event["command"] or event["path"] or ""), HEADING) + FRAME
+            )
         return place
 
     # --- the user -----------------------------------------------------------------------------------------------------
@@ -189,10 +193,10 @@ class _Gathered:
             if fact.event_id in own:
                 continue
             visible = fact.zone in self.zones
-            heading = "Latest message" if latest and visible else "Message"
+            heading = "Latest message" if latest and visible and fact.value else "Message"
             if fact.detail == "user.constraint":
                 heading = "Constraint, no longer in force"
-            latest &= not visible
+            latest &= not (visible and fact.value)
             yield self._of_user(
                 "user_message", f"event:{fact.event_id}", fact, heading=heading, detail=json.dumps({"zone": fact.zone})
             )
@@ -262,7 +266,7 @@ class _Gathered:
         given = self.folded.one("observation", self.zones)
         if given is not None and given.seq < 0:
             yield _observation(given.value)
-        apart = {fact.event_id for fact in self._apart()}
+        apart = {fact.event_id for fact in self._apart() if fact.seq >= 0}
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
             self.seen[counted_as(event)] += 1
@@ -271,6 +275,7 @@ class _Gathered:
             if (
                 self.latest is None
                 and event["kind"] in OBSERVATIONS
+                and event["actor"] not in ("model", "memory")
                 and event["visibility"] == "model-visible"
                 and event["zone"] in self.zones
             ):
@@ -294,11 +299,14 @@ class _Gathered:
         content = (
             event["content"] if latest and event["kind"] == "file.read" else None
         )  # else it is a source of its own
+        text = event["text"] if content is None else content
+        if what and len(what) > HEADING:  # the heading has its beginning
+            text = f"{what}\n{text}" if text else what
         return _source(
-            part, f"event:{event['event_id']}", part, standing, event["text"] if content is None else content,
-            heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and what[:HEADING]))),
+            part, f"event:{event['event_id']}", part, standing, text,
+            heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and (what if len(what) <= HEADING else f"{what[:HEADING]}...")))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
-            path=event["path"], characters=len(content) if content is not None else event["characters"] if event["text"] is not None else 0, masked=event["masked"], seq=event["seq"], row=place,
+            path=event["path"], characters=max(len(text or ""), event["characters"] if event["text"] is not None else 0), masked=event["masked"], seq=event["seq"], row=place,
             detail=json.dumps({name: event[name] for name in _DETAILS}),
             **({"content_class": classes[event["visibility"]]} if event["visibility"] in classes else {}),
         )  # fmt: skip
@@ -317,7 +325,7 @@ class _Gathered:
                     break
         for (path, start, end), place in found.items():
             event = self.events[place]
-            span = f":{start}-{end}" if start is not None and end is not None else ""
+            span = "" if start is None and end is None else f":{start or 1}-{end or ''}"
             yield _source(
                 "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
@@ -327,7 +335,7 @@ class _Gathered:
         self, snapshots: Mapping[str, Sequence[tuple[int, Row]]], from_caller: Sequence[str]
     ) -> Iterator[dict[str, Any]]:
         """Items of the snapshots that the turn names, else of those that its last events created or that the caller gave."""
-        since = self.events[self.first]["seq"] if self.first < self.end else -1
+        since = self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]
         created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= since}
         given = dict.fromkeys(from_caller, self.turn["as_of_seq"])
         named = self.turn["snapshot_ids"]
@@ -383,10 +391,14 @@ _DETAILS = (
     "line_end",
     "refs",
     "diff",
+    "subject",
 )
 
 
 def _about(check: Row) -> Iterator[str]:
+    if check["event_id"] is None:
+        yield "no run seen"
+        return
     if check["command"] and check["command"] != check["name"]:
         yield f"last run: {check['command']}"
     yield f"event {check['event_id']}"

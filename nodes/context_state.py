@@ -36,7 +36,7 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         return folded.one(slot, zones)
 
     goal, phase, plan, command, latest = (newest(slot) for slot in ("goal", "phase", "plan", "command", "observation"))
-    checks = list(_checks(folded, zones))
+    checks = list(_checks(folded, zones, turn["checks"]))
     failing = [each for each in checks if each["status"] == "failed"]
     unstated = newest("unstated")
     return {
@@ -67,8 +67,20 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _checks(folded: Folded, zones: list[str]) -> Iterator[dict[str, Any]]:
-    """The last run of each declared check, the newest last, and whether files changed since."""
+def _checks(folded: Folded, zones: list[str], declared: list[str]) -> Iterator[dict[str, Any]]:
+    """Declared checks that never ran; then the last run of each, the newest last, and whether files changed since."""
+    ran = {fact.fact for fact in folded.facts("check", zones)}
+    for name in declared:
+        if name not in ran:
+            yield {
+                "name": name,
+                "status": "unknown",
+                "command": None,
+                "summary": None,
+                "excerpt": None,
+                "event_id": None,
+                "changed_since": "no",
+            }
     changed = max((fact.seq for fact in folded.last_change.values()), default=-1)
     unstated = folded.one("unstated")
     for fact in folded.facts("check", zones):

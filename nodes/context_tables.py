@@ -98,6 +98,7 @@ CONTEXT_TURNS = table(
     package_root=string("folder outside of which code is not of this task; null = none", nullable=True),
     zones=strings("zones whose texts this turn may see"),
     instruction_sources=strings("globs of paths whose text may instruct"),
+    checks=strings("the declared checks: prefixes of command lines"),
     external_knowledge=boolean("the task needs knowledge from outside: tools declared for that are shown"),
     snapshot_ids=strings("retrieval snapshots of this turn; null = those that its events created", nullable=True),
     max_tokens=int64("the window: input and reserved output together"),

@@ -107,10 +107,10 @@ def _given(limit: int) -> dict[str, Any]:
 
 
 def test_the_share_of_rules_decides_when_they_are_cut():
-    rules = [{"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist.\n" * 8}]
+    rules = [{"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist.\n" * 24}]
     phases, _ = load_phases()
     made = policy(rules=rules)
-    given = {"events": Session().events, "budget": {"maxTokens": 1000, "reservedOutputTokens": 0}}
+    given = {"events": Session().events, "budget": {"maxTokens": 9000, "reservedOutputTokens": 0}}
     whole = made.project(**given)
     made.phases = PHASE_POLICIES.from_rows([{**row, "rules": 0.01} for row in phases.to_pylist()])
     cut = made.project(**given)

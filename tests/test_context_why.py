@@ -43,10 +43,10 @@ def test_what_a_snapshot_did_not_select_was_not_recalled_for_its_reason() -> Non
 
 
 def test_an_item_behind_the_cap_was_not_ranked() -> None:
-    items = [item(f"code#{n}", f"src/f{n}.ts", f"export const f{n} = 1;") for n in range(30)]
-    found = asked(Session(), "f29.ts", snapshots=[snapshot(*items)])
+    items = [item(f"code#{n}", f"src/f{n}.ts", f"export const f{n} = 1;") for n in range(60)]
+    found = asked(Session(), "f59.ts", snapshots=[snapshot(*items)])
     assert found["layer"] == "ordering_not_ranked"
-    assert found["source_id"] == "item:snap-1:code#29"
+    assert found["source_id"] == "item:snap-1:code#59"
 
 
 @pytest.mark.parametrize("expected", ["e1", "a.test.ts:7 expected"])

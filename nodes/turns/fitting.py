@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from ..blocks.token_counting import Counters
 from .frame import FENCES, GROUPS, PLACE, counted, frame_costs
+from .words import REQUIRED_PARTS
 
-__all__ = ["Candidate", "Room", "fill", "input_limit", "tokens_of"]
+__all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "tokens_of"]
 
 UNLIMITED = 2**62
 NONE, BODY, LONGER, FALLBACK = "none", "body", "longer", "fallback"
@@ -46,6 +47,13 @@ def tokens_of(
     distinct = pa.array([counted(text) for text, _ in index], pa.large_string())
     cost = counters.count(distinct, which, np.array([number for _, number in index], dtype=np.int64))
     return np.where(place < 0, 0, np.append(cost, 0)[place])
+
+
+def is_required(source: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
+    """Whether every input has a source: rules, goal, constraints, state and the latest message, but not what a line that
+    refers to it may replace.
+    """
+    return source["part"] in REQUIRED_PARTS and 0 <= line["section"] < PLACE["observation"] and line["fallback"] is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +124,11 @@ def fill(
             take(n, some[n].body, some[n].section, BODY)
     left = max(room.limit - used, 0)
     total = max(sum(room.shares.values()), 1e-9)
-    share = {
-        part: min(int(left * room.shares.get(part, 0.0) / total), room.hard.get(part, UNLIMITED)) for part in spent
-    }
+    hard = {part: most for part, most in room.hard.items() if part in room.shares}  # of a required part it cuts nothing
+    share = {part: min(int(left * each / total), hard.get(part, UNLIMITED)) for part, each in room.shares.items()}
     if used > room.limit:
         return Filled(shown, used, False, share)
-    for parts in (share, room.hard):
+    for parts in (share, hard):
         for n in order:
             one = some[n]
             if one.required or one.body < 0 or shown[n] != NONE:

@@ -14,6 +14,7 @@ are not model-visible say nothing: of them only what they end and which files th
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -49,9 +50,10 @@ SLOTS: Mapping[str, str] = {
     "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
 WORDS_KEPT = 200_000
-"""Characters of the user's words that a state holds; beyond it the oldest are counted (slot `kind`) and not held."""
+"""Characters of the user's words that a state holds; of the oldest beyond it only their events are kept."""
 ARTIFACTS_KEPT = 64
 _HARNESS = ("user", "system")
+_ENDED_CALLS = ("command.finished", "tool.finished")
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -73,7 +75,7 @@ class Folded:
 
     def __init__(self, facts: Iterable[Mapping[str, Any]] = ()) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
-        self._words = 0
+        self._words, self._texts = 0, deque[tuple[str, str]]()
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn, self.backwards = -1, False
@@ -117,24 +119,16 @@ class Folded:
             if kind == "user.goal":
                 self._set(row, "goal", "", row["text"])
         if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
-            slot = (
-                "constraint" if actor in ("user", "system", "repository") and kind == "user.constraint" else "proposal"
-            )
-            self._set(
-                row,
-                slot,
-                subject if slot == "constraint" else f"{actor}:{subject}",
-                row["text"],
-                counted_as(row),
-                row["topic"],
-            )
+            stated = actor in ("user", "system", "repository") and kind == "user.constraint"
+            name = subject if actor == "user" else f"{actor}:{subject}"  # no other replaces what the user stated
+            self._set(row, "constraint" if stated else "proposal", name, row["text"], counted_as(row), row["topic"])
         elif kind == "phase.changed" and actor in _HARNESS:
             self._set(row, "phase", "", row["subject"])
         elif kind == "plan.updated":
             self._set(row, "plan", "", row["text"])
         elif kind == "history.summarized":
             self._set(row, "history", "", row["text"], ", ".join(row["refs"]) or None)
-        elif kind in ("permission.requested", "permission.denied"):
+        elif kind == "permission.requested" or (kind == "permission.denied" and actor in _HARNESS):
             status = "denied" if kind == "permission.denied" else "requested"
             self._set(row, "approval", subject, row["text"] or row["command"], row["command"], status)
         elif kind == "retrieval.snapshot.created":
@@ -173,8 +167,8 @@ class Folded:
             self._set(row, slot, path, path, row["created_at"].isoformat())
         if row["kind"] == "work.changed":
             self._slots["unstated"].clear()
-        elif (
-            stated is None and row["kind"] in ("command.finished", "tool.finished") and row["capability"] in MAY_CHANGE
+        elif stated is None and (
+            row["kind"] == "file.modified" or (row["kind"] in _ENDED_CALLS and row["capability"] in MAY_CHANGE)
         ):
             before = self._slots["unstated"].get(("", "internal"))
             count = int(before.value) + 1 if before else 1
@@ -189,7 +183,7 @@ class Folded:
         slots = {"constraint.ended": ("constraint", "proposal"), "permission.granted": ("approval",)}.get(kind, ())
         for slot in slots if actor in _HARNESS else ():
             for name, zone in [*self._slots[slot]]:
-                if subject == (name.partition(":")[2] if slot == "proposal" else name):
+                if subject in (name, name.removeprefix(f"{self._slots[slot][name, zone].origin}:")):
                     del self._slots[slot][name, zone]
 
     def _count(self, row: Mapping[str, Any]) -> None:
@@ -222,8 +216,11 @@ class Folded:
             self.last_change[fact.fact] = max(fact, self.last_change.get(fact.fact, fact), key=lambda each: each.seq)
         if slot == "word":
             self._words += len(fact.value or "") - len((before.value if before else None) or "")
-            while self._words > WORDS_KEPT and len(held) > 1:
-                self._words -= len(held.pop(next(iter(held))).value or "")
+            self._texts.append((fact.fact, fact.zone))
+            while self._words > WORDS_KEPT and len(self._texts) > 1:
+                oldest = self._texts.popleft()
+                self._words -= len(held[oldest].value or "")
+                held[oldest] = held[oldest]._replace(value=None)
 
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""

@@ -13,8 +13,8 @@ __all__ = ["meeting"]
 
 
 def meeting(sources: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]]) -> set[int]:
-    """The places of those sources that share a declared topic with a source of another level, or that are rules of
-    nested folders without declared topics: both then apply to the files of the inner folder.
+    """The places of those sources that share a declared topic with a source of another level, or that are files of
+    rules for one folder, or for one inside the other, without declared topics: both then apply to the files of the inner.
     """
     found: set[int] = set()
     held = [(n, _level(source, rules)) for n, source in enumerate(sources)]
@@ -41,4 +41,4 @@ def _level(source: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> tup
 
 def _nested(folder: str, outer: str) -> bool:
     short, long = sorted((folder, outer), key=len)
-    return folder != outer and (not short or long.startswith(f"{short}/"))
+    return not short or long == short or long.startswith(f"{short}/")

@@ -90,7 +90,7 @@ CAPABILITIES = Vocabulary(
     "capability", ("read", "search", "run_read_only", "run", "edit", "ask_user", "external_read", "external"), {"write": "edit"}
 )  # fmt: skip
 """What a tool can do; phases show tools by it (S3.57). `external_read` brings knowledge from outside, `external` acts there."""
-MAY_CHANGE = ("run", "external", None)
+MAY_CHANGE = ("run", "edit", "external", None)
 """Capabilities of tools that may change files without saying so; None = not declared."""
 SELECTION_GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they decide (S3.20)."""
@@ -126,7 +126,7 @@ REASONS: Mapping[str, str] = {
     "latest_summarized": "result of the last tool call, its key part; the full text is an artifact",
     "key_event": "one of the last events",
     "key_event_summarized": "one of the last events, its key part; the full text is an artifact",
-    "current_content": "content of a file as it is now",
+    "current_content": "content of a file as it was last read or written",
     "failing_stack": "file that the failure points to",
     "recently_modified": "file that was modified in this session",
     "beside_failing_case": "implementation beside the failing case",
@@ -145,7 +145,6 @@ REASONS: Mapping[str, str] = {
     "out_of_task_scope": "rule for files or topics that the task does not touch",
     "outside_package": "outside the package of the task",
     "says_nothing": "an event that sets something and says nothing",
-    "said_above": "the user's words are shown in the first message",
     "rules_of_log": "rules in a log are a record of what was said: only those that are given as rules instruct",
     "stale_version": "the file was modified after this was seen",
     "superseded": "a newer one of the same kind took its place",

@@ -1,7 +1,7 @@
 """Opens, creates or finds the corpus and the runs of the settings, with their head store and signing key.
 
 A corpus or runs that a flag, a variable or the user's file names are the user's decision. Those in `.scoped-retrieval` or
-of a project file, may have come with the folder, and their rows would speak to a model as the project. They
+of a project file may have come with the folder, and their rows would speak to a model as the project. They
 are used only if this user made or adopted them (the state folder has the id of each, by its path), and Git tracks no file
 of theirs: a pull could replace it.
 
@@ -129,7 +129,9 @@ def expect_untracked(settings: Settings, name: str) -> None:
     place = settings[name]
     if _of_a_folder(settings, name) and (root := work_tree_root(place)) is not None:
         with suppress(InputError):  # where git cannot list files, no pull replaced one
-            if Git(root).run("ls-files", "-z", "--", f":(literal){place.absolute().relative_to(root)}"):
+            if Git(root).run(
+                "ls-files", "-z", "--", f":(literal){(place.parent.resolve() / place.name).relative_to(root)}"
+            ):
                 raise StoreError(
                     f"Expected {name} that Git does not track, got files in its index - at {place}",
                     hint=f"`git rm -r --cached {place}` takes them out; --adopt before the command uses them this once.",

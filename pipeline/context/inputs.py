@@ -323,7 +323,15 @@ def _constraints(record: Record) -> list[dict[str, Any]]:
         each = Record.of({"text": value} if isinstance(value, str) else value, f"{record.place(*names)}[{number}]")
         fact = each.identifier("id", "constraintId") or f"state:{number}"
         origin = each.word(ACTORS, "origin", "actor") or "user"
-        made += _one("constraint", each.required("text"), fact=fact, status=each.text("topic"), origin=origin)
+        stated = origin in ("user", "repository", "system")  # what another proposes is a hint
+        fact = fact if stated else f"{origin}:{fact}"
+        made += _one(
+            "constraint" if stated else "proposal",
+            each.required("text"),
+            fact=fact,
+            status=each.text("topic"),
+            origin=origin,
+        )
     return made
 
 

@@ -56,7 +56,13 @@ def native(seen: Projection) -> Native:
     called.sort(key=lambda n: rows[n]["seq"])
     for first in range(len(called) + 1):
         pairs = [_pair(rows[n]) for n in called[first:]]
-        apart = set(called[first:])
+        requests = {subject for n in called[first:] if (subject := _detail(rows[n]).get("subject"))}
+        intents = [
+            n
+            for n, row in enumerate(rows)
+            if _detail(row).get("kind") == "tool.intent" and _detail(row).get("subject") in requests
+        ]
+        apart = {*called[first:], *intents}  # a call stands in its pair
         shown = [NONE if n in apart else row["shown"] for n, row in enumerate(rows)]
         system, user = sealed(*shown_texts(shown, rows, rows, seen.turn["fences"]))
         texts = [
@@ -71,14 +77,16 @@ def native(seen: Projection) -> Native:
     raise AssertionError("without pairs the loop returns")
 
 
+def _detail(row: dict[str, Any]) -> dict[str, Any]:
+    return (
+        json.loads(row["detail"])
+        if row["detail"] and row["source_kind"] in ("recent_tail", "latest_observation")
+        else {}
+    )
+
+
 def _is_call(row: dict[str, Any]) -> bool:
-    if (
-        row["source_kind"] not in ("recent_tail", "latest_observation")
-        or not row["detail"]
-        or row["standing"] != "untrusted"
-    ):
-        return False
-    return bool(_NAME.fullmatch(json.loads(row["detail"]).get("tool") or ""))
+    return row["standing"] == "untrusted" and bool(_NAME.fullmatch(_detail(row).get("tool") or ""))
 
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:

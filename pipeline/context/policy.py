@@ -47,13 +47,6 @@ from .projection import Projection, Projections, agent_state
 
 __all__ = ["ContextPolicy"]
 
-TURN_FIELDS = (
-    "inputId", "turnId", "asOfSeq", "asOf", "phase", "budget", "project", "workingDirectory", "taskPaths", "packageRoot", "zones",
-    "instructionSources", "retrievalSnapshotIds", "snapshotIds", "topics", "externalKnowledge", "external_knowledge", "input_id", "turn_id", "as_of_seq", "as_of", "working_directory",
-    "task_paths", "package_root", "instruction_sources", "snapshot_ids",
-)  # fmt: skip
-"""Fields of a turn; budgets have fields of their own."""
-
 
 class ContextPolicy:
     """The configuration of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
@@ -219,13 +212,13 @@ class ContextPolicy:
         for number, value in enumerate(turns):
             at = f"turns[{number}]"
             record = Record.of(value, at)
-            record.expect_no_others(TURN_FIELDS)
             expect_unicode(value, at)
             given = record.whole("asOfSeq", "as_of_seq", least=first, most=end, what="a place in the log")
             seq = end if given is None else given
             last = seq - 1 - first
             defaults = {
                 **self.defaults,
+                "checks": list(self.checks),
                 "session_id": session_id,
                 "turn": rounds[last].as_py() + 1 if last >= 0 else 0,
                 "turn_id": str(names[last].as_py() or rounds[last].as_py()) if last >= 0 else "0",
@@ -268,6 +261,12 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
     if root is None:
         return table
     pattern = f"^{re.escape(root.rstrip('/'))}/"
+    if "matches" in table.column_names:  # JSON, in which a path follows its name
+        place, values = table.schema.get_field_index("matches"), table["matches"]
+        named = f'"path": "{root.rstrip("/")}/'
+        table = table.set_column(
+            place, table.schema.field(place), pc.replace_substring(values, pattern=named, replacement='"path": "')
+        )
     for name in {column, "locator", "changed_files"} & set(table.column_names):
         place, values = table.schema.get_field_index(name), table[name].combine_chunks()
         flat = values.values if pa.types.is_list(values.type) else values

@@ -106,6 +106,8 @@ def project_log(
         turns=turns, events=view, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
+    if view.skipped:
+        found = found.under("records_skipped", f"lines of the log could not be read and are left out: {view.skipped}")
     if rules and (missing := about_rules(rules, policy.rules)):
         found = found.under(*missing)
     return found

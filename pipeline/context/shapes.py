@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
+from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST
 
 if TYPE_CHECKING:
@@ -41,14 +42,13 @@ def messages(model_input: Row) -> list[dict[str, str]]:
 
 def tool_schemas(model_input: Row) -> list[dict[str, Any]]:
     """The visible tools: name, description, parameters."""
-    return [json.loads(line) for line in model_input["tool_schemas"].splitlines()]
+    return [json.loads(line) for line in model_input["tool_schemas"].split("\n") if line]
 
 
 def neutral_json(model_input: Row) -> str:
     """The neutral form, the bytes whose SHA-256 is recorded."""
-    parts = {"messages": messages(model_input)}
-    body = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-    return f'{body[:-1]},"tools":[{",".join(model_input["tool_schemas"].splitlines())}]}}'
+    schemas = [line for line in model_input["tool_schemas"].split("\n") if line]
+    return neutral(model_input["system_text"], model_input["user_text"], schemas)
 
 
 def _accepted_schemas(model_input: Row, provider: str) -> list[dict[str, Any]]:

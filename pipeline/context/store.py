@@ -264,7 +264,7 @@ def _put_together(
 ) -> dict[str, str]:
     """Both messages from the lines of the sources, verified by the digest."""
     system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))
-    whole = neutral(system, user, model_input["tool_schemas"].splitlines())
+    whole = neutral(system, user, list(filter(None, model_input["tool_schemas"].split("\n"))))
     if hashlib.sha256(whole.encode()).hexdigest() != model_input["input_sha256"]:
         raise VerificationError(f"Expected the input that was recorded, got another - at {model_input['input_id']}")
     return {"system_text": system, "user_text": user}

@@ -10,6 +10,7 @@ state. A source that a gate left out was lost at no layer; the answer is the gat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -189,4 +190,5 @@ def _names(event: Row, path: str) -> bool:
     fields: Iterable[str] = filter(
         None, (event["path"], event["command"], event["arguments"], *(event["changed_files"] or ()))
     )
-    return any(path in each or path.endswith(f"/{each}") for each in fields)
+    whole = re.compile(rf"(?<![\w.-]){re.escape(path)}(?![\w-])")
+    return any(whole.search(each) or path.endswith(f"/{each}") for each in fields)
