@@ -41,7 +41,7 @@ Row = Mapping[str, Any]
 
 TIERS = 5
 NOTICED = ("generated_file", "outside_package", "stale_version")
-"""Reasons that the model is told, since it may look for the file (S3.55), if the turn may see it."""
+"""Reasons that the input states, since the model may look for the file (S3.55), if the turn may see it."""
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
 _SHOWN = {
     "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",

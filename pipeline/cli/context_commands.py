@@ -199,7 +199,7 @@ def import_(
     as_json: JsonFlag = False,
 ) -> int:
     """Convert an agent's transcript into a session log."""
-    from ..context.transcripts import import_transcript
+    from ..context.projections import import_transcript
 
     found = import_transcript(transcript, out, kind)
     emit(

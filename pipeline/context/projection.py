@@ -15,7 +15,7 @@ from ...nodes.context_tables import TURN_WARNINGS
 from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
-from .native import native
+from .native import Native, native
 
 __all__ = ["Projection", "Projections", "agent_state"]
 
@@ -106,11 +106,14 @@ class Projection:
         Raises:
             InputError: a tool has a name that the provider refuses; `native_tools` of a recorded input.
         """
-        return shapes.openai(self.model_input, native(self) if native_tools else None)
+        return shapes.openai(self.model_input, self._native() if native_tools else None)
 
     def anthropic(self, *, native_tools: bool = False) -> dict[str, Any]:
         """The shape of Anthropic's messages, as `openai`."""
-        return shapes.anthropic(self.model_input, native(self) if native_tools else None)
+        return shapes.anthropic(self.model_input, self._native() if native_tools else None)
+
+    def _native(self) -> Native:
+        return native(self.turn, self.model_input, self.sources)
 
     def ledger(self) -> dict[str, Any]:
         """`ContextDecisionLedger` (S3.39)."""

@@ -1,6 +1,6 @@
 """Projections for the command line: combines logs, input files and snapshots.
 
-Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `demonstration`.
+Gives: `project_log`, `import_transcript`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `demonstration`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
 from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
+from ..progress import counted
 from ..runs.ids import is_snapshot
 from .events import LogTables
 from .log import SessionLog
@@ -27,8 +28,9 @@ from .policy import ContextPolicy
 from .projection import Projection, Projections
 from .rules import about_rules, rule_files
 from .sessions import read_session
+from .transcripts import events_of_transcript
 
-__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "snapshots_of"]
+__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "import_transcript", "project_log", "snapshots_of"]
 
 _DEFAULTS = (
     "run_id",
@@ -176,6 +178,30 @@ def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]
         with suppress(AccessError, StoreError, InputError):  # the ledger reports it as missing
             found.append(replayed(settings, name))
     return found
+
+
+def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
+    """Write a transcript into a session log; events that it already has are skipped.
+
+    Raises:
+        InputError: as `events_of_transcript`, or the folder is the log of another session.
+    """
+    session_id, events, notes, left_out = events_of_transcript(path, kind)
+    log = SessionLog.open(out, session_id=session_id)
+    held = set(log.ids())
+    new = log.append([event for event in events if event["id"] not in held])
+    if others := len(held - {event["id"] for event in events}):
+        notes.append(
+            f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
+            "branch that was rewound since; import into another folder to leave them out"
+        )
+    return {
+        "session_id": session_id,
+        "events": len(events),
+        "new": new,
+        "left_out": dict(sorted(left_out.items())),
+        "notes": [*log.notes, *notes],
+    }
 
 
 def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:

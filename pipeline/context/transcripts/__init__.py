@@ -1,7 +1,6 @@
 """Transcripts of agents as session logs.
 
-Gives `import_transcript`, which writes a log, `events_of_transcript`, the events alone, and `kind_of`, the product that
-wrote some records.
+Gives `events_of_transcript` and `kind_of`, the product that wrote some records.
 
 - `claude_code`: sessions of Claude Code (`~/.claude/projects/*/*.jsonl`); `branches`: conversations that were rewound
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), also before records had a payload
@@ -21,12 +20,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ....nodes.errors import InputError
-from ...progress import counted
 from ...sources.jsonl import parse_json
 from . import claude_code, codex
 from .transcript import Record
 
-__all__ = ["KINDS", "events_of_transcript", "import_transcript", "kind_of"]
+__all__ = ["KINDS", "events_of_transcript", "kind_of"]
 
 KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -78,32 +76,6 @@ def events_of_transcript(
         hint = "it may be the log of another agent"
         raise InputError.described(f"messages or tools of {kind}", listed, str(file), hint=hint)
     return made.session_id, made.events, [], left_out
-
-
-def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
-    """Write a transcript into a session log; events that it already has are skipped.
-
-    Raises:
-        InputError: as `events_of_transcript`, or the folder is the log of another session.
-    """
-    from ..log import SessionLog  # it names `kind_of` in its hints
-
-    session_id, events, notes, left_out = events_of_transcript(path, kind)
-    log = SessionLog.open(out, session_id=session_id)
-    held = set(log.ids())
-    new = log.append([event for event in events if event["id"] not in held])
-    if others := len(held - {event["id"] for event in events}):
-        notes.append(
-            f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
-            "branch that was rewound since; import into another folder to leave them out"
-        )
-    return {
-        "session_id": session_id,
-        "events": len(events),
-        "new": new,
-        "left_out": dict(sorted(left_out.items())),
-        "notes": [*log.notes, *notes],
-    }
 
 
 def _records(file: Path, left_out: Counter[str]) -> Iterator[tuple[int, Record]]:
