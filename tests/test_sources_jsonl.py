@@ -27,7 +27,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     assert [(one.line, one.start, one.end) for one in (only(tmp_path, plain), only(tmp_path, marked))] == [
         (2, 1, 13), (1, 3, 15)
     ]  # fmt: skip
-    assert only(tmp_path, marked).version == only(tmp_path, plain).version
 
 
 def test_a_truth_value_is_neither_a_number_nor_an_id(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from .rules import RULES_DIGEST, Finding, rule_findings
 __all__ = [
     "REDACTOR",
     "mask_spans",
+    "masked_digest",
     "redact_column",
     "redact_columns",
     "redact_text",
@@ -46,6 +48,15 @@ def redact_text(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     masked = _redacted(data)
     return text if masked is data else masked.decode("utf-8", "surrogatepass")
+
+
+def masked_digest(text: str, *, clean: bool = False) -> str:
+    """`sha256:` and 16 hex digits of the masked text: with a digest of the text itself a short secret could be guessed.
+
+    A text that is known to have no secrets is `clean`.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    return f"sha256:{sha256(data if clean else _redacted(data)).hexdigest()[:16]}"
 
 
 def redact_texts(texts: Sequence[str]) -> list[str]:

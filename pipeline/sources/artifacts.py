@@ -90,7 +90,7 @@ def _described(
         "document_type": common.get("document_type") or record.text("kind", "type", "command"),
         "evidence_kind": _kind(shown_as),
         "event_time": happened or _dated(shown_as),
-        "version": record.text("version") or record.version,
+        "version": record.text("version"),
     }
     row["event_time"] = min(row["event_time"], now) if row["event_time"] else None
     if summary is not None:

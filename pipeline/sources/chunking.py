@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..redaction.masking import secrets_in
+from ..redaction.masking import masked_digest, secrets_in
 from ..redaction.rules import Finding
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
@@ -59,10 +59,11 @@ class DocumentChunk:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The chunks of one document and its title, if it has a top heading."""
+    """The chunks of one document, its title, if it has a top heading, and its version, `masked_digest` of its text."""
 
     title: str | None
     chunks: tuple[DocumentChunk, ...]
+    version: str
 
 
 def chunk_document(path: str, text: str) -> tuple[DocumentChunk, ...]:
@@ -74,12 +75,13 @@ def read_document(path: str, text: str) -> Document:
     """The document's title and chunks; no chunks if every line is blank. Never raises."""
     data = text.encode("utf-8")
     if not data.strip():
-        return Document(None, ())
+        return Document(None, (), masked_digest(""))
     kind = file_kind(path)
     secrets = secrets_in(data)
     lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
-    return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))))
+    version = masked_digest(text, clean=not secrets)
+    return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))), version)
 
 
 def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:

@@ -7,6 +7,7 @@ timestamp type with a zone. The meaning of a naive instant would depend on the m
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from ...nodes.vocabulary import AUTHORITY
 from ..parsing.quoting import canonical
 from ..parsing.values import TIME, YEARS, instant
 
-__all__ = ["PLACE", "Where", "as_declared", "authority_ranks"]
+__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "by_word"]
 
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
@@ -51,17 +52,25 @@ def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -
         raise _wrong(column, type_, name, where) from error
 
 
+def by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], Any]) -> pa.Array:
+    """`value(word, row)` of each distinct word of a column of texts, called once, with the first row that has it."""
+    encoded = column.dictionary_encode()
+    codes, rows = np.unique(encoded.indices.fill_null(-1).to_numpy(), return_index=True)
+    first = dict(zip(codes.tolist(), rows.tolist(), strict=True))
+    words = encoded.dictionary.to_pylist()
+    return pa.array([value(word, first[code]) for code, word in enumerate(words)], type_).take(encoded.indices)
+
+
 def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
     """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _is_text(column.type):
-        encoded = column.dictionary_encode()
-        ranks = []
-        for position, word in enumerate(encoded.dictionary.to_pylist()):
-            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            ranks.append(AUTHORITY.values.index(canonical(AUTHORITY, word, f"{where(row)}.authority")))
-        return pa.array(ranks, pa.int32()).take(encoded.indices)
+        return by_word(
+            column,
+            pa.int32(),
+            lambda word, row: AUTHORITY.values.index(canonical(AUTHORITY, word, f"{where(row)}.authority")),
+        )
     column = as_declared(column, pa.int32(), "authority", where)
     outside = pc.fill_null(pc.or_(pc.less(column, 0), pc.greater(column, 3)), False)
     if pc.any(outside).as_py():
@@ -72,12 +81,7 @@ def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
 
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
     if _is_text(column.type):
-        encoded = column.dictionary_encode()
-        moments = []
-        for position, word in enumerate(encoded.dictionary.to_pylist()):
-            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            moments.append(instant(word, f"{where(row)}.{name}"))
-        return pa.array(moments, type_).take(encoded.indices)
+        return by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
     if not pa.types.is_timestamp(column.type):
         raise _wrong(column, type_, name, where)
     if column.type.tz is None and len(column) > column.null_count:

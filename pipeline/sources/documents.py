@@ -26,7 +26,6 @@ from .headers import Header, read_header, record_number
 from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
-from .work_tree import file_version
 
 __all__ = ["file_rows", "read_decisions", "read_external", "read_standards"]
 
@@ -171,7 +170,7 @@ def file_rows(
         "language": kind.language,
         "generated": False,
     }
-    common["version"] = common["version"] or file_version(data)
+    common["version"] = common["version"] or document.version
     if decision:
         common |= _decision_columns(header, title, file, report)
     return [
@@ -242,7 +241,7 @@ def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any
         "entity": identifier,
         "path": record.text("path") or identifier,
         "event_time": record.instant("publishedAt", "published_at", "createdAt", "created_at", "event_time"),
-        "version": record.text("version") or record.version,
+        "version": record.text("version"),
     }
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)
 

@@ -37,7 +37,7 @@ from .incremental_import import IncrementalImport
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .same_source import same_beginning
-from .work_tree import add_file, file_version, read_file
+from .work_tree import add_file, read_file
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
 
@@ -153,7 +153,7 @@ def read_uncommitted(
     filter changes on checkout (Git LFS, `ident`) differs. Files left out of a sparse checkout have no rows.
 
     `source_id` and `branch` are those of the history of the branch checked out, `workspace_root` the absolute path of the
-    work tree, `version` `uncommitted:` and a digest of the file. A bare repository has no such rows.
+    work tree, `version` `uncommitted:` and a digest of the masked text. A bare repository has no such rows.
 
     Raises:
         InputError: there is no repository, or `now` is naive.
@@ -177,8 +177,7 @@ def read_uncommitted(
         kind = file_kind(path)
         document, reason = document_of(path, kind, data, options) if found else (None, "")
         if document is not None and found:
-            version = f"uncommitted:{file_version(data).removeprefix('sha256:')}"
-            add_file(rows, path, document, data, report, version=version, modified=modified, recorded=recorded)
+            add_file(rows, path, document, data, report, modified=modified, recorded=recorded, uncommitted=True)
         else:
             report.skip(reason, 1 if found else 0, at=path)
             if has_rows:

@@ -37,7 +37,7 @@ from ...nodes.vocabulary import (
 from ..parsing.quoting import canonical, shown_keys
 from ..parsing.values import YEARS
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
-from .column_types import PLACE, Where, as_declared, authority_ranks
+from .column_types import PLACE, Where, as_declared, authority_ranks, by_word
 from .report import NAMED, SourceReport
 from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
 from .row_paths import normalized
@@ -282,14 +282,7 @@ def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
 
 
 def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where) -> pa.Array:
-    encoded = column.dictionary_encode()
-    words = []
-    for position, word in enumerate(encoded.dictionary.to_pylist()):
-        if word not in vocabulary and word not in vocabulary.aliases:
-            row = int(np.flatnonzero(encoded.indices.fill_null(-1).to_numpy() == position)[0])
-            canonical(vocabulary, word, f"{where(row)}.{name}")
-        words.append(vocabulary.aliases.get(word, word))
-    return _decoded(encoded, words)
+    return by_word(column, pa.string(), lambda word, row: canonical(vocabulary, word, f"{where(row)}.{name}"))
 
 
 def _decoded(encoded: pa.DictionaryArray, words: list[str]) -> pa.Array:

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,6 @@ class Record:
     line: int = 0
     start: int = 0
     end: int = 0
-    version: str = ""
     used: set[str] = field(default_factory=set)
     inside: dict[str, Record] = field(default_factory=dict)
     """The objects in its fields that were read as records, by field."""
@@ -131,7 +129,7 @@ class Record:
         value = self.value(name)
         if not isinstance(value, dict | None):
             raise InputError.of_kind("an object", value, f"{self.at}.{name}")
-        place = (self.line, self.start, self.end, self.version)
+        place = (self.line, self.start, self.end)
         return self.inside.setdefault(name, Record(f"{self.at}.{name}", value or {}, *place))
 
     def objects(self, *names: str) -> list[Record]:
@@ -183,8 +181,7 @@ def records_of(data: bytes, path: Path) -> list[Record]:
         end = start + len(line)
         if line.strip():
             at = f"{path}:{number}"
-            version = f"sha256:{sha256(line.strip()).hexdigest()[:16]}"
-            records.append(Record(at, parse_json(line, at), number, start, end, version))
+            records.append(Record(at, parse_json(line, at), number, start, end))
         start = end + 1
     return records
 

@@ -134,7 +134,6 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         "reinforcement_count": record.whole("reinforcementCount", "reinforcement_count"),
         "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
         "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime") or common["valid_from"],
-        "version": record.version,
     }
     yield from rows_of_text(text, "memory.md", row)
 
@@ -157,7 +156,6 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
         "path": f"preferences/{identifier}",
         "lifecycle": record.text("status", "lifecycle"),
         "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime", "updatedAt"),
-        "version": record.version,
     }
     yield from rows_of_text(record.required("text", "content", "preference"), "preference.md", row)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
+from ..redaction.masking import masked_digest
 from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
@@ -65,8 +66,9 @@ def common_fields(record: Record) -> dict[str, Any]:
 def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[dict[str, Any]]:
     """One row, or one per chunk of a long text. `name` determines the kind of file the text is chunked as.
 
-    With `own_lines` the text counts as a document, with lines and bytes of its own; else those in `row` are kept.
+    Rows without a version get `masked_digest` of the text. With `own_lines` the text counts as a document, with lines and bytes of its own; else those in `row` are kept.
     """
+    row = {**row, "version": row.get("version") or masked_digest(text)}
     if len(text) <= ROW_CHARACTERS:
         place = {
             "line_start": 1,

@@ -91,7 +91,6 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         "session_id": session,
         "owner_project": project,
         "declared_standing": "history" if kind.split(".")[0].lower() in _SPOKEN else "untrusted",
-        "version": record.version,
         "line_start": record.line,
         "line_end": record.line,
         "byte_start": record.start,

@@ -28,12 +28,12 @@ from ..parsing.quoting import shown_key
 from ..parsing.values import instant
 from ..parsing.yaml_files import parse
 from ..progress import counted
+from ..redaction.masking import masked_digest
 from .jsonl import files_of
 from .logs import TIME_COLUMNS
 from .record_rows import tables
 from .record_schema import SCHEMA_SUFFIX, schema_beside
 from .report import SourceReport
-from .work_tree import file_version
 
 __all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
 
@@ -125,8 +125,12 @@ def _read(
     for file in files_named(path, suffixes):
         place, data = _place(file, Path(path), roots), _bytes(file)
         records = _records(file, data)
-        for record, own in zip(records, rows_of(file, records), strict=True):
-            rows.append({**_common(record, place, data, source, project), **own})
+        found = [
+            {**_common(record, place, source, project), **own}
+            for record, own in zip(records, rows_of(file, records), strict=True)
+        ]
+        version = masked_digest("".join(row["text"] for row in found))
+        rows += ({**row, "version": version} for row in found)
     report.read += len(rows)
     yield from tables(rows)
     report.complete_sources.add(source)
@@ -175,14 +179,13 @@ def _events(_: Path, records: Sequence[_Record], now: datetime) -> Iterator[Mapp
         }
 
 
-def _common(record: _Record, place: str, data: bytes, source: str, project: str) -> Mapping[str, Any]:
+def _common(record: _Record, place: str, source: str, project: str) -> Mapping[str, Any]:
     zone = record.fields.get("zone")
     return {
         "source_id": source,
         "owner_project": project,
         "path": place,
         "title": Path(place).stem,
-        "version": file_version(data),
         "zone": ZONES.canonical(zone.lower(), f"{record.at}.zone") if zone else None,
         "line_start": record.line_start,
         "line_end": record.line_end,

@@ -4,7 +4,7 @@ Gives: `read_work_tree`. In a git repository the files are those `git ls-files` 
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
-digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
+digest of the file's text with its secrets masked, `event_time` the file's modification time, never later than `now`.
 
 The metadata header of a document of a portfolio (S1.1, `metadata_of`) becomes columns of its rows. Only a Markdown document that
 states both `entity` and `level` has one: front matter of other tools uses words such as `date` and `zone` for other
@@ -23,7 +23,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
 from io import FileIO
 from os import PathLike
 from pathlib import Path
@@ -43,7 +42,7 @@ from .incremental_import import IncrementalImport
 from .report import SourceReport
 from .same_source import holds_most
 
-__all__ = ["add_file", "file_version", "list_files", "metadata_of", "read_file", "read_work_tree", "through_link"]
+__all__ = ["add_file", "list_files", "metadata_of", "read_file", "read_work_tree", "through_link"]
 
 _TOOL_FOLDERS = frozenset(
     [".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"]
@@ -126,8 +125,7 @@ def _add(
     if document is None:
         report.skip(reason, at=path)
         return content
-    version = file_version(content)
-    add_file(rows, path, document, content, report, version=version, modified=modified, recorded=recorded)
+    add_file(rows, path, document, content, report, modified=modified, recorded=recorded)
     return content
 
 
@@ -138,15 +136,16 @@ def add_file(
     content: bytes,
     report: SourceReport,
     *,
-    version: str,
     modified: int,
     recorded: int,
+    uncommitted: bool = False,
 ) -> None:
     """Add the chunks of a file in a work tree; its event time is its modification time, never later than `recorded`."""
     kind = file_kind(path)
     metadata = metadata_of(path, kind, document.title, content, report)
     file = FileFacts(path, kind, document.title, is_generated(kind, content), metadata)
     report.read += len(document.chunks)
+    version = document.version if not uncommitted else f"uncommitted:{document.version.removeprefix('sha256:')}"
     for chunk in document.chunks:
         happened = min(modified, recorded)
         rows.add(file, chunk, event_time=happened, version=version, recorded=recorded)
@@ -214,11 +213,6 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     except (OSError, ValueError):
         report.skip("not readable", at=path)
         return None
-
-
-def file_version(data: bytes) -> str:
-    """Content version of a file outside a commit: `sha256:` and 16 hex digits."""
-    return f"sha256:{sha256(data).hexdigest()[:16]}"
 
 
 def through_link(root: Path, path: str) -> bool:
