@@ -11,7 +11,7 @@
     │   └── ErasedError                evidence was erased after a corpus was opened           exit 7
     ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
-    └── VerificationError              a run does not match its record                         exit 5
+    └── VerificationError              a run or chain does not match its record                exit 5
 
 A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names,
 types and counts, never evidence or query text. A refusal is not an error: it is a row with a reason.

@@ -19,13 +19,13 @@ class FailingStore:
 
     def __init__(self, puts: int | None = None, error: OSError | None = None) -> None:
         self.puts, self.error = puts, error or OSError(28, "No space left on device")
-        self.takes = self.silent = False
+        self.takes = self.silent = self._raised = False
         self.unread: str | None = None
         self._store = place_of("memory://any").fs
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if name == "cat_file" and self.silent and self.puts == 0:
+        if name == "cat_file" and self.silent and self._raised and self.puts == 0:
             raise self.error
         if name == "cat_file" and self.unread is not None:
             return self._read
@@ -42,6 +42,7 @@ class FailingStore:
                 if not self.puts:
                     if self.takes:
                         put(*args, **kwargs)
+                    self._raised = True
                     raise self.error
                 self.puts -= 1
             return put(*args, **kwargs)

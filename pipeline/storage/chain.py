@@ -1,0 +1,348 @@
+"""A chain: a sequence of lines, each with the hash of the line before, whose last line says what is current.
+
+    <SHA-256 of the JSON> {"body":{...},"number":7,"previous":"<hash of line 6>"} <Ed25519 signature>
+
+Gives: `Chain`, the commit rule of a corpus (`HEADS`) and of runs (`LOG`). Whatever a line names is synced before the
+line is appended; what no line names does not exist. On a local disk a chain is one file, and its writers take turns by
+a file lock. On an object store every line is an object, `HEADS/000000007`, and creating it is the compare-and-swap: the
+store creates an object once, so of two writers after line 6 one gets `MovedOnError` and runs again. No clock decides
+anything, and a writer succeeds only if its line is in the chain.
+
+Note: a line is written and synced first, and its line break after that. So the last line of a file may lack the line
+break: if it matches its hash, it counts; if it does not, a crash cut it off before it was acknowledged, and the next
+writer removes it. A line with a line break that does not match its hash was changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from ...nodes.errors import BusyError, MovedOnError, ScopedRetrievalError, StoreError, VerificationError
+from .durable import read_whole, sync_path
+from .file_access import file_mode_in, make_folder, open_new
+from .locks import expect_create
+from .places import ObjectPlace, Place
+from .signing import UNSIGNED, Signer
+
+__all__ = ["START", "Chain", "Line", "LineInDoubtError"]
+
+START = "0" * 64
+"""The `previous` hash of the first line."""
+_WINDOW = 1 << 16
+"""Bytes read from the end of a file at first, to find its last line."""
+_CHANGED = "if you did not restore an older copy yourself, it was changed: restore it from a backup."
+
+
+class LineInDoubtError(StoreError):
+    """A store confirmed neither success nor failure of an append: the chain may contain the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chain; `number` counts from 1."""
+
+    number: int
+    previous: str
+    body: Mapping[str, Any]
+    hash: str
+    """SHA-256 of its JSON, 64 hex digits: an anchor to keep elsewhere."""
+    signature: str = ""
+    """Base64; empty without one."""
+
+
+class Chain:
+    """The chain at a place: a file, or a prefix of an object store. It is empty until the first `append`.
+
+    Safe for use by several threads and processes.
+    """
+
+    def __init__(self, place: Place, signer: Signer = UNSIGNED) -> None:
+        self.place, self.signer = place, signer
+        self._lock: FileLock | None = None
+        self._guard = threading.Lock()
+        self._known = 0
+        """The number of the last line seen on an object store, so that lines are listed once."""
+        self._read: tuple[bytes, list[Line]] = b"", []
+        """The last result of `lines`: a chain only grows, so each line is verified once."""
+
+    def lines(self) -> list[Line]:
+        """All lines, each verified against its hash and the line before.
+
+        Raises:
+            VerificationError: a line was changed or is missing.
+            StoreError: the chain cannot be read now.
+        """
+        whole = self._whole()
+        before, known = self._read
+        start = len(before) if whole.startswith(before) else 0
+        found = list(known) if start else []
+        for raw in whole[start:].split(b"\n")[:-1]:
+            line, number, previous = _parsed(raw), len(found) + 1, found[-1].hash if found else START
+            if line is None or (line.number, line.previous) != (number, previous):
+                raise self._changed(number)
+            found.append(line)
+        self._read = whole, found
+        return list(found)
+
+    def lines_with(self, text: str) -> Iterator[Line]:
+        """The lines whose JSON contains a text, verified only against their own hashes: for the long chains of lists.
+
+        Raises:
+            VerificationError: one of them was changed.
+            StoreError: the chain cannot be read now.
+        """
+        sought = text.encode()
+        for number, raw in enumerate(self._whole().split(b"\n")[:-1], start=1):
+            if sought in raw:
+                if (line := _parsed(raw)) is None:
+                    raise self._changed(number)
+                yield line
+
+    def last(self) -> Line | None:
+        """The last line, verified against its hash and, with a trusted key, its signature; None if there is none.
+
+        Raises:
+            VerificationError: it was changed, or is not signed with the trusted key.
+            StoreError: it cannot be read now.
+        """
+        raw = self._last_object() if isinstance(self.place, ObjectPlace) else self._tail()[0]
+        if raw is None:
+            return None
+        if (line := _parsed(raw)) is None:
+            raise self._changed(None)
+        self.signer.expect_signed(self._signed_text(line.hash), line.signature, self.place)
+        return line
+
+    def newest(self) -> Line | None:
+        """The last line, which must continue the newest line that this user has seen, and is remembered; see `Signer`.
+
+        Raises:
+            VerificationError: as for `last`, or the chain was rolled back or rewritten.
+            StoreError: it cannot be read now.
+        """
+        line = self.last()
+        if line is not None and self.signer.seen is not None:
+            if not isinstance(self.place, ObjectPlace):
+                sync_path(self.place)  # another process may have written the line and not synced it yet
+                sync_path(self.place.parent)
+            found = self.lines()
+            self.signer.expect_newest(found[0].hash, line.number, lambda: [each.hash for each in found], self.place)
+        return line
+
+    def anchored(self, hash_: str) -> bool:
+        """Whether a line has this hash."""
+        return any(line.hash == hash_ for line in self.lines())
+
+    def append(self, expected_last: Line | None, body: Mapping[str, Any]) -> Line:
+        """Append a line after `expected_last`, None for the first; it is durable when this returns.
+
+        Raises:
+            MovedOnError: the chain has another last line; nothing was appended.
+            BusyError: another process held the lock for ten seconds.
+            LineInDoubtError: the store confirmed neither success nor failure.
+            VerificationError: the last line was changed, or is not signed with the trusted key.
+            StoreError: nothing was appended.
+        """
+        self.signer.expect_signer()
+        number, previous = (expected_last.number + 1, expected_last.hash) if expected_last else (1, START)
+        text = json.dumps(
+            {"body": body, "number": number, "previous": previous},
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        signature = self.signer.signature(self._signed_text(digest))
+        data = f"{digest} {text} {signature}".rstrip().encode()
+        with self.writing():
+            last = self.last()
+            if (last.hash if last else START) != previous:
+                raise self._moved_on(number)
+            try:
+                if isinstance(self.place, ObjectPlace):
+                    self._create(self.place / f"{number:09d}", number, data)
+                else:
+                    self._add(data)
+            except ScopedRetrievalError:
+                raise
+            except OSError as error:
+                raise StoreError(f"{error.strerror}: {self.place}") from error
+        return Line(number, previous, json.loads(text)["body"], digest, signature)
+
+    def add(self, body: Mapping[str, Any]) -> Line:
+        """Append a line after whatever line is last.
+
+        Raises:
+            StoreError, VerificationError: as `append`.
+        """
+        while True:
+            with suppress(MovedOnError), self.writing():
+                return self.append(self.last(), body)
+
+    @contextmanager
+    def writing(self, timeout: float = 10.0) -> Iterator[None]:
+        """Hold the lock of a local chain, in which `append` cannot lose to others; a thread may nest it. On an object
+        store, nothing is held.
+
+        Raises:
+            BusyError: another process or thread held it for `timeout` seconds.
+        """
+        if isinstance(self.place, ObjectPlace):
+            yield
+            return
+        with self._guard:
+            if self._lock is None:
+                make_folder(self.place.parent)
+                name = self.place.with_name(f".{self.place.name}.lock")
+                self._lock = FileLock(name, mode=file_mode_in(self.place.parent))
+        try:
+            self._lock.acquire(timeout)
+        except Timeout as error:
+            hint = "wait for the other writer to finish."
+            raise BusyError(f"Expected no other writer, got a held lock - at {self.place}", hint=hint) from error
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _add(self, data: bytes) -> None:
+        """Append a line to the file, whose lock is held."""
+        assert not isinstance(self.place, ObjectPlace)
+        raw, end, acknowledged = self._tail()
+        size = end + 1 if acknowledged else end
+        with open_new(self.place, append=True) as file:
+            os.truncate(self.place, size)  # without what a crash cut off
+            try:
+                file.write(data if acknowledged or raw is None else b"\n" + data)
+                file.flush()
+                os.fsync(file.fileno())
+                if not acknowledged:  # the file may be new
+                    sync_path(self.place.parent)
+            except BaseException:
+                self._take_back(size)
+                raise
+            with suppress(OSError):  # the line counts without it
+                file.write(b"\n")
+                file.flush()
+
+    def _take_back(self, size: int) -> None:
+        """Restore the file to a size after a failed append."""
+        try:
+            os.truncate(str(self.place), size)
+        except OSError as error:
+            raise LineInDoubtError(f"{error.strerror}: {self.place}") from error
+
+    def _create(self, entry: ObjectPlace, number: int, data: bytes) -> None:
+        """Create the object of a line. A store may accept it and lose the response: then its bytes are found there."""
+        expect_create(entry.parent)
+        try:
+            entry.create(data)
+        except (FileExistsError, ScopedRetrievalError) as error:
+            try:
+                found = self._object(number)
+            except ScopedRetrievalError as second:
+                raise LineInDoubtError(
+                    second.message, hint="run it again; `verify` tells whether it is there."
+                ) from error
+            if found is None:
+                raise
+            if found != data:
+                raise self._moved_on(number) from error
+        self._known = number
+
+    def _last_object(self) -> bytes | None:
+        """The last line on an object store. Lines are listed once, as listing takes longer the more there are; the last
+        known one is read again, as an older copy may have been restored.
+        """
+        assert isinstance(self.place, ObjectPlace)
+        found = self._object(self._known)
+        if found is None:
+            self._known = max((int(name) for name in self._names()), default=0)
+            found = self._object(self._known)
+        while (after := self._object(self._known + 1)) is not None:
+            self._known, found = self._known + 1, after
+        return found
+
+    def _object(self, number: int) -> bytes | None:
+        assert isinstance(self.place, ObjectPlace)
+        try:
+            return read_whole(self.place / f"{number:09d}") if number else None
+        except FileNotFoundError:
+            return None
+
+    def _names(self) -> list[str]:
+        assert isinstance(self.place, ObjectPlace)
+        return sorted(entry.name for entry in self.place.iterdir() if entry.name.isdecimal())
+
+    def _whole(self) -> bytes:
+        """All lines, each with its line break."""
+        if isinstance(self.place, ObjectPlace):
+            return b"".join(line + b"\n" for line in self.place.read_all(self._names()))
+        try:
+            return _whole_lines(read_whole(self.place))
+        except FileNotFoundError:
+            return b""
+
+    def _tail(self) -> tuple[bytes | None, int, bool]:
+        """The last line of the file, where it ends, and whether its line break follows."""
+        window = _WINDOW
+        while True:
+            try:
+                with self.place.open("rb") as file:
+                    start = max(0, file.seek(0, os.SEEK_END) - window)
+                    file.seek(start)
+                    data = file.read()
+            except FileNotFoundError:
+                return None, 0, False
+            except OSError as error:
+                raise StoreError(f"{error.strerror}: {self.place}") from error
+            whole = _whole_lines(data)
+            _, before, line = whole[:-1].rpartition(b"\n")
+            if before or not start:
+                return (line, start + len(whole) - 1, data.startswith(whole)) if whole else (None, 0, False)
+            window *= 2
+
+    def _signed_text(self, hash_: str) -> str:
+        return f"scoped-retrieval/line/1 {self.place.name} {hash_}"
+
+    def _moved_on(self, number: int) -> MovedOnError:
+        hint = "another writer was first; run it again."
+        return MovedOnError(f"Expected to append line {number}, got another last line - at {self.place}", hint=hint)
+
+    def _changed(self, number: int | None) -> VerificationError:
+        which, at = (f"line {number}", f"{self.place}:{number}") if number else ("a last line", str(self.place))
+        return VerificationError(
+            f"Expected {which} that matches its hash and the line before, got a changed one - at {at}", hint=_CHANGED
+        )
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """The end of a file, without what a crash cut off. The last line break may be missing, damaged or, after a loss of
+    power, zero, as may all bytes after it.
+    """
+    before, line_break, tail = data.rpartition(b"\n")
+    last = next((each + b"\n" for each in (tail, tail[:-1], tail.partition(b"\0")[0]) if _parsed(each)), b"")
+    return before + line_break + last
+
+
+def _parsed(raw: bytes) -> Line | None:
+    """A line; None if it does not match its hash."""
+    digest, _, rest = raw.partition(b" ")
+    text, brace, signature = rest.rpartition(b"}")
+    text += brace
+    if hashlib.sha256(text).hexdigest().encode() != digest or signature[:1] not in (b"", b" "):
+        return None
+    try:
+        found = json.loads(text)
+        return Line(found["number"], found["previous"], found["body"], digest.decode(), signature[1:].decode())
+    except (ValueError, KeyError, TypeError):
+        return None

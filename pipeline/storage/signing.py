@@ -1,0 +1,166 @@
+"""Signatures of chains, and the newest line of each chain that this user has seen.
+
+Reads: PEM key files (RFC 8410), as `openssl genpkey -algorithm ed25519` writes them, and the file of seen lines.
+Gives: `Signer`, which signs texts with Ed25519 (RFC 8032), verifies signatures, and refuses a chain that was rolled back.
+
+Note: a signature does not prove that a line is the newest: a user who can write the folder can put back an older signed
+copy. So the newest line of each chain is remembered outside of it, as SSH remembers the keys of hosts. It is remembered
+only after it was synced, so no power cut can look like a rollback.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError, StoreError, VerificationError
+from .durable import exists, make_folders, read_whole, write_atomic
+from .locks import held
+
+__all__ = ["UNSIGNED", "Signer"]
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Signs with `signing_key`, a private key, and accepts only signatures of `trusted_key`, a public key; without
+    either, nothing is signed or required. `seen` is the file of the newest lines seen, by chain.
+
+    To begin to sign a chain, or to sign it with another key, append to it once without `trusted_key`.
+    """
+
+    signing_key: Path | None = None
+    trusted_key: Path | None = None
+    seen: Path | None = None
+
+    def signature(self, text: str) -> str:
+        """The signature of a text, in base64; empty without a signing key."""
+        return base64.b64encode(_private(self.signing_key).sign(text.encode())).decode() if self.signing_key else ""
+
+    def is_signature(self, text: str, signature: str) -> bool:
+        """Whether a text is signed with the trusted key, or without one with the signing key."""
+        key = _public(self.trusted_key) if self.trusted_key else _private(self.signing_key).public_key()  # type: ignore[arg-type]  # one of them is set
+        try:
+            key.verify(base64.b64decode(signature), text.encode())
+        except (ValueError, _crypto("exceptions").InvalidSignature):
+            return False
+        return True
+
+    def expect_signed(self, text: str, signature: str, at: object) -> None:
+        """Check that a text is signed with the trusted key, if there is one.
+
+        Raises:
+            VerificationError: it is not.
+        """
+        if self.trusted_key is not None and not self.is_signature(text, signature):
+            got = "another signature" if signature else "no signature"
+            raise VerificationError(
+                f"Expected a line signed with {self.trusted_key}, got {got} - at {at}",
+                hint="restore what the key holder wrote. The key holder signs an unsigned one by writing to it once "
+                "with the setting `signing_key` and without `trusted_key`.",
+            )
+
+    def expect_signer(self) -> None:
+        """Check that this writer can sign what readers require.
+
+        Raises:
+            StoreError: there is no signing key, or it is not the trusted one.
+        """
+        if self.trusted_key is not None and not (self.signing_key and self.is_signature("", self.signature(""))):
+            got = f"another, {self.signing_key}" if self.signing_key else "none"
+            raise StoreError(
+                f"Expected the signing key of {self.trusted_key}, got {got}",
+                hint="writing to a signed corpus or signed runs requires the setting `signing_key`.",
+            )
+
+    def expect_newest(self, chain: str, number: int, hashes: Callable[[], list[str]], at: object) -> None:
+        """Check that a chain continues from its newest line seen, and remember its last line.
+
+        Args:
+            chain: the hash of the first line, which identifies the chain.
+            number: that of the last line, which is synced.
+            hashes: those of all lines.
+
+        Raises:
+            VerificationError: the chain was rolled back or rewritten.
+        """
+        if self.seen is None:
+            return
+        known, hash_ = _seen(self.seen).get(chain, (0, ""))
+        found = hashes() if known else []
+        if known and (known > len(found) or found[known - 1] != hash_):
+            raise VerificationError(
+                f"Expected line {known} as it was seen before, got a chain of {len(found)} lines without it - at {at}",
+                hint=f"it was rolled back or replaced. If you did this yourself, remove its entry from {self.seen}.",
+            )
+        if number > known:
+            self._remember(chain, number, (found or hashes())[number - 1])
+
+    def _remember(self, chain: str, number: int, hash_: str) -> None:
+        assert self.seen is not None
+        make_folders(self.seen.parent)
+        with held(self.seen.with_name(f".{self.seen.name}.lock"), 10.0, f"Expected no other writer - at {self.seen}"):
+            known = _seen(self.seen)
+            if number > known.get(chain, (0, ""))[0]:
+                known[chain] = (number, hash_)
+                write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
+
+
+UNSIGNED = Signer()
+"""Signs nothing and accepts everything."""
+
+
+def _seen(file: Path) -> dict[str, tuple[int, str]]:
+    if not exists(file):
+        return {}
+    try:
+        known = json.loads(read_whole(file))
+        return {str(chain): (int(number), str(hash_)) for chain, (number, hash_) in known.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(f"Expected lines by chain, got a damaged file - at {file}", hint="remove it.") from error
+
+
+@lru_cache(maxsize=8)
+def _private(file: Path) -> Any:
+    return _loaded(file, "private", lambda data: _crypto("primitives.serialization").load_pem_private_key(data, None))
+
+
+@lru_cache(maxsize=8)
+def _public(file: Path) -> Any:
+    return _loaded(file, "public", lambda data: _crypto("primitives.serialization").load_pem_public_key(data))
+
+
+def _loaded(file: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
+    """An Ed25519 key.
+
+    Raises:
+        InputError: the file contains none, or one that needs a passphrase.
+    """
+    expected = getattr(_crypto("primitives.asymmetric.ed25519"), f"Ed25519{kind.capitalize()}Key")
+    try:
+        key = load(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{error.strerror}: key {file}") from error
+    except (ValueError, TypeError, _crypto("exceptions").UnsupportedAlgorithm) as error:
+        raise InputError(
+            f"Expected a PEM file with an Ed25519 {kind} key and no passphrase, got another file - at {file}"
+        ) from error
+    if not isinstance(key, expected):
+        raise InputError(f"Expected an Ed25519 {kind} key, got {type(key).__name__.lstrip('_')} - at {file}")
+    return key
+
+
+def _crypto(module: str) -> Any:
+    name = f"cryptography.{module if module == 'exceptions' else f'hazmat.{module}'}"
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(
+            "Expected the package cryptography, got none",
+            hint="install it with `pip install 'scoped-retrieval[sign]'`.",
+        ) from error
