@@ -113,10 +113,10 @@ def _room(turn: Row, phase: Row) -> Room:
 
 
 def _bound(one: Candidate, shown: str, found: Filled, room: Room) -> str | None:
-    if one.section < 0 or shown in (BODY, LONGER):
-        return None
     if found.failed:
         return "over_budget"
+    if one.section < 0 or shown in (BODY, LONGER):
+        return None
     return "budget_tokens" if one.body > room.target - found.used else "budget_part"
 
 

@@ -27,13 +27,11 @@ from .context_tables import (
     Selection,
     TurnStates,
 )
-from .turns.fitting import input_limit, tokens_of
+from .turns.fitting import input_limit, tokens_of, words_room
 from .turns.reading import by_turn
 
 Row = Mapping[str, Any]
 
-WORDS_SHARE = 0.4
-"""Most of an input that the user's own words take."""
 LEAST_RULES = 100
 """Tokens of repository rules that even a small input has."""
 BEGINNING = 1_200
@@ -107,7 +105,7 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
     """Words of the user beyond their room, with the characters to which they are cut: goal, constraints and the latest
     message to their beginning, the others to none. Goal and constraints take the room first, then the newest messages.
     """
-    room = min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
+    room = words_room(turn)
     found: dict[int, int] = {}
     first = [
         n
@@ -118,7 +116,7 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
     for n in first + later:
         if chosen[n]["decided_by"]:
             continue
-        text, kept = sources[n]["text"], n in first or sources[n]["heading"] == "Latest message"
+        text, kept = sources[n]["text"], n in first or sources[n]["heading"] in ("Latest message", "Messages")
         if text is not None and (tokens[n] <= room or (kept and len(text) <= BEGINNING)):
             room = max(room - int(tokens[n]), 0)
         else:

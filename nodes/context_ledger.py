@@ -52,11 +52,12 @@ def context_decisions(
 
 def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict[str, Any]:
     shown, refused = fit["shown"], chosen["decided_by"] is not None
+    words = source["source_kind"] == "user_message" and not refused and fit["bound_by"] != "over_budget"
     mode = (
-        "none"
+        "reference"
+        if shown == FALLBACK or (words and shown == NONE)  # every input has the line that refers to all messages
+        else "none"
         if refused or shown == NONE
-        else "reference"
-        if shown == FALLBACK
         else "full"
         if shown == LONGER
         else form["form"]
@@ -85,9 +86,8 @@ def _reason(source: Row, chosen: Row, form: Row, fit: Row, mode: str) -> str:
         return chosen["reason_code"]
     if fit["bound_by"] == "over_budget":
         return "over_budget"
-    if form["form"] in ("reference", "excerpt") and source["source_kind"] in _USER and source["part"] == "user_goal":
-        return "user_words_referenced"
-    if source["source_kind"] == "user_message" and fit["bound_by"]:
+    cut = form["form"] in ("reference", "excerpt") or fit["bound_by"]
+    if cut and source["source_kind"] in _USER and source["part"] == "user_goal":
         return "user_words_referenced"
     if fit["shown"] == NONE and fit["bound_by"]:
         return str(fit["bound_by"])

@@ -27,9 +27,10 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.folding import Fact, Folded, counted_as
+from .turns.fitting import input_limit, words_room
+from .turns.folding import FRAME, Fact, Folded, counted_as
 from .turns.reading import as_of_turns, first_of_window, rows_of
-from .turns.words import OBSERVATIONS
+from .turns.words import OBSERVATIONS, USER_WORDS
 
 Row = Mapping[str, Any]
 
@@ -39,8 +40,6 @@ MATCHES = 100
 """Most matches of one search that are sources of their own; one more row counts the others."""
 FILES = 40
 """Most files whose current content is gathered, the last ones read or changed first."""
-FRAME = 40
-"""Characters of the frame of an event in the tail."""
 HEADING = 240
 """Longest command, tool or path in a heading, in characters."""
 
@@ -65,7 +64,7 @@ def context_sources(
     given = [name for name, rows in snapshots.items() if rows[0][1]["given"]]
     made: list[dict[str, Any]] = []
     for (turn, folded, events, end), state in zip(
-        as_of_turns(context_turns, log_events, state_facts), turn_states.to_pylist(), strict=True
+        as_of_turns(context_turns, log_events, state_facts, words=True), turn_states.to_pylist(), strict=True
     ):
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [
@@ -152,10 +151,12 @@ class _Gathered:
         self.seen = Counter[str]()
         """Of each kind the number of events that are sources of their own."""
         self.latest: int | None = None
+        self.said: list[Fact] = []
+        """The user's words that are sources of their own."""
 
     def _horizon(self, end: int) -> int:
         """The first loaded event that is a source of its own."""
-        left = CHARACTERS_PER_TOKEN * max(self.turn["max_tokens"] - self.turn["reserved_output_tokens"], 0)
+        left = CHARACTERS_PER_TOKEN * input_limit(self.turn)
         place = end
         while place > self.loaded and left > 0:
             place -= 1
@@ -186,27 +187,42 @@ class _Gathered:
             )  # fmt: skip
 
     def words(self) -> Iterator[dict[str, Any]]:
-        """The user's own words, the newest first. Goal and declared constraints in force have headings of their own."""
-        own = self._under_own_heading()
-        latest = True
+        """The user's own words, the newest first, as many as may have room, and a line that says where the others are.
+        Goal and declared constraints in force have headings of their own.
+        """
+        own = {fact.event_id for fact in self._headed()}
+        left = CHARACTERS_PER_TOKEN * words_room(self.turn)
+        since = self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]
+        latest, earlier = True, None
         for fact in reversed(self.folded.facts("word")):
             if fact.event_id in own:
                 continue
             visible = fact.zone in self.zones
-            heading = "Latest message" if latest and visible and fact.value else "Message"
+            newest = latest and visible and bool(fact.value)
+            latest &= not newest
+            earlier = earlier or (fact if visible and not newest else None)
+            if left <= 0 and fact.seq < since and not newest:
+                continue
+            left -= len(fact.value or "") + FRAME
+            heading = "Latest message" if newest else "Message"
             if fact.detail == "user.constraint":
                 heading = "Constraint, no longer in force"
-            latest &= not (visible and fact.value)
+            self.said.append(fact)
             yield self._of_user(
                 "user_message", f"event:{fact.event_id}", fact, heading=heading, detail=json.dumps({"zone": fact.zone})
             )
+        if earlier:  # in every input, since a budget may leave any of them out
+            first = min(fact.value[1] for fact in self.folded.facts("kind") if fact.fact in USER_WORDS)
+            where = f"log:{first}-{earlier.seq}"
+            yield _source(
+                "user_message", "words", "user_goal", "instruction", f"those that are not here: open {where}",
+                heading="Messages", reference=where, detail=json.dumps({"zone": earlier.zone}),
+            )  # fmt: skip
 
-    def _under_own_heading(self) -> set[str]:
-        """Events of the user that are the goal or a constraint of this turn."""
+    def _headed(self) -> list[Fact]:
+        """The goal and the declared constraints of this turn. Detail: what kind of event each counts as."""
         goal = self.folded.one("goal", self.zones)
-        return {fact.event_id for fact in self.folded.facts("constraint", self.zones)} | (
-            {goal.event_id} if goal else set()
-        )
+        return [*self.folded.facts("constraint", self.zones), *([goal._replace(detail="user.goal")] if goal else [])]
 
     def _apart(self) -> list[Fact]:
         """Facts whose events are sources of their own, however old: the user's words, constraints, proposals and the
@@ -214,8 +230,8 @@ class _Gathered:
         """
         history = self.folded.one("history", self.zones)
         return [
-            *self.folded.facts("word"),
-            *self.folded.facts("constraint", self.zones),
+            *self.said,
+            *self._headed(),
             *self.folded.facts("proposal", self.zones),
             *([history._replace(detail="history.summarized")] if history else []),
         ]

@@ -1,7 +1,7 @@
 """Fits sources into one input: whole bodies in the order of keeping, first within the shares of the parts, then from the
 tokens that are left, then longer forms, and last references.
 
-Gives: `input_limit`, `tokens_of`, `Candidate`, `fill`.
+Gives: `input_limit`, `words_room`, `tokens_of`, `Candidate`, `fill`.
 
 Note: a heading and a fence cost tokens too, charged to the first source under them. A share is not a reservation:
 tokens that one part leaves go to the parts that are cut last.
@@ -21,15 +21,22 @@ from ..blocks.token_counting import Counters
 from .frame import FENCES, GROUPS, PLACE, counted, frame_costs
 from .words import REQUIRED_PARTS
 
-__all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "tokens_of"]
+__all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "tokens_of", "words_room"]
 
 UNLIMITED = 2**62
+WORDS_SHARE = 0.4
+"""Most of an input that the user's own words take."""
 NONE, BODY, LONGER, FALLBACK = "none", "body", "longer", "fallback"
 
 
 def input_limit(turn: Mapping[str, Any]) -> int:
     """Most tokens that the input of a turn may have."""
     return max(turn["max_tokens"] - turn["reserved_output_tokens"], 0)
+
+
+def words_room(turn: Mapping[str, Any]) -> int:
+    """Most tokens that the user's own words may have."""
+    return min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
 
 
 def tokens_of(
@@ -50,10 +57,14 @@ def tokens_of(
 
 
 def is_required(source: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
-    """Whether every input has a source: rules, goal, constraints, state and the latest message, but not what a line that
-    refers to it may replace.
+    """Whether every input has a source: rules, goal, constraints, state and the latest message, but not the messages
+    before it.
     """
-    return source["part"] in REQUIRED_PARTS and 0 <= line["section"] < PLACE["observation"] and line["fallback"] is None
+    return (
+        source["part"] in REQUIRED_PARTS
+        and 0 <= line["section"] < PLACE["observation"]
+        and line["section"] != PLACE["words"]
+    )
 
 
 @dataclass(frozen=True, slots=True)

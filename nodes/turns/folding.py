@@ -14,7 +14,6 @@ are not model-visible say nothing: of them only what they end and which files th
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -50,7 +49,9 @@ SLOTS: Mapping[str, str] = {
     "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
 WORDS_KEPT = 200_000
-"""Characters of the user's words that a state holds; of the oldest beyond it only their events are kept."""
+"""Characters of the user's words that a state holds in each zone, each with its `FRAME`; the oldest beyond it are counted."""
+FRAME = 40
+"""Characters of the frame of a message, or of an event in the tail."""
 ARTIFACTS_KEPT = 64
 _HARNESS = ("user", "system")
 _ENDED_CALLS = ("command.finished", "tool.finished")
@@ -75,7 +76,8 @@ class Folded:
 
     def __init__(self, facts: Iterable[Mapping[str, Any]] = ()) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
-        self._words, self._texts = 0, deque[tuple[str, str]]()
+        self._words: dict[str, int] = {}
+        """By zone the characters of the user's words that are held."""
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn, self.backwards = -1, False
@@ -215,12 +217,13 @@ class Folded:
         if slot in ("modified", "changed"):
             self.last_change[fact.fact] = max(fact, self.last_change.get(fact.fact, fact), key=lambda each: each.seq)
         if slot == "word":
-            self._words += len(fact.value or "") - len((before.value if before else None) or "")
-            self._texts.append((fact.fact, fact.zone))
-            while self._words > WORDS_KEPT and len(self._texts) > 1:
-                oldest = self._texts.popleft()
-                self._words -= len(held[oldest].value or "")
-                held[oldest] = held[oldest]._replace(value=None)
+            size = self._words.get(fact.zone, 0) + _size(fact) - (_size(before) if before else 0)
+            while size > WORDS_KEPT and (oldest := next(key for key in held if key[1] == fact.zone)) != (
+                fact.fact,
+                fact.zone,
+            ):
+                size -= _size(held.pop(oldest))
+            self._words[fact.zone] = size
 
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
@@ -250,6 +253,10 @@ class Folded:
             )
             made._keep(row["slot"], Fact(row["fact"], value, *(row[name] for name in Fact._fields[2:])))
         return made
+
+
+def _size(word: Fact) -> int:
+    return len(word.value or "") + FRAME
 
 
 def counted_as(row: Mapping[str, Any]) -> str:

@@ -26,10 +26,15 @@ EVENT_CHARACTERS = 24_000
 Row = Mapping[str, Any]
 
 
-def as_of_turns(turns: pa.Table, events: pa.Table, facts: pa.Table) -> Iterator[tuple[Row, Folded, Sequence[Row], int]]:
+def as_of_turns(
+    turns: pa.Table, events: pa.Table, facts: pa.Table, *, words: bool = False
+) -> Iterator[tuple[Row, Folded, Sequence[Row], int]]:
     """Each turn with the state as of it, the loaded events of its session, and how many of these precede it. Turns of
-    a session are in the order of `as_of_seq`, so each event is folded once.
+    a session are in the order of `as_of_seq`, so each event is folded once. The user's words before these events, most
+    of the facts of a long session, are left out unless asked for.
     """
+    if not words:
+        facts = facts.filter(pc.not_equal(facts["slot"], "word"))
     by_session: dict[str, list[dict[str, Any]]] = {}
     for row in rows_of(events):
         by_session.setdefault(row["session_id"], []).append(row)

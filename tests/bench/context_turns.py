@@ -5,7 +5,7 @@
 Of every transcript of `transcripts.tsv` that FOLDER has, each request of the agent gets its input, under the checks of the
 list, no rules and the default budget. An input shows a file if a source with its path has text in it; `edited_next` counts the
 inputs before an edit of a file that the session had read or changed. A message of the user is dropped if it is neither
-verbatim in the first message nor a reference with the reason `user_words_referenced`.
+verbatim in the first message nor a reference with the reason `user_words_referenced`, nor counted among the earlier ones.
 
 The generated session has four to seven events a turn, a growing log, 200 files, memories revoked, a snapshot per turn, and
 constraints that begin and end. Turn 100 is the last of a log that ends there. A caller gives the snapshots of the last
@@ -90,7 +90,8 @@ def seen_by(seen: Projection, rows: list[Row]) -> Row:
     words = [row for row in before if row["kind"] in USER_WORDS and row["actor"] == "user"]
     lost = [
         row for row in words
-        if " ".join(escape(row["text"]).split()) not in system and reasons.get(f"event:{row['event_id']}") != "user_words_referenced"
+        if " ".join(escape(row["text"]).split()) not in system
+        and reasons.get(f"event:{row['event_id']}", reasons.get(f"older:{row['kind']}")) not in ("user_words_referenced", "older_events")
     ]  # fmt: skip
     edited = next((row["path"] for row in after if row["kind"] == "file.modified"), None)
     known = edited is not None and any(row["path"] == edited and (row["content"] or row["text"]) for row in before)

@@ -162,7 +162,7 @@ def test_no_limit_from_zero_up_is_passed_by_a_token():
     assert set(status[:least]) == {"over_budget"} and set(status[least:]) == {"ok"}
     assert [n for n, used in enumerate(tokens) if n >= least and used > n] == []
     rows = made.tables["context_decisions"].to_pylist()
-    always = ("system_rules", "user_goal", "state_summary")
+    always = ("system_rules", "user_goal", "user_message", "state_summary")
     absent = {row["input_id"] for row in rows if row["mode"] == "none" and row["source_kind"] in always}
     assert absent == {str(n) for n in range(least)}, "in every other input all of it stands"
 
@@ -232,35 +232,35 @@ def test_no_word_of_the_user_is_lost_silently(session: Session, limit: int, word
         for row in seen.decisions
         if row["source_kind"] in ("user_goal", "user_message", "active_constraint")
     }
-    referenced = [row for row in rows.values() if row["reason_code"] == "user_words_referenced"]
+    counted = [row for row in seen.decisions if row["source_id"].startswith("older:user.")]
+    referenced = [*counted, *(row for row in rows.values() if row["reason_code"] == "user_words_referenced")]
     assert bool(referenced) <= ("user_words_referenced" in seen.conditions) or seen.status != "ok"
     for event in session.events:
         said = event["kind"] in USER_WORDS and "origin" not in event["payload"]
         if not said or event.get("visibility"):
             continue
-        row = rows[f"event:{event['id']}"]
+        row = rows.get(f"event:{event['id']}") or seen.decision(f"older:{event['kind']}")
         if seen.status != "ok" or event.get("zone"):
-            assert row["reason_code"] in ("over_budget", "zone_denied")
+            assert row["reason_code"] in ("over_budget", "zone_denied") or row in counted
             continue
         verbatim = escape(event["payload"]["text"].rstrip()).replace("\n", "\n  ") in seen.model_input["system_text"]
         assert verbatim or row in referenced, event
-        told = (
-            f"event:{event['id']}" in seen.text()
-            or "messages of the user have no room here" in seen.model_input["system_text"]
-        )
-        assert told or row not in referenced, "a reference names it, or a line counts it"
+        system = seen.model_input["system_text"]
+        told = f"event:{event['id']}" in system or "those that are not here: open log:" in system
+        assert told or row not in referenced, "a line of the first message says where it is"
 
 
-def test_words_beyond_what_a_state_holds_are_counted_and_reported():
+def test_words_beyond_what_may_have_room_are_counted_and_reported():
     session = Session()
     for number in range(230):
         session.add("user.message", turn=number, text=f"{number} " + "x" * 1_000)
-    seen = policy().project(events=session.events, budget={"maxTokens": 50_000})
-    last = next(row["message"] for row in seen.warnings if row["condition"] == "user_words_referenced")
-    assert last and seen.decision("event:e230")["mode"] == "full"
-    assert sum(row["source_kind"] == "user_message" for row in seen.decisions) == 230
-    assert seen.decision("event:e1")["reason_code"] == "user_words_referenced"
-    assert "messages of the user have no room here: open event:" in seen.model_input["system_text"]
+    seen = policy().project(events=session.events, budget={"maxTokens": 20_000})
+    assert "user_words_referenced" in seen.conditions and seen.decision("event:e230")["mode"] == "full"
+    gathered = sum(row["source_id"].startswith("event:") for row in seen.decisions)
+    (older,) = [row for row in seen.decisions if row["source_id"] == "older:user.message"]
+    assert older["reference"].startswith("log:1-") and gathered < 100
+    assert f"{230 - gathered} earlier events, user.message" in seen.text()
+    assert "those that are not here: open log:0-229" in seen.model_input["system_text"]
 
 
 # --- fences -------------------------------------------------------------------------------------------------------------
