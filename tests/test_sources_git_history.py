@@ -287,7 +287,7 @@ def test_what_is_left_out_is_counted(stream: Stream) -> None:
     rows = read(stream.write(), report=report, options=ReadOptions(max_file_bytes=600))
     assert rows["path"].to_pylist() == ["a.py"]
     assert dict(report.skipped) == {
-        "symbolic link": 1, "submodule": 1, "binary": 1, "not utf-8": 1, "empty": 2, "over the size limit": 1, "not text by name": 1
+        "symbolic link": 1, "submodule": 1, "binary": 1, "neither UTF-8 nor in a declared encoding": 1, "empty": 2, "over the size limit": 1, "not text by name": 1
     }  # fmt: skip
     assert (report.read, report.complete_sources) == (1, {"git:shop"})
 

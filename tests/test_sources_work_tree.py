@@ -105,14 +105,14 @@ def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path) -> None:
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     write(
         tmp_path,
-        {"a.md": "# A\n\nb\n", "zero.txt": b"a\0", "latin.txt": b"caf\xe9", "utf16.txt": "x".encode("utf-16"), "empty.py": b"",
+        {"a.md": "# A\n\nb\n", "zero.txt": b"a\0", "latin.txt": b"caf\xe9", "utf16.txt": "x\0".encode("utf-16"), "empty.py": b"",
          "blank.py": b" \n", "large.txt": b"x\n" * 400, "b.png": b"x", "node_modules/x.js": b"x", ".git/config": b"x"},
     )  # fmt: skip
     os.mkfifo(tmp_path / "pipe.txt")
     report = SourceReport()
     assert paths(read(tmp_path, report, ReadOptions(max_file_bytes=700))) == ["a.md"]
     assert dict(report.skipped) == {
-        "binary": 2, "not utf-8": 1, "empty": 2, "over the size limit": 1, "not text by name": 1, "ignored": 2, "not a regular file": 1
+        "binary": 2, "neither UTF-8 nor in a declared encoding": 1, "empty": 2, "over the size limit": 1, "not text by name": 1, "ignored": 2, "not a regular file": 1
     }  # fmt: skip
     assert report.complete_sources == {f"workspace:{tmp_path.name}"}
 

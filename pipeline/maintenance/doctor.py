@@ -46,6 +46,7 @@ EXTRAS = {
     "ray": "ray",
     "fast": "numba",
     "sign": "cryptography",
+    "documents": "pypdf",
 }
 
 

@@ -19,8 +19,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from ..redaction.masking import masked_digest, secrets_in
 from ..redaction.rules import Finding
@@ -29,6 +30,7 @@ from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
 from .logs import outline_csv_log, outline_log
 from .markdown import outline_markdown, outline_rst
+from .parts import Part, parts_of
 from .source_reader import outlined
 
 __all__ = ["Document", "DocumentChunk", "chunk_document", "read_document"]
@@ -55,6 +57,18 @@ class DocumentChunk:
     calls: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     happened: datetime | None = None
+    kind: FileKind | None = None
+    """The kind of its part, if the file has parts."""
+
+    def columns(self) -> dict[str, Any]:
+        """Its columns in rows of evidence."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+
+_COLUMNS = (
+    "section", "content_type", "text", "line_start", "line_end", "byte_start", "byte_end", "occurrence", "symbols",
+    "calls", "links",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +91,42 @@ def read_document(path: str, text: str) -> Document:
     if not data.strip():
         return Document(None, (), masked_digest(""))
     kind = file_kind(path)
+    if (parts := parts_of(kind.splitter, path, text)) is not None:
+        return _of_parts(parts)
     secrets = secrets_in(data)
     lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
     version = masked_digest(text, clean=not secrets)
     return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))), version)
+
+
+def _of_parts(parts: Sequence[Part]) -> Document:
+    """The chunks of the parts in order, as if each were a file; lines and bytes count in the parts joined."""
+    title, chunks, versions, line, byte = None, [], [], 0, 0
+    seen: Counter[tuple[str | None, str]] = Counter()
+    for part in parts:
+        kind, document = file_kind(part.path), read_document(part.path, part.text)
+        title = title or document.title
+        versions.append(document.version)
+        for chunk in document.chunks:
+            section = " > ".join(name for name in (part.section, chunk.section) if name) or None
+            first, last = (part.lines[at - 1] if part.lines else line + at for at in (chunk.line_start, chunk.line_end))
+            chunks.append(
+                replace(
+                    chunk,
+                    section=section,
+                    line_start=first,
+                    line_end=last,
+                    byte_start=byte + chunk.byte_start,
+                    byte_end=byte + chunk.byte_end,
+                    occurrence=seen[section, chunk.text],
+                    kind=kind,
+                )
+            )
+            seen[section, chunk.text] += 1
+        line += part.text.removesuffix("\n").count("\n") + 1
+        byte += len(part.text.encode("utf-8"))
+    return Document(title, tuple(chunks), masked_digest("\n".join(versions), clean=True))
 
 
 def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:

@@ -30,7 +30,7 @@ from .report import SourceReport
 __all__ = ["file_rows", "read_decisions", "read_external", "read_standards"]
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
-_PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc")
+_PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc", ".pdf", ".docx")
 _STATES = {
     "accepted": "verified",
     "approved": "verified",
@@ -173,24 +173,7 @@ def file_rows(
     common["version"] = common["version"] or document.version
     if decision:
         common |= _decision_columns(header, title, file, report)
-    return [
-        {
-            **common,
-            "section": chunk.section,
-            "content_type": chunk.content_type,
-            "symbols": list(chunk.symbols),
-            "calls": list(chunk.calls),
-            "links": list(chunk.links),
-            "text": chunk.text,
-            "occurrence": chunk.occurrence,
-            "line_start": chunk.line_start,
-            "line_end": chunk.line_end,
-            "byte_start": chunk.byte_start,
-            "byte_end": chunk.byte_end,
-        }
-        for chunk in document.chunks
-        if chunk.line_end > header.lines
-    ]
+    return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.lines]
 
 
 def _header_columns(header: Header) -> dict[str, Any]:

@@ -69,11 +69,11 @@ _LANGUAGES = {
     "shell": "sh bash zsh fish",
     "powershell": "ps1",
     "sql": "sql",
-    "html": "html htm xhtml jinja j2",
+    "html": "jinja j2",
     "css": "css scss sass less",
     "yaml": "yaml yml",
     "toml": "toml",
-    "json": "json jsonl json5 ipynb",
+    "json": "json jsonl json5",
     "ini": "ini cfg conf properties editorconfig",
     "xml": "xml xsd xsl",
     "lua": "lua",
@@ -87,16 +87,23 @@ _CODE_NAMES = {"makefile": "make", "dockerfile": "docker", "rakefile": "ruby", "
 _MARKDOWN = frozenset(["md", "markdown", "mdx", "mkd"])
 _PROSE = frozenset(["txt", "text", "adoc", "asciidoc", "org", "tex"])
 _LOGS = frozenset(["log", "out", "err", "trace"])
-_CUT_HERE = {*_MARKDOWN, *_PROSE, *_LOGS, "rst", "rest", "csv"} | {
+_FORMATS = {
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
+    "ipynb": "notebook",
+    "pdf": "pages",
+    "docx": "document",
+}
+"""Splitters of files that are read by their parts, see `parts`, by extension."""
+_CUT_HERE = {*_MARKDOWN, *_PROSE, *_LOGS, *_FORMATS, "rst", "rest", "csv"} | {
     extension for extension, language in _BY_EXTENSION.items() if language in SPLITTERS
 }
 """Extensions that no plugin may read."""
 _NOT_TEXT = _words(
-    """png jpg jpeg gif bmp ico webp tif tiff svg pdf psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
+    """png jpg jpeg gif bmp ico webp tif tiff svg psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
     parquet arrow feather npy npz pkl pickle h5 hdf5 onnx pt pth safetensors mo"""
 )
-_ENDINGS = frozenset([*_BY_EXTENSION, *_MARKDOWN, *_PROSE, *_LOGS, *_NOT_TEXT, "rst", "csv", "lock"])
+_ENDINGS = frozenset([*_BY_EXTENSION, *_MARKDOWN, *_PROSE, *_LOGS, *_FORMATS, *_NOT_TEXT, "rst", "csv", "lock"])
 _RULE_NAMES = frozenset(["agents", "claude", "gemini", "contributing", ".cursorrules", ".windsurfrules", ".clinerules"])
 _DOC_NAMES = _words(
     """readme changes changelog history news license licence copying notice authors contributors maintainers security
@@ -186,6 +193,8 @@ def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
         return document("markdown", "markdown")
     if extension in ("rst", "rest"):
         return document("rst", "rst")
+    if extension in _FORMATS:
+        return document(_FORMATS[extension], None)
     if extension in _LOGS or (extension == "txt" and _LOG_WORDS.search(stem)):
         return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
     if extension == "csv" and (not _LOG_FOLDERS.isdisjoint(folders) or _LOG_WORDS.search(stem)):

@@ -3,14 +3,16 @@
 Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `RowBuilder`. Readers of files
 share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
-Note: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters are kept; a NUL byte makes a file
-binary.
+Note: an encoding is a fact of the file, never a guess (`decoded`). The byte order mark of UTF-8, `\\r\\n` and control
+characters are kept; a NUL character makes a file binary.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,9 +23,20 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from .chunking import Document, DocumentChunk, read_document
+from .extracting import EXTRACTED, extracted
 from .file_kinds import FileKind, file_kind
+from .parts import has_parts
 
-__all__ = ["FileFacts", "ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
+__all__ = [
+    "FileFacts",
+    "ReadOptions",
+    "RowBuilder",
+    "decoded",
+    "document_of",
+    "is_generated",
+    "microseconds",
+    "readable",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GENERATED = re.compile(
@@ -40,7 +53,8 @@ _MINIFIED_MEAN = 400
 class ReadOptions:
     """The declared limits of the file readers.
 
-    `max_file_bytes`: a larger file has no rows; `max_log_bytes` applies to logs, which grow and are read in windows.
+    `max_file_bytes`: a larger file has no rows; `max_log_bytes` applies to logs, which grow, and to notebooks, web pages
+    and documents with pictures.
     `batch_rows`, `batch_bytes`: a table is yielded when either is reached.
     """
 
@@ -51,7 +65,8 @@ class ReadOptions:
 
     def limit(self, kind: FileKind) -> int:
         """The maximum size in bytes of a file of this kind."""
-        return max(self.max_log_bytes, self.max_file_bytes) if kind.evidence_kind == "test-log" else self.max_file_bytes
+        long = kind.evidence_kind == "test-log" or has_parts(kind.splitter)
+        return max(self.max_log_bytes, self.max_file_bytes) if long else self.max_file_bytes
 
     def limit_at(self, path: str) -> int:
         """The maximum size in bytes of the file at a path."""
@@ -64,13 +79,36 @@ def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | N
         return None, "not text by name"
     if len(data) > options.limit(kind):
         return None, "over the size limit"
-    if b"\0" in data:
-        return None, "binary"
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None, "not utf-8"
-    return (text, "") if data.strip() else (None, "empty")
+    if data.startswith(_LFS):
+        return None, "a Git LFS pointer; `git lfs pull` fetches the file"
+    if kind.splitter in EXTRACTED:
+        return extracted(kind.splitter, data)
+    text = decoded(data)
+    if text is None:
+        return None, "binary" if b"\0" in data else "neither UTF-8 nor in a declared encoding"
+    return (text, "") if text.strip() else (None, "empty")
+
+
+_LFS = b"version https://git-lfs.github.com/spec/"
+_BOMS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+_DECLARED = re.compile(rb"(?:coding\s*[:=]|charset[\s=])\s*[\"']?\s*([A-Za-z][\w.-]+)", re.IGNORECASE)
+"""In a comment (PEP 263, Emacs, Vim), in XML, HTML or CSS."""
+_CHARSETS = re.compile(r"ascii|cp\d+|iso\d+|euc|gb|big5|hz|johab|koi8|mac|ptcp|shift|tis|utf-")
+
+
+def decoded(data: bytes) -> str | None:
+    """The text of bytes by their byte order mark, as UTF-8, or in the encoding that the first lines declare.
+
+    In a text without `\\n`, `\\r` ends the lines. None if the bytes are in none of these, or not text.
+    """
+    marked = next((name for mark, name in _BOMS if data.startswith(mark)), None)
+    declared = (found[1].decode() for found in _DECLARED.finditer(data, 0, _HEADER_BYTES))
+    for name in (marked,) if marked else ("utf-8", *declared):
+        with suppress(LookupError, UnicodeError):
+            if _CHARSETS.match(codecs.lookup(name).name):
+                text = data.decode(name)
+                return None if "\0" in text else text if "\n" in text else text.replace("\r", "\n")
+    return None
 
 
 def is_generated(kind: FileKind, data: bytes) -> bool:
@@ -86,7 +124,8 @@ def is_generated(kind: FileKind, data: bytes) -> bool:
 def document_of(path: str, kind: FileKind, data: bytes, options: ReadOptions) -> tuple[Document | None, str]:
     """The chunks of a file, or None and the reason it is skipped."""
     text, reason = readable(kind, data, options)
-    return (None, reason) if text is None else (read_document(path, text), "")
+    document = None if text is None else read_document(path, text)
+    return (document, "") if document is not None and document.chunks else (None, reason or "without text")
 
 
 def microseconds(instant: datetime, at: str) -> int:
@@ -156,21 +195,13 @@ class RowBuilder:
         """
         if chunk.happened is not None:
             event_time = min(event_time, microseconds(chunk.happened, file.path))
-        row = self._file(file.path, file.kind, version, recorded, event_time, chunk.text)
+        kind = chunk.kind or file.kind
+        row = self._file(file.path, kind, version, recorded, event_time, chunk.text)
+        row |= chunk.columns()
         row |= {
-            "content_type": chunk.content_type,
             "title": file.title,
-            "section": chunk.section,
-            "language": file.kind.language,
-            "symbols": chunk.symbols,
-            "calls": chunk.calls,
-            "links": chunk.links,
+            "language": kind.language,
             "generated": file.generated,
-            "occurrence": chunk.occurrence,
-            "line_start": chunk.line_start,
-            "line_end": chunk.line_end,
-            "byte_start": chunk.byte_start,
-            "byte_end": chunk.byte_end,
             "superseded_at": superseded,
             "deleted_at": deleted,
             **file.metadata,

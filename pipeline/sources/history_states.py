@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,8 @@ class First:
 
     def at(self, chunk: DocumentChunk) -> DocumentChunk:
         """The chunk of the first appearance at the place of another one with the same section and text."""
-        first = self.chunk
-        return DocumentChunk(
-            first.section, first.content_type, first.text, chunk.line_start, chunk.line_end, chunk.byte_start,
-            chunk.byte_end, first.occurrence, first.symbols, first.calls, first.links,
-        )  # fmt: skip
+        place = ("line_start", "line_end", "byte_start", "byte_end")
+        return replace(self.chunk, **{name: getattr(chunk, name) for name in place})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,16 @@ from ..redaction.masking import masked_digest
 from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
+from .file_kinds import file_kind
 from .jsonl import Record
+from .parts import has_parts
 
 __all__ = ["common_fields", "rows_of_text", "tables"]
 
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
 _BATCH = 8_192
+_PLACE = ("line_start", "line_end", "byte_start", "byte_end")
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 
@@ -66,10 +69,11 @@ def common_fields(record: Record) -> dict[str, Any]:
 def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[dict[str, Any]]:
     """One row, or one per chunk of a long text. `name` determines the kind of file the text is chunked as.
 
-    Rows without a version get `masked_digest` of the text. With `own_lines` the text counts as a document, with lines and bytes of its own; else those in `row` are kept.
+    Rows without a version get `masked_digest` of the text. With `own_lines` the text counts as a document, with lines and
+    bytes of its own; else those in `row` are kept.
     """
     row = {**row, "version": row.get("version") or masked_digest(text)}
-    if len(text) <= ROW_CHARACTERS:
+    if len(text) <= ROW_CHARACTERS and not has_parts(file_kind(name).splitter):
         place = {
             "line_start": 1,
             "line_end": text.rstrip("\n").count("\n") + 1,
@@ -79,23 +83,12 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
         yield {**row, **(place if own_lines else {}), "text": text}
         return
     for position, chunk in enumerate(read_document(name, text).chunks, start=1):
-        place = {
-            "line_start": chunk.line_start,
-            "line_end": chunk.line_end,
-            "byte_start": chunk.byte_start,
-            "byte_end": chunk.byte_end,
-        }
         section = " > ".join(part for part in (row.get("section"), chunk.section or f"part {position}") if part)
         yield {
             **row,
-            **(place if own_lines else {}),
+            **chunk.columns(),
+            **({} if own_lines else {name: row.get(name) for name in _PLACE}),
             "section": section,
-            "content_type": chunk.content_type,
-            "symbols": list(chunk.symbols),
-            "calls": list(chunk.calls),
-            "links": list(chunk.links),
-            "occurrence": chunk.occurrence,
-            "text": chunk.text,
         }
 
 

@@ -35,7 +35,7 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
-from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated, microseconds
+from .files import FileFacts, ReadOptions, RowBuilder, decoded, document_of, is_generated, microseconds
 from .git_commands import Git, work_tree_root
 from .headers import Header, read_header, record_number
 from .incremental_import import IncrementalImport
@@ -296,6 +296,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
     """Columns from the header of a document; none if there is no header."""
     if kind.splitter != "markdown":
         return {}
+    data = (decoded(data) or "").encode()
     found = _FRONT_MATTER.match(data)
     matter = found[1] if found else b""
     if b"level" not in data.lower() and not any(word in matter.lower() for word in (b"zone", b"tags")):

@@ -1,0 +1,183 @@
+"""Files as people have them, by the command line: notebooks, web pages, PDF and Word, other encodings, LFS pointers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+from docx import Document
+
+
+@pytest.fixture(autouse=True)
+def _ana(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def index(
+    capsys: pytest.CaptureFixture[str], files: dict[str, bytes | str], *flags: str, code: int = 0
+) -> dict[str, Any]:
+    """The report of `index` over a folder with these files."""
+    for name, content in files.items():
+        place = Path("files", name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    got, out, err = run("index", "files", "--project", "p", "--no-semantic", "--json", *flags, capsys=capsys)
+    assert got == code, err
+    return json.loads(out)
+
+
+def found(capsys: pytest.CaptureFixture[str], question: str, *flags: str) -> dict[str, str]:
+    """The texts of the block by locator."""
+    code, out, err = run("ask", question, "--project", "p", *flags, capsys=capsys)
+    assert code == 0, err
+    shown: dict[str, str] = {}
+    at = ""
+    for line in out.splitlines():
+        if line.startswith("["):
+            at = line.partition("] ")[2]
+            shown[at] = ""
+        elif line.startswith("| "):
+            shown[at] += line[2:] + "\n"
+    return shown
+
+
+def cell(kind: str, source: Any, *outputs: Any) -> dict[str, Any]:
+    made = {"cell_type": kind, "metadata": {}, "source": source}
+    return made | ({"outputs": list(outputs), "execution_count": 1} if kind == "code" else {})
+
+
+NOTEBOOK = {
+    "cells": [
+        cell("markdown", ["# Stripes\n", "\n", "We count zebras.\n"]),
+        cell(
+            "code",
+            "def count_stripes(animal):\n    return animal.stripes\n",
+            {"output_type": "stream", "name": "stdout", "text": ["counted quagga\n"]},
+            {"output_type": "display_data", "metadata": {}, "data": {"image/png": "A" * 900_000, "text/plain": "<Figure>"}},
+            {"output_type": "stream", "name": "stdout", "text": "okapi " * 1_000},
+        ),
+    ],
+    "metadata": {"language_info": {"name": "python", "file_extension": ".py"}},
+    "nbformat": 4,
+    "nbformat_minor": 5,
+}  # fmt: skip
+
+
+def test_a_notebook_is_its_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.dumps(NOTEBOOK, indent=1)
+    report = index(capsys, {"study.ipynb": text})
+    assert (report["rows"], report["sources"]["skipped"]) == ({"work tree": 3}, {})
+    shown = found(capsys, "count_stripes zebras quagga okapi")
+    lines = text.split("\n")
+    for locator, start in {
+        "cell 1 > Stripes": "# Stripes",
+        "cell 2 > count_stripes": "def count",
+        "cell 2 output": "counted",
+    }.items():
+        (at,) = [name for name in shown if locator in name]
+        assert shown[at].startswith(start)
+        assert start in lines[int(at.split("#")[1].split(" ")[0]) - 1]
+
+
+def test_a_web_page_is_its_text_with_the_lines_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (
+        "<!DOCTYPE html>\n<html><head><title>Guide</title><style>p{color:red}</style>\n<script>var giraffe = 1;</script></head>\n"
+        "<body><h1>Install</h1>\n<p>Run the <b>okapi</b> installer\nfrom <a href='get.html'>here</a>.</p></body></html>\n"
+    )
+    assert index(capsys, {"guide.html": page})["rows"] == {"work tree": 2}
+    shown = found(capsys, "okapi installer")
+    text = shown["guide.html#4 (Install)"]
+    assert "# Install" in text and "Run the okapi installer from [here](get.html)." in text
+    assert not any("giraffe" in each or "<p>" in each for each in shown.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "Ein Walross schläft.\n".encode("utf-16")),
+        ("a.txt", "\ufeffEin Walross schläft.\n".encode("utf-16-be")),
+        ("a.txt", "Ein Walross schläft.\n".encode("utf-32")),
+        ("a.txt", "\ufeffEin Walross schläft.\n".encode()),
+        ("a.py", "# -*- coding: latin-1 -*-\nx = 'Ein Walross schläft.'\n".encode("latin-1")),
+        ("a.xml", '<?xml version="1.0" encoding="ISO-8859-1"?>\n<a>Ein Walross schläft.</a>\n'.encode("latin-1")),
+        ("a.html", '<meta charset="windows-1252"><p>Ein Walross schläft.</p>'.encode("cp1252")),
+        ("a.txt", "Nichts\rEin Walross schläft.\rNichts\r".encode()),
+    ],
+    ids=["utf-16", "utf-16-be", "utf-32", "utf-8 mark", "coding", "xml", "charset", "cr"],
+)
+def test_an_encoding_is_a_fact_of_the_file(capsys: pytest.CaptureFixture[str], name: str, content: bytes) -> None:
+    assert index(capsys, {name: content})["rows"] == {"work tree": 1}
+    (text,) = found(capsys, "Walross").values()
+    assert "Ein Walross schläft." in text and "\r" not in text
+
+
+def test_a_header_in_another_encoding_restricts_its_document(capsys: pytest.CaptureFixture[str]) -> None:
+    header = "---\nzone: restricted\n---\n# Plan\n\nThe walrus sleeps.\n"
+    index(capsys, {"plan.md": header.encode("utf-16"), "open.md": "# Open\n\nThe walrus wakes.\n"})
+    assert list(found(capsys, "walrus")) == ["open.md#1 (Open)"]
+
+
+def test_what_is_no_text_is_named_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "weights.json": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+        "guess.txt": "schläft\n".encode("latin-1"),
+        "broken.pdf": b"%PDF-1.4 no more",
+        "broken.docx": b"PK no more",
+        "a.md": "# A\n\nx\n",
+    }
+    report = index(capsys, files)
+    assert report["rows"] == {"work tree": 1}
+    places = {place for named in report["sources"]["skipped_at"].values() for place in named}
+    assert places == files.keys() - {"a.md"}
+
+
+def pdf(*pages: str) -> bytes:
+    from pypdf import PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    for text in pages:
+        page = writer.add_blank_page(300, 300)
+        font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+        named = DictionaryObject({NameObject(key): NameObject(value) for key, value in font.items()})
+        fonts = DictionaryObject({NameObject("/F1"): named})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 50 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    made = BytesIO()
+    writer.write(made)
+    return made.getvalue()
+
+
+def docx() -> bytes:
+    document, made = Document(), BytesIO()
+    document.add_heading("Capybaras", 1)
+    document.add_paragraph("They swim.")
+    document.add_table(1, 2).rows[0].cells[1].text = "webbed feet"
+    document.save(made)
+    return made.getvalue()
+
+
+def test_pdf_and_word_files_are_read_by_page_and_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    index(capsys, {"a.pdf": pdf("The axolotl regrows", "The olm waits"), "b.docx": docx()})
+    assert any("page 2" in at and "olm" in text for at, text in found(capsys, "olm").items())
+    assert any("Capybaras" in at and "webbed feet" in text for at, text in found(capsys, "webbed feet").items())
+
+
+@pytest.mark.parametrize("library", ["pypdf", "docx"])
+def test_without_the_library_the_file_is_named_with_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    files = {"a.pdf": pdf("x"), "b.docx": docx(), "a.md": "# A\n\nx\n"}
+    monkeypatch.setitem(sys.modules, library, None)
+    report = index(capsys, files)
+    (reason,) = report["sources"]["skipped"]
+    assert "scoped-retrieval[documents]" in reason
