@@ -33,9 +33,9 @@ from .turns.reading import by_turn
 Row = Mapping[str, Any]
 
 LEAST_RULES = 100
-"""Tokens of repository rules that even a small input has."""
+"""Tokens of repository rules that even a small input has: rules are a required part (S3.35), and a section needs some."""
 BEGINNING = 1_200
-"""Characters of goal, constraint and latest message that every input shows."""
+"""Characters of goal, constraint and latest message that every input shows: some 200 words, enough to state a task."""
 
 
 def compressed(
@@ -94,10 +94,10 @@ def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str,
         return ("excerpt" if source["excerpt"] else "summary"), told, None
     if text is None or len(text) <= (most if source["source_kind"] != "recent_tail" else most // 2):
         return "full", text, None
-    if source["excerpt"] and len(source["excerpt"]) < len(text):
-        return "excerpt", source["excerpt"], text
     if source["summary"] and source["source_kind"] == "recent_tail":
         return "summary", source["summary"], text
+    if source["excerpt"] and len(source["excerpt"]) < len(text):
+        return "excerpt", source["excerpt"], text
     return "excerpt", f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
 
 

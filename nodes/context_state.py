@@ -17,8 +17,10 @@ from .context_tables import TURN_STATES, ContextTurns, LogEvents, StateFacts, Tu
 from .turns.folding import Fact, Folded, observation
 from .turns.reading import as_of_turns
 
-_LOCATOR = re.compile(r"""(?:File "(?P<file>[^"\n]+)", line \d+)|(?P<path>[\w@+~./-]+\.[A-Za-z]\w{0,5}):\d+""")
-"""`path:line`, as compilers, linters and test runners print places, and the frames of Python."""
+PLACE = re.compile(r"(?<![\w@+~./-])([\w@+~./-]+\.[A-Za-z]\w{0,5}):\d+")
+"""`path:line`, as compilers, linters and test runners print places."""
+_FRAME = re.compile(r'File "([^"\n]+)", line \d+')
+"""A frame of Python."""
 LISTED = 40
 """Most files that a state lists, the last ones first."""
 
@@ -92,8 +94,8 @@ def _checks(folded: Folded, zones: list[str], declared: list[str]) -> Iterator[d
 
 
 def _paths_in(text: str | None) -> list[str]:
-    """The files of the places that a text names as `path:line`."""
-    return [found["file"] or found["path"] for found in _LOCATOR.finditer(text or "")]
+    """The files of the places that a text names."""
+    return PLACE.findall(text or "") + _FRAME.findall(text or "")
 
 
 def _line(text: str | None) -> str | None:

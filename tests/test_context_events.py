@@ -213,15 +213,17 @@ def test_a_long_text_is_cut_and_opens_whole_but_words_of_the_user_are_never_cut(
     assert user["text"] == long and not user["cut"] and user["refs"] == []
 
 
-def test_the_excerpt_of_a_failed_output_has_its_errors_and_that_of_another_its_ends():
-    noise = "\n".join(f"step {number}" for number in range(400))
-    output = f"== FAILURES ==\n{noise}\n>  assert total == 3\nE  assert 2 == 3\n{noise}"
-    failed, passed = (row("command.finished", stdout=output, exitCode=code) for code in (1, 0))
-    assert failed["summary"] == "> assert total == 3" and "E  assert 2 == 3" in failed["excerpt"]
-    assert len(failed["excerpt"]) < 1_000
-    assert (
-        passed["summary"] == "== FAILURES ==" and "assert" not in passed["excerpt"] and "step 399" in passed["excerpt"]
-    )
+@pytest.mark.parametrize(("failed", "summary"), [
+    ("{noise}\nerror: no match\n --> src/lib.rs:4:5\n{noise}\nlib.rs:9", "error: no match --> src/lib.rs:4:5"),
+    ('{noise}\n  File "app.py", line 3\nKeyError: 1\n=====', "KeyError: 1"),
+])  # fmt: skip
+def test_a_failed_output_is_summarized_by_its_first_place_or_its_end_and_another_by_its_beginning(
+    failed: str, summary: str
+):
+    output = "==\n\x1b[1mrun\x1b[0m\n" + failed.format(noise="\n".join(f"step {number}" for number in range(400)))
+    found = [row("command.finished", stdout=output, exitCode=code) for code in (1, 0)]
+    assert [each["summary"] for each in found] == [summary, "run"]
+    assert all(len(each["excerpt"]) < 1_100 and "run\nstep 0" in each["excerpt"] for each in found)
 
 
 def test_a_stated_summary_and_excerpt_stay_as_they_are():

@@ -19,7 +19,7 @@ Events = list[dict[str, Any]]
 def read(rows: list[Any], folder: Path, name: str = "t.jsonl") -> tuple[str, Events, Counter[str]]:
     file = folder / name
     file.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    session, events, _, left_out = events_of_transcript(file)
+    session, events, left_out = events_of_transcript(file)
     return session, events, left_out
 
 
@@ -87,7 +87,7 @@ def test_a_file_is_read_in_pieces_up_to_a_size(tmp_path: Path) -> None:
                 stream.write(line)
         return tmp_path / "t.zst"
 
-    _, events, _, left_out = events_of_transcript(packed(b"{" * 2**23, 17))
+    _, events, left_out = events_of_transcript(packed(b"{" * 2**23, 17))
     assert len(events) == 1 and left_out == {"lines that cannot be read": 1}
     with pytest.raises(InputError, match="MiB"):
         events_of_transcript(packed(b" " * (2**23 - 1) + b"\n", 65))

@@ -186,10 +186,11 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     Raises:
         InputError: as `events_of_transcript`, or the folder is the log of another session.
     """
-    session_id, events, notes, left_out = events_of_transcript(path, kind)
+    session_id, events, left_out = events_of_transcript(path, kind)
     log = SessionLog.open(out, session_id=session_id)
     held = set(log.ids())
     new = log.append([event for event in events if event["id"] not in held])
+    notes = list(log.notes)
     if others := len(held - {event["id"] for event in events}):
         notes.append(
             f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
@@ -200,7 +201,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
         "events": len(events),
         "new": new,
         "left_out": dict(sorted(left_out.items())),
-        "notes": [*log.notes, *notes],
+        "notes": notes,
     }
 
 

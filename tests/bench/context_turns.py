@@ -57,7 +57,7 @@ def milliseconds(work: Callable[[], Any]) -> float:
 
 def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
     """The figures of one transcript, and the share of the window that each of its inputs uses."""
-    session_id, values, _, _ = events_of_transcript(path)
+    session_id, values, _ = events_of_transcript(path)
     made = ContextPolicy(checks=checks)
     log = read_events(values, session_id, checks)
     rows = log.events.to_pylist()

@@ -49,10 +49,8 @@ def kind_of(records: Sequence[Record]) -> str | None:
     return None
 
 
-def events_of_transcript(
-    path: str | Path, kind: str | None = None
-) -> tuple[str, list[dict[str, Any]], list[str], Counter[str]]:
-    """The id of the session, its events, notes, and counts of what was left out.
+def events_of_transcript(path: str | Path, kind: str | None = None) -> tuple[str, list[dict[str, Any]], Counter[str]]:
+    """The id of the session, its events, and counts of what was left out.
 
     Raises:
         InputError: the file cannot be read or is too large, the kind of transcript is unknown, or it has no messages
@@ -75,7 +73,7 @@ def events_of_transcript(
         listed = ", ".join(f"{count} {what}" for what, count in sorted(left_out.items())) or "no record"
         hint = "it may be the log of another agent"
         raise InputError.described(f"messages or tools of {kind}", listed, str(file), hint=hint)
-    return made.session_id, made.events, [], left_out
+    return made.session_id, made.events, left_out
 
 
 def _records(file: Path, left_out: Counter[str]) -> Iterator[tuple[int, Record]]:

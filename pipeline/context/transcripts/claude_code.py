@@ -185,8 +185,7 @@ class _Session:
             call = fields_of_call(self.made, block.get("id"), tool, given, record.get("cwd"))
             self.calls[str(block.get("id"))] = call
             if tool == "TodoWrite":
-                steps = (f"{each.get('status')}: {each.get('content')}" for each in mappings(given.get("todos")))
-                self.made.add("plan.updated", id_, text="\n".join(steps) or "no plan")
+                self.made.plan(id_, given.get("todos"), "content")
             else:
                 self.made.add("tool.intent", id_, **call)
         elif block.get("type") != "text":

@@ -26,7 +26,6 @@ from .transcript import (  # fmt: skip
     fields_of_call,
     is_tagged,
     mapping,
-    mappings,
     text_of,
     whole,
     words,
@@ -182,8 +181,7 @@ class _Rollout:
         call.update({name: process[name] for name in ("command", "cwd") if name in process})
         self.calls[str(item.get("call_id"))] = call
         if tool == "update_plan":
-            steps = (f"{each.get('status')}: {each.get('step')}" for each in mappings(given.get("plan")))
-            self.made.add("plan.updated", id_, text="\n".join(steps) or "no plan")
+            self.made.plan(id_, given.get("plan"), "step")
         else:
             self.made.add("tool.intent", id_, **call)
 

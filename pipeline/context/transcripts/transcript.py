@@ -85,6 +85,11 @@ class Transcript:
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
 
+    def plan(self, id_: str, steps: Any, text: str) -> None:
+        """The steps of the model's plan; `text` names the field that says what a step is."""
+        listed = (f"{each.get('status')}: {each.get(text)}" for each in mappings(steps))
+        self.add("plan.updated", id_, text="\n".join(listed) or "no plan")
+
     def path(self, path: Any) -> str | None:
         """A path relative to the working directory if it is below it; None if the value is not a path."""
         if not isinstance(path, str) or not path:
