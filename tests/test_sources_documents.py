@@ -11,11 +11,9 @@ import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.documents import read_decisions, read_external, read_standards
-from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.headers import read_header
+from scoped_retrieval.pipeline.sources.headers import metadata_of, read_header
 from scoped_retrieval.pipeline.sources.memory import read_preferences
 from scoped_retrieval.pipeline.sources.report import SourceReport
-from scoped_retrieval.pipeline.sources.work_tree import metadata_of
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",
           "source_path": "/decisions/a.md", "date": "2026-04-14", "status": "ACCEPTED"}  # fmt: skip
@@ -156,7 +154,7 @@ def test_external_texts_are_untrusted_whatever_they_say(tmp_path) -> None:
 def test_a_zone_closes_a_document_whose_header_is_malformed_elsewhere(field: str, zone: str, kept: str | None) -> None:
     head = f"- entity: note\n- level: project\n- zone: {zone}\n"
     text = f"{field}\n# T\n\n{head}" if field.startswith("---") else f"# T\n\n{head}{field}\n"
-    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    found = metadata_of("a.md", "T", text, SourceReport())
     assert found == ({"zone": kept} if kept else {})
 
 
@@ -168,7 +166,7 @@ def test_the_zone_of_a_header_holds_in_any_case_and_of_an_incomplete_one_too(hea
     text = (
         f"---\n{head.format('', '')}\n---\n# T\n" if form == "yaml" else f"- {head.format('- ', '- ')}\n\n# T\nlevel\n"
     )
-    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    found = metadata_of("a.md", "T", text, SourceReport())
     assert found["zone"] == "private"
 
 
@@ -197,7 +195,7 @@ def test_the_zone_of_a_header_holds_in_any_case_and_of_an_incomplete_one_too(hea
 )
 def test_any_front_matter_closes_its_document(matter: str, kept: str | None) -> None:
     text = f"---\n{matter}\n---\n\n# T\n\nzone: restricted\n"
-    found = metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport())
+    found = metadata_of("a.md", "T", text, SourceReport())
     assert found == ({"zone": kept} if kept else {})
 
 
@@ -208,4 +206,4 @@ def test_front_matter_of_other_tools_gives_tags() -> None:
         ("tags:", {}),
     ):
         text = f"---\n{matter}\n---\n\n# T\n\ntags: of the text\n"
-        assert metadata_of("a.md", file_kind("a.md"), "T", text.encode(), SourceReport()) == found
+        assert metadata_of("a.md", "T", text, SourceReport()) == found

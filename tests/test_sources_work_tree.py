@@ -106,7 +106,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"a.md": "# A\n\nb\n", "zero.txt": b"a\0", "latin.txt": b"caf\xe9", "utf16.txt": "x\0".encode("utf-16"), "empty.py": b"",
-         "blank.py": b" \n", "large.txt": b"x\n" * 400, "b.png": b"x", "node_modules/x.js": b"x", ".git/config": b"x"},
+         "blank.py": b" \n", "large.txt": b"x\n" * 400, "b.png": b"x", "node_modules/x.js": b"x", ".hg/config": b"x"},
     )  # fmt: skip
     os.mkfifo(tmp_path / "pipe.txt")
     report = SourceReport()

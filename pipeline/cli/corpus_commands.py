@@ -90,6 +90,19 @@ def index(
     source: Annotated[
         str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude", metavar="PATTERN", help="Leave out files, as a line of .gitignore; more in .scopedignore."
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="PATTERN", help="Read files even if they are ignored.")
+    ] = None,
+    no_git: Annotated[
+        bool, typer.Option("--no-git", help="List files by the .gitignore files of PATH, without Git.")
+    ] = False,
+    submodules: Annotated[bool, typer.Option("--submodules", help="Also read the files of submodules.")] = False,
     no_semantic: Annotated[
         bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
     ] = False,
@@ -101,6 +114,7 @@ def index(
     try:
         from ..indexing.importing import IndexRequest, index_into
         from ..progress import quiet
+        from ..sources.selection import Selection
 
         request = IndexRequest(
             paths=tuple(paths or ()),
@@ -109,6 +123,7 @@ def index(
             read=(*(records or ()), *(_with_reader(each) for each in read or ())),
             mcp=tuple(mcp or ()),
             source=source,
+            selection=Selection(tuple(exclude or ()), tuple(include or ()), not no_git, submodules),
             semantic=not no_semantic,
         )
         bars = shows_progress(settings["progress"])
@@ -127,7 +142,7 @@ def index(
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:
         note(line)
-    return 0
+    return EXIT["unreadable"] if report.unreadable else 0
 
 
 @corpus_app.command("info")

@@ -25,7 +25,8 @@ from ...nodes.scope.selectors import matching_paths
 from ...nodes.turns.words import RULES_NOT_READ
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
-from ..sources.work_tree import list_files, through_link
+from ..sources.selection import Selection
+from ..sources.work_tree import through_link
 from .flags import sight_of
 from .masking import listed, masked_values, one_path
 
@@ -124,7 +125,7 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
     if not top.is_dir():
         hint = f"name the folder that it applies to: `--rules {top.parent}`" if top.exists() else ""
         raise InputError.described("a folder", "a file" if top.exists() else "nothing", str(root), hint=hint)
-    names = [os.fsdecode(raw) for raw in list_files(top, SourceReport())]
+    names = [os.fsdecode(raw) for raw in Selection().files(top, SourceReport())]
     mask = matching_paths(pa.array(names, pa.string()), globs) if names else []
     found = [name for name, rule in zip(names, mask, strict=True) if rule]
     read, left_out, dependencies = dict[str, str](), dict[str, str](), 0

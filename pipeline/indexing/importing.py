@@ -39,6 +39,7 @@ from ..sources.importing import normalize
 from ..sources.incremental_import import IncrementalImport, UnusableError
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
+from ..sources.selection import Selection
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
@@ -68,6 +69,8 @@ class IndexRequest:
     mcp: tuple[str, ...] = ()
     """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
     source: str | None = None
+    selection: Selection = field(default_factory=Selection)
+    """Which files of `paths` are read."""
     semantic: bool = True
     max_embedded_rows: int | None = None
 
@@ -113,6 +116,8 @@ def index_into(
     for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
+    if request.git and not (request.selection.git and not request.selection.submodules):
+        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--git")
     request = _once(request)
     servers = [named_server(server)[0] for server in request.mcp]
     if twice := [name for name in servers if servers.count(name) > 1]:
@@ -231,14 +236,15 @@ class _Import:
         """Kind of source and its tables, in a fixed order."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
-        again = {"name": request.source, "incremental": self.known}
+        selected = {"name": request.source, "selection": request.selection}
+        again = {**selected, "incremental": self.known}
         placed = with_schemas(
             file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
         )
         for path in request.paths:
             if request.git:
                 yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
-                yield "uncommitted", git_history.read_uncommitted(path, name=request.source, **common)
+                yield "uncommitted", git_history.read_uncommitted(path, **selected, **common)
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
         for reader, path in self._named():

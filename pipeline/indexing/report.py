@@ -48,6 +48,11 @@ class IndexReport:
         self.masked += masked
         self.unread[kind] = self.unread.get(kind, 0) + standing
 
+    @property
+    def unreadable(self) -> bool:
+        """Whether nothing was read although something is there."""
+        return not any(self.rows.values()) and bool(self.sources.skipped or self.sources.notes)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}

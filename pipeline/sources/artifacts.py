@@ -25,7 +25,8 @@ from .files import ReadOptions
 from .jsonl import Record, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
-from .work_tree import list_files, read_file
+from .selection import Selection
+from .work_tree import read_file
 
 __all__ = ["read_artifacts"]
 
@@ -51,7 +52,7 @@ def read_artifacts(
         note_unread(records, report, root.name)
     else:
         folder = root if root.is_dir() else root.parent
-        listed = list_files(root, report) if root.is_dir() else [root.name.encode()]
+        listed = Selection().files(root, report) if root.is_dir() else [root.name.encode()]
         rows = [row for raw in sorted(listed) for row in _file(folder, raw, base, now, report)]
     report.read += len(rows)
     yield from tables(rows)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -72,7 +72,10 @@ def work_tree_root(folder: Path) -> Path | None:
 
 
 class Git:
-    """One repository, with a work tree or bare. `root` is the root of the work tree, None if it has none."""
+    """One repository, with a work tree or bare, and the folder of it that is read: paths are those below this folder.
+
+    `root` is the root of the work tree, None if it has none.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """
@@ -93,6 +96,8 @@ class Git:
                 hint="index a folder without git without `--git`.",
             )
         self.root: Path | None = None
+        self.folder = here
+        self.below = b"" if root is None or root == here else os.fsencode(here.relative_to(root)) + b"/"
         self._options = ["-C", str(root or here), *((f"--git-dir={here}",) if bare else ())]
         # git finds a work tree's repository itself, so that it checks the owner
         shown = self.run("rev-parse", "--show-cdup", "--is-bare-repository")
@@ -191,10 +196,10 @@ class Git:
             InputError: the repository lacks objects of the line.
         """
         asked = "".join(f"{c.sha} {c.parent}\n" if c.parent else f"{c.sha}\n" for c in commits).encode()
-        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv")  # fmt: skip
+        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv", f"--relative={os.fsdecode(self.below)}")  # fmt: skip
         wanted = set(paths)
         if 0 < len(wanted) <= _PATHSPECS:
-            arguments = (*arguments, "--", *(f":(literal){os.fsdecode(path)}" for path in sorted(wanted)))
+            arguments = (*arguments, "--", *(f":(literal){os.fsdecode(self.below + path)}" for path in sorted(wanted)))
         by_sha = {c.sha: c for c in commits}
         with self._command(arguments) as command, command.fed(asked):
             fields = _split(command.output)
@@ -217,15 +222,21 @@ class Git:
             if entry:
                 meta, path = entry.split(b"\t", 1)
                 mode, _, blob = meta.decode("ascii").split(" ")
-                entries.append((mode, blob, path))
+                if path.startswith(self.below):
+                    entries.append((mode, blob, path.removeprefix(self.below)))
         return entries
 
-    def files(self, folder: Path) -> dict[bytes, str]:
-        """Paths below a folder of the work tree, relative to it, that are tracked, or neither tracked nor ignored, with
-        git's tag: `S` if the file is left out of a sparse checkout, `?` if it is not tracked.
+    def files(self) -> dict[bytes, str]:
+        """Paths that are tracked, or neither tracked nor ignored, with git's tag: `S` if the file is left out of a sparse
+        checkout, `?` if it is not tracked.
         """
-        listed = self.run("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", folder=folder)
+        listed = self.run("ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", folder=self.folder)
         return {entry[2:]: entry[:1].decode() for entry in listed.split(b"\0") if entry}
+
+    def ignored(self) -> list[bytes]:
+        """Paths that are neither tracked nor listed by `files`, because they are ignored."""
+        listed = self.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", folder=self.folder)
+        return [path for path in listed.split(b"\0") if path]
 
     def subjects(self, head: str, count: int) -> dict[str, str]:
         """The first lines of the messages of the latest `count` commits of the line that are no merges, by commit."""
@@ -236,8 +247,17 @@ class Git:
     @contextmanager
     def blobs(self) -> Iterator[Blobs]:
         """One process that returns blobs by id."""
-        with self._command(("cat-file", "--batch")) as command:
-            yield Blobs(command)
+        with ExitStack() as processes:
+
+            def start() -> _Command:
+                processes.close()
+                return processes.enter_context(self._command(("cat-file", "--batch")))
+
+            def present() -> frozenset[bytes]:
+                listed = self.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+                return frozenset(listed.split())
+
+            yield Blobs(start, present)
 
     @contextmanager
     def _command(self, arguments: Sequence[str], folder: Path | None = None) -> Iterator[_Command]:
@@ -290,7 +310,11 @@ class _Command:
             self.errors.seek(0)
             lines = self.errors.read().decode("utf-8", "replace").strip().split("\n")
             reason = next((line for line in lines if line.startswith("fatal: ")), lines[0])
-            raise InputError(f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}")
+            partial = "`git fetch --refetch` fetches what this clone lacks; without `--git`, the work tree is read."
+            raise InputError(
+                f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}",
+                hint=partial if "promisor" in reason else "",
+            )
         return status
 
     @contextmanager
@@ -311,10 +335,15 @@ class _Command:
 
 
 class Blobs:
-    """Blobs by id from one `cat-file --batch`, one request at a time."""
+    """Blobs by id from one `cat-file --batch`, one request at a time.
 
-    def __init__(self, command: _Command) -> None:
-        self._command = command
+    Note: in a partial clone, git ends at a blob that was not fetched; it is then started again, and asked for no other one.
+    """
+
+    def __init__(self, start: Callable[[], _Command], present: Callable[[], frozenset[bytes]]) -> None:
+        self._start, self._present = start, present
+        self._command = start()
+        self._known: frozenset[bytes] | None = None
 
     def get(self, blob: str, limit: int) -> bytes | None:
         """The blob's bytes, truncated after `limit` + 1; None if the repository lacks it.
@@ -322,13 +351,20 @@ class Blobs:
         Raises:
             InputError: git ended.
         """
+        name = blob.encode("ascii")
+        if self._known is not None and name not in self._known:
+            return None
         with suppress(BrokenPipeError):
-            self._command.input.write(blob.encode("ascii") + b"\n")
+            self._command.input.write(name + b"\n")
             self._command.input.flush()
         output = self._command.output
         header = output.readline().split()
         if not header:
-            self._command.finish()
+            if self._known is not None:
+                self._command.finish()
+            self._known = self._present()
+            self._command = self._start()
+            return self.get(blob, limit)
         if len(header) != 3:
             return None
         size = int(header[2])

@@ -24,7 +24,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from os import PathLike
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -37,6 +36,7 @@ from .incremental_import import IncrementalImport
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .same_source import same_beginning
+from .selection import Selection
 from .work_tree import add_file, read_file
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
@@ -51,6 +51,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
+    selection: Selection | None = None,
     incremental: IncrementalImport | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
@@ -77,12 +78,11 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         return
     rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
     line = git.commits(head)
+    chosen = (selection or Selection()).rules(git.folder)
     known = None
     if incremental is not None:
-        rules = ("history", branch, asdict(options))
-        known = incremental.source(
-            source_id, git.root or git.path, *rules, same=lambda before: same_beginning(before, line)
-        )
+        rules = ("history", branch, os.fsdecode(git.below), chosen.digest(), asdict(options))
+        known = incremental.source(source_id, git.folder, *rules, same=lambda before: same_beginning(before, line))
     done = known.commits_read(line) if known is not None else 0
     if line[done:]:
         commits = counted(len(line) - done, "commit")
@@ -93,6 +93,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         states, again = known.resume(sorted({change.path for change in changes}), report)
         past = git.changes(line[:done], again) if again else ()
         changes = chain(past, changes)
+    changes = (change for change in changes if not chosen.excludes(change.path))
     with git.blobs() as blobs:
         yield from read_changes(changes, blobs, rows, options, report, states, known, say)
     report.complete_sources.add(source_id)
@@ -100,8 +101,8 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
 
 
 def git_source_id(git: Git, name: str | None) -> str:
-    """`git:<name>`; by default the name of the work tree's folder, or of the bare repository without `.git`."""
-    return f"git:{name or (git.root or git.path.resolve()).name.removesuffix('.git') or 'repository'}"
+    """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
+    return f"git:{name or git.folder.name.removesuffix('.git') or 'repository'}"
 
 
 def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.Table:
@@ -146,6 +147,7 @@ def read_uncommitted(
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
+    selection: Selection | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every file whose bytes differ from HEAD, by path, then line; `recorded_time` is `now`.
 
@@ -153,7 +155,7 @@ def read_uncommitted(
     filter changes on checkout (Git LFS, `ident`) differs. Files left out of a sparse checkout have no rows.
 
     `source_id` and `branch` are those of the history of the branch checked out, `workspace_root` the absolute path of the
-    work tree, `version` `uncommitted:` and a digest of the masked text. A bare repository has no such rows.
+    folder that is read, `version` `uncommitted:` and a digest of the masked text. A bare repository has no such rows.
 
     Raises:
         InputError: there is no repository, or `now` is naive.
@@ -169,9 +171,9 @@ def read_uncommitted(
         source_id=git_source_id(git, name),
         owner_project=project,
         branch=branch,
-        workspace_root=str(git.root),
+        workspace_root=str(git.folder),
     )
-    for raw, has_rows, found in _changed(git, git.root, head, options, report):
+    for raw, has_rows, found in _changed(git, head, options, selection or Selection(), report):
         data, modified = found or (b"", recorded)
         path = raw.decode("utf-8", "replace")
         kind = file_kind(path)
@@ -181,7 +183,7 @@ def read_uncommitted(
         else:
             report.skip(reason, 1 if found else 0, at=path)
             if has_rows:
-                what = "not readable as text" if os.path.lexists(git.root / path) else "removed"
+                what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
                 rows.add_note(
                     path, kind, _NOTE.format(path=path, what=what), version="uncommitted:none", recorded=recorded
                 )
@@ -191,18 +193,21 @@ def read_uncommitted(
 
 
 def _changed(
-    git: Git, top: Path, head: str | None, options: ReadOptions, report: SourceReport
+    git: Git, head: str | None, options: ReadOptions, selection: Selection, report: SourceReport
 ) -> Iterator[tuple[bytes, bool, tuple[bytes, int] | None]]:
     """Paths that differ from HEAD, whether HEAD may have rows of them, and what `read_file` returns for them."""
-    committed = {path: (mode, blob) for mode, blob, path in git.tree(head)} if head else {}
-    files = git.files(top)
+    excludes = selection.rules(git.folder).excludes
+    tree = git.tree(head) if head else ()
+    committed = {path: (mode, blob) for mode, blob, path in tree if not excludes(path)}
+    tags = git.files()
+    files = {path: tags.get(path, "?") for path in selection.files(git.folder, SourceReport())}
     with git.blobs() as blobs:
         for raw in sorted(path for path in committed.keys() | files.keys() if files.get(path) != "S"):
             mode, blob = committed.get(raw, ("", ""))
             path, own = raw.decode("utf-8", "replace"), SourceReport()
             kind = file_kind(path)
             has_rows = mode.startswith("100") and kind.text_by_name and path.encode("utf-8") == raw
-            found = read_file(top, raw, own, options)
+            found = read_file(git.folder, raw, own, options)
             if found is not None:
                 same = has_rows and _same(found[0], blob, blobs, options.limit(kind))
             else:

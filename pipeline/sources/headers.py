@@ -1,12 +1,13 @@
 """The metadata header of a Markdown document (S1.1): YAML front matter, `- key: value`, `**key:** value`, or a table.
 
-Gives: `read_header(text, at)`, the known fields as strings or lists. A `## Status` section counts as `status`.
+Gives: `read_header(text, at)`, the known fields as strings or lists; `metadata_of`, the columns that it fills. A `## Status` section counts as `status`.
 Unknown fields are ignored: a list item with a colon is more often prose than metadata.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -17,8 +18,9 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
 from ..parsing.values import instant
 from ..parsing.yaml_files import SURROGATE
+from .report import SourceReport
 
-__all__ = ["Header", "front_title", "has_fields", "read_header", "record_number"]
+__all__ = ["Header", "front_title", "has_fields", "metadata_of", "read_header", "record_number"]
 
 _KEYS = frozenset(
     ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
@@ -185,3 +187,72 @@ def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
 def _key(word: str) -> str:
     word = re.sub(r"[\s-]+", "_", word.strip())
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()
+
+
+_CLOSING = ("restricted", "private")
+"""The zones that restrict a document, the most restrictive first."""
+
+_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+
+
+def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -> Mapping[str, Any]:
+    """Columns from the header of a Markdown document in a work tree; none if there is no header.
+
+    Only a document that states both `entity` and `level` has one (S1.1): front matter of other tools uses words such as
+    `date` and `zone` for other things; of that, only `tags` are used, and `title` by `chunking`. A malformed, incomplete
+    or misspelled header still restricts its document: a zone outside the vocabulary counts as restricted, with a note in
+    the report; private or restricted applies in any front matter and any spelling, readable or not.
+    """
+    found = _MATTER.match(text)
+    matter = found[1] if found else ""
+    if "level" not in text.lower() and not any(word in matter.lower() for word in ("zone", "tags")):
+        return {}
+    header = None
+    try:
+        header = read_header(text, path)
+        entity, level = header.text("entity"), header.text("level")
+        if not entity or not level:
+            tags = header.strings("tags") if header.line_numbers.get("tags", header.lines) < header.lines else None
+            return {**_closed(header, matter), **({"tags": tags} if tags else {})}
+        columns = {
+            "document_type": entity,
+            "entity": header.text("id") or record_number(title or ""),
+            "level": level.lower(),
+            "tags": header.strings("tags"),
+            "zone": _zone(header, report),
+            "event_time": header.instant("date"),
+        }
+    except InputError:
+        zone = _zone(header, report) if header is not None else None
+        closed = {"zone": zone} if zone in _CLOSING else _closed(header, matter)
+        report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
+        return closed
+    if entity.lower() == "decision":
+        columns["evidence_kind"] = "decision-record"
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def _closed(header: Header | None, matter: str) -> Mapping[str, Any]:
+    """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
+
+    Front matter that cannot be parsed restricts the document if it mentions a zone. A line of the text counts only with
+    `entity` or `level`.
+    """
+    fields = header.fields if header is not None else {}
+    words: list[Any] = []
+    if header is not None and "zone" in fields:
+        counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
+        words = [fields["zone"]] if counts else []
+    elif (header is None or not header.lines) and re.search(r"(?i)\bzone\b", matter):
+        words = ["restricted"]
+    words = words[0] if words and isinstance(words[0], list) else words
+    zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
+    return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})
+
+
+def _zone(header: Header, report: SourceReport) -> str | None:
+    try:
+        return header.zone()
+    except InputError:
+        report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
+        return "restricted"

@@ -1,24 +1,17 @@
 """The current work tree: every text file that is not ignored, once, as it is when it is read.
 
-Gives: `read_work_tree`. In a git repository the files are those `git ls-files` lists, tracked or not ignored; elsewhere the
-folder is walked and nested `.gitignore` files are honored in git's own pattern language.
+Gives: `read_work_tree`. Which files are read is `selection`'s.
 
 Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
-digest of the file's text with its secrets masked, `event_time` the file's modification time, never later than `now`.
-
-The metadata header of a document of a portfolio (S1.1, `metadata_of`) becomes columns of its rows. Only a Markdown document that
-states both `entity` and `level` has one: front matter of other tools uses words such as `date` and `zone` for other
-things; of that, only `tags` are used, and `title` by `chunking`. A malformed, incomplete or misspelled header still
-restricts its document: a zone outside the vocabulary counts as restricted, with a note in the report; private or
-restricted applies in any front matter and any spelling, readable or not.
+digest of the file's text with its secrets masked, `event_time` the file's modification time, never later than `now`, or
+the date in its header (`headers.metadata_of`).
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -26,30 +19,23 @@ from functools import partial
 from io import FileIO
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from pathspec import GitIgnoreSpec
 
 from ...nodes.errors import InputError
-from ...nodes.vocabulary import ZONES
 from .chunking import Document
-from .file_kinds import FileKind, file_kind
+from .file_kinds import file_kind
 from .files import FileFacts, ReadOptions, RowBuilder, decoded, document_of, is_generated, microseconds
-from .git_commands import Git, work_tree_root
-from .headers import Header, read_header, record_number
+from .headers import metadata_of
 from .incremental_import import IncrementalImport
 from .report import SourceReport
 from .same_source import holds_most
+from .selection import Selection
 
-__all__ = ["add_file", "list_files", "metadata_of", "read_file", "read_work_tree", "through_link"]
-
-_TOOL_FOLDERS = frozenset(
-    [".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"]
-)
+__all__ = ["add_file", "read_file", "read_work_tree", "through_link"]
 
 
-def read_work_tree(
+def read_work_tree(  # noqa: PLR0913 - options by keyword
     root: str | PathLike[str],
     *,
     project: str,
@@ -57,6 +43,7 @@ def read_work_tree(
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
+    selection: Selection | None = None,
     leave_out: Collection[Path] = (),
     incremental: IncrementalImport | None = None,
 ) -> Iterator[pa.Table]:
@@ -81,7 +68,7 @@ def read_work_tree(
         name = name or root.resolve().parent.name
     elif root.is_dir():
         folder = root
-        listed = list_files(root, report)
+        listed = (selection or Selection()).files(root, report)
         paths = [path for path in listed if not leave_out or (root / os.fsdecode(path)).resolve() not in leave_out]
         name = name or root.resolve().name
     else:
@@ -142,42 +129,17 @@ def add_file(
 ) -> None:
     """Add the chunks of a file in a work tree; its event time is its modification time, never later than `recorded`."""
     kind = file_kind(path)
-    metadata = metadata_of(path, kind, document.title, content, report)
+    metadata = {}
+    if kind.splitter == "markdown":
+        metadata = dict(metadata_of(path, document.title, decoded(content) or "", report))
+        if dated := metadata.get("event_time"):
+            metadata["event_time"] = microseconds(dated, path)
     file = FileFacts(path, kind, document.title, is_generated(kind, content), metadata)
     report.read += len(document.chunks)
     version = document.version if not uncommitted else f"uncommitted:{document.version.removeprefix('sha256:')}"
     for chunk in document.chunks:
         happened = min(modified, recorded)
         rows.add(file, chunk, event_time=happened, version=version, recorded=recorded)
-
-
-def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`.
-
-    If git cannot list them, the folder is walked, and a note in the report says why.
-    """
-    if work_tree_root(root) is None:
-        return list(_walk(root, report))
-    try:
-        git, folder = Git(root), root.resolve()
-        paths = None if git.root is None else list(git.files(folder))
-        if paths == [] and git.try_("check-ignore", "--quiet", ".", folder=folder) is not None:
-            report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
-    except InputError as error:
-        report.note(f"files were listed without git: {error.message}", at=str(root))
-        paths = None
-    return list(_walk(root, report)) if paths is None else [*paths, *_special(os.fsencode(root), paths)]
-
-
-def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
-    """Pipes, sockets and devices beside these paths, which git does not list, so that they are reported as skipped."""
-    for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
-        with suppress(OSError), os.scandir(root + b"/" + folder) as found:
-            for entry in found:
-                if not (entry.is_file(follow_symlinks=False) or entry.is_symlink() or entry.is_dir()):
-                    path = folder + b"/" + entry.name if folder else entry.name
-                    if path not in paths:
-                        yield path
 
 
 def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
@@ -224,130 +186,3 @@ def through_link(root: Path, path: str) -> bool:
             if stat.S_ISLNK(os.lstat(at).st_mode):
                 return True
     return False
-
-
-_Specs = list[tuple[str, GitIgnoreSpec]]
-"""The `.gitignore` files above a path, the deepest last, each with its folder, relative to the root, with a `/`."""
-
-
-def _walk(root: Path, report: SourceReport) -> Iterator[bytes]:
-    """Files below `root`, without those that `.gitignore` files exclude and without folders of tools."""
-    waiting: list[tuple[str, _Specs]] = [("", [])]
-    while waiting:
-        folder, above = waiting.pop()
-        specs = above + _ignore_file(root / folder, folder)
-        try:
-            with os.scandir(root / folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        below: list[tuple[str, _Specs]] = []
-        for entry in entries:
-            path = folder + entry.name
-            if _is_folder(entry):
-                if entry.is_symlink():
-                    report.skip("symbolic link")
-                elif entry.name in _TOOL_FOLDERS or _ignored(f"{path}/", specs):
-                    report.skip("ignored")
-                else:
-                    below.append((f"{path}/", specs))
-            elif _ignored(path, specs):
-                report.skip("ignored")
-            else:
-                yield os.fsencode(path)
-        waiting.extend(reversed(below))
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _ignore_file(folder: Path, relative: str) -> _Specs:
-    file = folder / ".gitignore"
-    if not file.is_file() or file.is_symlink():
-        return []
-    try:
-        return [(relative, GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines()))]
-    except (OSError, ValueError):
-        return []
-
-
-def _ignored(path: str, specs: _Specs) -> bool:
-    """The deepest `.gitignore` with a pattern for the path decides; a folder ends with `/`."""
-    for base, spec in reversed(specs):
-        include = spec.check_file(path.removeprefix(base)).include
-        if include is not None:
-            return include
-    return False
-
-
-_CLOSING = ("restricted", "private")
-"""The zones that restrict a document, the most restrictive first."""
-
-_FRONT_MATTER = re.compile(
-    rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
-)
-
-
-def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, report: SourceReport) -> Mapping[str, Any]:
-    """Columns from the header of a document; none if there is no header."""
-    if kind.splitter != "markdown":
-        return {}
-    data = (decoded(data) or "").encode()
-    found = _FRONT_MATTER.match(data)
-    matter = found[1] if found else b""
-    if b"level" not in data.lower() and not any(word in matter.lower() for word in (b"zone", b"tags")):
-        return {}
-    header = None
-    try:
-        header = read_header(data.decode("utf-8"), path)
-        entity, level = header.text("entity"), header.text("level")
-        if not entity or not level:
-            tags = header.strings("tags") if header.line_numbers.get("tags", header.lines) < header.lines else None
-            return {**_closed(header, matter), **({"tags": tags} if tags else {})}
-        dated = header.instant("date")
-        columns = {
-            "document_type": entity,
-            "entity": header.text("id") or record_number(title or ""),
-            "level": level.lower(),
-            "tags": header.strings("tags"),
-            "zone": _zone(header, report),
-            "event_time": dated and microseconds(dated, path),
-        }
-    except InputError:
-        zone = _zone(header, report) if header is not None else None
-        closed = {"zone": zone} if zone in _CLOSING else _closed(header, matter)
-        report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
-        return closed
-    if entity.lower() == "decision":
-        columns["evidence_kind"] = "decision-record"
-    return {name: value for name, value in columns.items() if value is not None}
-
-
-def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
-    """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
-
-    Front matter that cannot be parsed restricts the document if it mentions a zone. A line of the text counts only with
-    `entity` or `level`.
-    """
-    fields = header.fields if header is not None else {}
-    words: list[Any] = []
-    if header is not None and "zone" in fields:
-        counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
-        words = [fields["zone"]] if counts else []
-    elif (header is None or not header.lines) and re.search(rb"(?i)\bzone\b", matter):
-        words = ["restricted"]
-    words = words[0] if words and isinstance(words[0], list) else words
-    zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
-    return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})
-
-
-def _zone(header: Header, report: SourceReport) -> str | None:
-    try:
-        return header.zone()
-    except InputError:
-        report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
-        return "restricted"

@@ -1,0 +1,215 @@
+"""Which files of a folder are read: what Git lists, or `.gitignore` files leave, then `.scopedignore` files and patterns.
+
+Gives: `Selection`. `.scopedignore` files have the syntax of `.gitignore`; those of all folders from the top of the work
+tree down count, the deepest first. `!PATTERN` also includes files that Git ignores, in whatever folder. Patterns of
+`--exclude` and `--include` precede the files, and `--include` precedes `--exclude`.
+
+Note: symbolic links are neither followed nor read as ignore files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from ...nodes.errors import InputError
+from .git_commands import Git, work_tree_root
+from .report import SourceReport
+
+__all__ = ["IGNORE_FILE", "Selection"]
+
+IGNORE_FILE = ".scopedignore"
+_LEFT_OUT = f"left out by {IGNORE_FILE} or --exclude"
+_OF_GIT = frozenset([".git", ".hg", ".svn"])
+_TOOL_FOLDERS = _OF_GIT | {"node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Patterns in the syntax of `.gitignore`, relative to the folder that is read.
+
+    Without `git`, files are listed by the `.gitignore` files in the folder alone. With `submodules`, the files of checked
+    out submodules are read, too.
+    """
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    git: bool = True
+    submodules: bool = False
+
+    def files(self, root: Path, report: SourceReport) -> list[bytes]:
+        """Paths of the files under `root` that are read, relative to it, separated by `/`.
+
+        Raises:
+            InputError: Git cannot list them; has Git's reason.
+        """
+        rules = self.rules(root)
+        if self.git and work_tree_root(root) is not None:
+            listed = self._listed(root, report)
+            ignored = lambda: Git(root).ignored()  # noqa: E731
+        else:
+            of_git = _IgnoreFiles(root, ".gitignore")
+            listed = list(_walk(root, _TOOL_FOLDERS, of_git.says, report))
+            ignored = lambda: _walk(root, _OF_GIT, _nothing, SourceReport())  # noqa: E731
+        kept = [path for path in listed if not rules.excludes(path)]
+        report.skip(_LEFT_OUT, len(listed) - len(kept))
+        if not rules.includes(listed):
+            return kept
+        known = set(listed)
+        return kept + [path for path in ignored() if path not in known and rules.says(os.fsdecode(path)) is False]
+
+    def rules(self, root: Path) -> Rules:
+        """What ignore files and patterns say about paths below `root`."""
+        lines = [*self.exclude, *(f"!{pattern}" for pattern in self.include)]
+        return Rules(_IgnoreFiles(root, IGNORE_FILE), GitIgnoreSpec.from_lines(lines), bool(self.include))
+
+    def _listed(self, root: Path, report: SourceReport) -> list[bytes]:
+        """The paths that Git lists."""
+        try:
+            git = Git(root)
+            paths = list(git.files())
+            if not paths and git.try_("check-ignore", "--quiet", ".", folder=git.folder) is not None:
+                report.note("Git ignores this folder, so none of its files was read; copy it elsewhere", at=str(root))
+        except InputError as error:
+            hint = "`--no-git` reads the folder by its .gitignore files alone: what is excluded elsewhere is then read, too."
+            raise InputError(error.message, hint=" ".join(filter(None, (error.hint, hint)))) from error
+        for path in list(paths) if self.submodules else ():
+            below = root / os.fsdecode(path)
+            if os.path.lexists(below / ".git") and not path.endswith(b"/"):
+                paths.remove(path)
+                paths += [path + b"/" + each for each in self._listed(below, report)]
+        return [*paths, *_special(os.fsencode(root), paths)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the ignore files and patterns of a selection say about paths."""
+
+    _files: _IgnoreFiles
+    _patterns: GitIgnoreSpec
+    _include: bool
+
+    def says(self, path: str) -> bool | None:
+        """Whether a path is excluded; None if no pattern matches."""
+        said = self._patterns.check_file(path).include if len(self._patterns) else None
+        return self._files.says(path) if said is None else said
+
+    def excludes(self, path: bytes) -> bool:
+        """Whether a path is excluded."""
+        return self.says(os.fsdecode(path)) is True
+
+    def digest(self) -> list[str]:
+        """The patterns, to compare with those of an earlier import."""
+        specs = [self._patterns, *self._files.specs()]
+        return [f"{pattern.include} {pattern.regex}" for spec in specs for pattern in spec.patterns]
+
+    def includes(self, listed: Iterable[bytes]) -> bool:
+        """Whether a file that Git ignores may be included, by a pattern or by an ignore file beside the files listed."""
+        folders = {path.rpartition(b"/")[0] for path in listed if path.endswith(IGNORE_FILE.encode())}
+        specs = self._files.specs(map(os.fsdecode, folders))
+        return self._include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
+
+
+@dataclass(slots=True)
+class _IgnoreFiles:
+    """Ignore files of a name, in a folder, in those below it and, for files of this package, above it."""
+
+    root: Path
+    name: str
+    _specs: dict[str, GitIgnoreSpec | None] = field(default_factory=dict)
+    _above: list[tuple[str, GitIgnoreSpec]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        here = self.root.resolve()
+        top = work_tree_root(here) if self.name == IGNORE_FILE else None
+        for folder in here.parents if top is not None and top != here else ():
+            if (spec := _spec(folder / self.name)) is not None:
+                self._above.append((here.relative_to(folder).as_posix() + "/", spec))
+            if folder == top:
+                break
+
+    def says(self, path: str) -> bool | None:
+        """Whether a path is excluded; the deepest file with a pattern for it decides. A folder ends with `/`."""
+        folder = path.rstrip("/")
+        while folder:
+            folder = folder.rpartition("/")[0]
+            if folder not in self._specs:
+                self._specs[folder] = _spec(self.root / folder / self.name)
+            spec = self._specs[folder]
+            below = path[len(folder) + 1 :] if folder else path
+            if spec is not None and (said := spec.check_file(below).include) is not None:
+                return said
+        for below, spec in self._above:
+            if (said := spec.check_file(below + path).include) is not None:
+                return said
+        return None
+
+    def specs(self, folders: Iterable[str] = ()) -> list[GitIgnoreSpec]:
+        """The files above, at the top and in some folders."""
+        below = [_spec(self.root / folder / self.name) for folder in ("", *folders)]
+        return [*(spec for _, spec in self._above), *(spec for spec in below if spec is not None)]
+
+
+def _nothing(path: str) -> bool:
+    return False
+
+
+def _spec(file: Path) -> GitIgnoreSpec | None:
+    try:
+        if file.is_symlink() or not file.is_file():
+            return None
+        return GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines())
+    except (OSError, ValueError):
+        return None
+
+
+def _walk(
+    root: Path, unread: frozenset[str], ignored: Callable[[str], bool | None], report: SourceReport
+) -> Iterator[bytes]:
+    """Files below `root`, without ignored ones and without folders of the names in `unread`."""
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(root / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        below: list[str] = []
+        for entry in entries:
+            path = folder + entry.name
+            if _is_folder(entry):
+                if entry.is_symlink():
+                    report.skip("symbolic link")
+                elif entry.name in unread or ignored(f"{path}/"):
+                    report.skip("ignored")
+                else:
+                    below.append(f"{path}/")
+            elif entry.name in _OF_GIT or ignored(path):
+                report.skip("ignored")
+            else:
+                yield os.fsencode(path)
+        waiting.extend(reversed(below))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
+    """Pipes, sockets and devices beside these paths, which git does not list, so that they are reported as skipped."""
+    for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
+        with suppress(OSError), os.scandir(root + b"/" + folder) as found:
+            for entry in found:
+                if not (entry.is_file(follow_symlinks=False) or entry.is_symlink() or entry.is_dir()):
+                    path = folder + b"/" + entry.name if folder else entry.name
+                    if path not in paths:
+                        yield path

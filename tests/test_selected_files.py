@@ -1,0 +1,154 @@
+"""Which files `index` reads, by the command line: ignore files, patterns, submodules, parts of a repository, and Git's refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+FILES = {
+    ".gitignore": "build/\n",
+    "docs/old/a.md": "# Old\n",
+    "docs/new.md": "# New\n",
+    "build/out.md": "# Zebra\n",
+    "build/other.md": "# Walrus\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _ana(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def write(folder: str, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(folder, name).write_text(text)
+
+
+def git(folder: str, *arguments: str) -> None:
+    author = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *author, "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def repository(folder: str, files: dict[str, str]) -> None:
+    write(folder, files)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "all")
+
+
+def index(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> str:
+    got, out, err = run("index", *flags, "--project", "p", "--no-semantic", "--json", capsys=capsys)
+    assert got == code, err
+    return out
+
+
+def paths(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
+    """The paths whose rows a question about every word finds."""
+    code, out, err = run("ask", "old new zebra walrus lib excluded", "--project", "p", "--json", *flags, capsys=capsys)
+    assert code == 0, err
+    return sorted({one["path"] for one in json.loads(out)["citations"] if one["path"].endswith(".md")})
+
+
+@pytest.mark.parametrize("with_git", [True, False], ids=["git", "folder"])
+@pytest.mark.parametrize(
+    ("ignore", "flags", "expected"),
+    [
+        ("", [], ["docs/new.md", "docs/old/a.md"]),
+        ("docs/old/\n", [], ["docs/new.md"]),
+        ("!build/out.md\n", [], ["build/out.md", "docs/new.md", "docs/old/a.md"]),
+        ("docs/*\n!docs/new.md\n", [], ["docs/new.md"]),
+        ("", ["--exclude", "docs/", "--include", "build/"], ["build/other.md", "build/out.md"]),
+        ("docs/new.md\n", ["--include", "new.md", "--exclude", "a.md"], ["docs/new.md"]),
+    ],
+)
+def test_ignore_files_and_patterns_select(
+    capsys: pytest.CaptureFixture[str], ignore: str, flags: list[str], expected: list[str], with_git: bool
+) -> None:
+    (repository if with_git else write)("tree", FILES)
+    if ignore:
+        write("tree", {".scopedignore": ignore})
+    index(capsys, "tree", *flags)
+    assert paths(capsys) == expected
+
+
+def test_ignore_files_above_and_below_the_folder_count(capsys: pytest.CaptureFixture[str]) -> None:
+    repository("tree", FILES | {".scopedignore": "old/\n", "docs/.scopedignore": "!a.md\nnew.md\n"})
+    index(capsys, "tree/docs")
+    assert paths(capsys) == ["old/a.md"]
+
+
+def test_a_history_has_no_rows_of_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    repository("tree", FILES)
+    write("tree", {".scopedignore": "old/\n"})
+    index(capsys, "tree", "--git", "--exclude", "nothing")
+    assert paths(capsys) == ["docs/new.md"]
+    index(capsys, "tree", "--git", "--exclude", "docs/", code=0)
+    assert paths(capsys) == []
+
+
+def test_the_history_of_a_folder_is_read_below_it_with_its_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    repository("tree", FILES)
+    write("tree", {"docs/other.md": "# Walrus\n", "top.md": "# Zebra\n"})
+    index(capsys, "tree/docs", "--git")
+    assert paths(capsys) == ["new.md", "old/a.md"]
+    assert paths(capsys, "--workspace", str(Path("tree/docs").resolve())) == ["new.md", "old/a.md", "other.md"]
+
+
+def test_submodules_are_read_on_request_with_paths_from_the_root(capsys: pytest.CaptureFixture[str]) -> None:
+    repository("lib", {"lib.md": "# Lib\n", "docs/new.md": "# New\n"})
+    repository("tree", FILES)
+    git("tree", "submodule", "--quiet", "add", str(Path("lib").resolve()), "parts/lib")
+    assert json.loads(index(capsys, "tree"))["sources"]["skipped_at"]["submodule"] == ["parts/lib"]
+    assert "parts/lib/lib.md" not in paths(capsys)
+    index(capsys, "tree", "--submodules", "--exclude", "parts/lib/docs/")
+    assert paths(capsys) == ["docs/new.md", "docs/old/a.md", "parts/lib/lib.md"]
+
+
+@pytest.mark.parametrize("what", ["refuses", "is not installed"])
+def test_if_git_cannot_list_the_files_its_reason_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    repository("tree", FILES)
+    write("tree", {"secret.md": "# Excluded\n"})
+    write("tree/.git/info", {"exclude": "secret.md\n"})
+    (tmp_path / "bin").mkdir()
+    if what == "refuses":
+        fake = tmp_path / "bin" / "git"
+        fake.write_text("#!/bin/sh\necho 'fatal: detected dubious ownership' >&2\nexit 128\n")
+        fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin") + (":/bin" if what == "refuses" else ""))
+    code, out, err = run("index", "tree", "--project", "p", "--no-semantic", capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "--no-git" in err and ("dubious ownership" if what == "refuses" else "PATH") in err
+    index(capsys, "tree", "--no-git")
+    assert paths(capsys) == ["docs/new.md", "docs/old/a.md", "secret.md"]
+
+
+@pytest.mark.parametrize("checkout", [True, False], ids=["checked out", "bare of files"])
+def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
+    capsys: pytest.CaptureFixture[str], checkout: bool
+) -> None:
+    repository("tree", FILES)
+    write("tree", {"docs/new.md": "# New\n\nOther.\n"})
+    git("tree", "commit", "-qam", "again")
+    git("tree", "config", "uploadpack.allowFilter", "true")
+    place = f"file://{Path('tree').resolve()}"
+    git(".", "clone", "-q", "--filter=blob:none", *([] if checkout else ["--no-checkout"]), place, "part")
+    report = json.loads(index(capsys, "part", "--git", code=0))
+    assert report["rows"]["history"] == (3 if checkout else 0)
+    assert report["sources"]["skipped"]["blob not in the repository"] == (1 if checkout else 4)
+    assert "docs/new.md" in report["sources"]["skipped_at"]["blob not in the repository"]
+
+
+def test_a_folder_of_which_nothing_could_be_read_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    write("pictures", {"a.png": "x"})
+    index(capsys, "pictures", code=7)
+    Path("pictures/a.png").unlink()
+    index(capsys, "pictures")
