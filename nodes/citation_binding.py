@@ -35,6 +35,8 @@ from .tables import (
 _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain", "tags",
             "applicable_roles", "excluded_roles")  # fmt: skip
 """Columns of a stored row that a bundle shows. All of them come from sources, so they are masked like the text."""
+_GUARDED = ("origin_class", "lifecycle", "owner_project", "owner_user", "zone", "principals")
+"""Columns by which later grants admit an item, beside its source and path."""
 
 
 def citations(
@@ -96,10 +98,9 @@ def item_details(
         {
             **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
             **stored,
-            "origin_class": gathered(evidence["origin_class"], row),
+            **{name: gathered(evidence[name], row) for name in _GUARDED},
             "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
             "confidence": gathered(evidence["confidence"], row).cast(pa.float64()),
-            "lifecycle": gathered(evidence["lifecycle"], row),
             "disputed": gathered(evidence["conflict_set"], row).is_valid(),
             "freshness": take_or(score_terms["freshness"], term, "undated"),
             "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),

@@ -17,8 +17,11 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.grants import WatchedGrants, grant_all
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.reading.replaying import replayed
 from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.storage.places import place_of
+from small_corpus import Story, row
 
 Answers = Generator[bool, None, None]
 QUESTION = {"question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
@@ -202,3 +205,40 @@ def test_a_grant_of_a_project_for_corpora_without_grants_is_of_it_alone_and_audi
         False,
         None,
     )
+
+
+WITHDRAWN = {
+    "a path": "{projects: [shop], groups: [staff], zones: private, denied_paths: ['plans/fees.md']}",
+    "a group": "{projects: [shop], zones: private}",
+    "a zone": "{projects: [shop], groups: [staff], zones: internal}",
+}
+
+
+@pytest.mark.parametrize("what", WITHDRAWN)
+def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path: Path, what: str):
+    secret = row(
+        "doc",
+        "plans/fees.md",
+        "Renewal fees are heliotrope.\n",
+        source_id="doc:fees",
+        principals=["staff"],
+        zone="private",
+    )
+    story = Story(tmp_path, secret, row("doc", "docs/fees.md", "Renewal fees are due in May.\n", zone="internal"))
+    grants = tmp_path / "grants.yaml"
+    grants.write_text("principals: {ana: {projects: [shop], groups: [staff], zones: private}}\n")
+    with story.open(runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve({"project": "shop", "question": "When are renewal fees due?"})
+    assert "heliotrope" in found.block and "in May" in found.block and found.snapshot_id
+    settings = load_settings({"corpus": str(tmp_path / "corpus"), "runs": str(tmp_path / "runs"), "grants": str(grants), "principal": "ana"})  # fmt: skip
+    assert replayed(settings, found.snapshot_id).block == found.block
+    grants.write_text(f"principals: {{ana: {WITHDRAWN[what]}}}\n")
+    for form in FORMATS.values:
+        text = rendered(settings, found.snapshot_id, form).text
+        assert "heliotrope" not in text and "plans/fees.md" not in text, form
+    left = replayed(settings, found.snapshot_id)
+    assert "in May" in (left.block or "") and [row["path"] for row in left.citations.to_pylist()] == ["docs/fees.md"]
+    (warned,) = [row for row in left.conditions.to_pylist() if row["condition"] == "rights_withdrawn"]
+    assert warned["action"] == "warn"
+    grants.write_text("principals: {ana: {projects: [shop], groups: [staff], zones: private}}\n")
+    assert replayed(settings, found.snapshot_id).block == found.block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, float64, int32, int64, string, table, text, texts, timestamp
+from ..schema import boolean, caller, float64, int32, int64, string, strings, table, text, texts, timestamp
 
 CITATIONS = table(
     "citations",
@@ -60,6 +60,10 @@ ITEM_DETAILS = table(
     updated_at=caller(timestamp("when it happened, else when it was recorded")),
     applicable_roles=caller(texts("roles it is for; null = every role", nullable=True)),
     excluded_roles=caller(texts("roles it is not for", nullable=True)),
+    owner_project=string("the project it belongs to"),
+    owner_user=string("the user it belongs to; null = the whole project", nullable=True),
+    zone=string("public < internal < private < restricted; null counts as restricted", nullable=True),
+    principals=strings("who may read it, users or groups; null = no list, [] = no user", nullable=True),
 )
 
 BLOCKS = table(

@@ -53,17 +53,32 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
         contracts: CONTRACTS.
         contract_bounds: CONTRACT_BOUNDS.
     """
-    owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
-    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
-    counts = (starts[1:] - starts[:-1])[order]
-    candidate = np.arange(len(order)).repeat(counts)
-    bound = expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
+    candidate, bound = _pairs(order, contracts, contract_bounds)
     by_contract = _first(_by_contract(rows, order, contracts), len(order))
-    bounded = rows if (counts == 1).all() else rows.select(_BOUNDED).take(pa.array(candidate))
+    alone = np.array_equal(candidate, np.arange(len(order)))
+    bounded = rows if alone else rows.select(_BOUNDED).take(pa.array(candidate))
     stop = np.minimum(by_contract[candidate], _first(_by_bound(bounded, bound, contract_bounds), len(candidate)))
     furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
     np.maximum.at(furthest, candidate, stop)
     return np.where(furthest == _PASSED, 0, furthest)
+
+
+def granted(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Mask:
+    """Which rows the grants behind their contract admit, whatever else the contract asks for."""
+    candidate, bound = _pairs(order, contracts, contract_bounds)
+    refused = _by_bound(rows.select(_BOUNDED).take(pa.array(candidate)), bound, contract_bounds)
+    admitted = np.zeros(len(order), dtype=bool)
+    admitted[candidate[_first(refused, len(candidate)) == _PASSED]] = True
+    return admitted & ~(present(rows["principals"]) & ~_entitled(rows, order, contracts))
+
+
+def _pairs(order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> tuple[Ints, Ints]:
+    """Every (candidate, bound of its contract)."""
+    owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
+    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
+    counts = (starts[1:] - starts[:-1])[order]
+    candidate = np.arange(len(order)).repeat(counts)
+    return candidate, expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
 
 
 def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:

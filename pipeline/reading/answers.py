@@ -26,6 +26,7 @@ from ..runs import Replay, Run, RunStore, log_answer, logged_answers, replay
 from ..runs.answer_log import sha256_of_text
 from .access import audience_of, open_run
 from .across_runs import read_each
+from .replaying import readable_replay
 from .snapshots import readable_snapshots
 from .verify_facts import FactFinding, verify_facts
 
@@ -100,12 +101,17 @@ def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> Answer
         InputError: it is not a snapshot id. StoreError: no run of this folder contains it.
         VerificationError: stored data does not match its hashes.
     """
-    found = replay(runs, snapshot_id)
+    return _checked(replay(runs, snapshot_id), answer)
+
+
+def _checked(found: Replay, answer: str) -> AnswerReport:
     items, frame = visible_items(found)
     looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
     facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
     mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
-    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame, mismatches), tuple(facts))
+    return AnswerReport(
+        found.snapshot_id, found.status, answer_findings(items, answer, frame, mismatches), tuple(facts)
+    )
 
 
 def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
@@ -153,10 +159,9 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     Raises:
         AccessError: the snapshot belongs to another principal.
     """
-    run = open_run(settings, snapshot_id)
-    audience_of(settings, run, snapshot_id)
+    _, found, _ = readable_replay(settings, snapshot_id)
     store = runs_of(settings)
-    report = verify_answer(run, snapshot_id, answer)
+    report = _checked(found, answer)
     try:
         entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
     except StoreError as error:

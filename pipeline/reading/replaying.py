@@ -1,6 +1,9 @@
 """Replays a stored snapshot for a principal: `replayed`, its rows and its bundle.
 
-Reads: settings, the run of a snapshot. Gives: `replayed`, `bundle_of`, `snapshot_rows`.
+Reads: settings, the run of a snapshot. Gives: `readable_replay`, `replayed`, `bundle_of`, `rows_for`, and `snapshot_rows` of a run that is
+open already.
+
+Note: what a user reads of an earlier answer is what the present grants admit; see `present_rights`.
 """
 
 from __future__ import annotations
@@ -11,36 +14,47 @@ from typing import TYPE_CHECKING, Any
 from ..config.settings import Settings
 from ..views.xray import TABLES_READ
 from .access import audience_of, open_run
-from .grants import Audience
+from .grants import Audience, grants_for, grants_or_none
+from .present_rights import within_rights
 
 if TYPE_CHECKING:
     from ..runs import Replay, Run
 
-__all__ = ["bundle_of", "replayed", "snapshot_rows"]
+__all__ = ["bundle_of", "readable_replay", "replayed", "rows_for", "snapshot_rows"]
 
 Row = dict[str, Any]
 """A row of a declared table by column: `nodes/tables/` has the types of its values."""
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Replay:
-    """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
+    """The replay of a snapshot that the principal may read, unless they audit it reduced to a caller's part and to the
+    items that the present grants admit.
 
     Raises:
         AccessError: the snapshot does not exist or belongs to another principal.
         StoreError: its run is damaged.
         VerificationError: stored data does not match its hashes.
     """
-    _, found, audience = _replay_for(settings, snapshot_id)
+    _, found, audience = readable_replay(settings, snapshot_id)
     return found if audience == "audit" else found.for_caller()
 
 
-def _replay_for(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
+def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
     """The run of a snapshot that the principal may read, its replay and the principal's audience; see `replayed`."""
     from ..runs import replay
 
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
-    return run, replay(run, snapshot_id), audience
+    found = replay(run, snapshot_id)
+    if audience == "caller":
+        found = within_rights(found, grants_for(run, grants_or_none(settings)))
+    return run, found, audience
+
+
+def rows_for(settings: Settings, snapshot_id: str, also: Collection[str] = ()) -> tuple[dict[str, list[Row]], bool]:
+    """The rows of a snapshot by table name, as `snapshot_rows`, and whether the principal audits it; see `replayed`."""
+    _, found, audience = readable_replay(settings, snapshot_id)
+    return _listed(found, also), audience == "audit"
 
 
 def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
@@ -55,7 +69,7 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     from ..views.bundle import TABLES_READ as BUNDLE_TABLES
     from ..views.bundle import bundle
 
-    run, found, audience = _replay_for(settings, snapshot_id)
+    run, found, audience = readable_replay(settings, snapshot_id)
     rows = {name: found.tables[name].to_pylist() for name in BUNDLE_TABLES}
     role = rows["requests"][0]["role"] if rows["requests"] else None
     limit = max_age_days(run.stored("role_policies"), role)
@@ -70,5 +84,8 @@ def snapshot_rows(run: Run, snapshot_id: str, also: Collection[str] = ()) -> dic
     """
     from ..runs import replay
 
-    tables = replay(run, snapshot_id).tables
-    return {name: tables[name].to_pylist() for name in (*TABLES_READ, *also)}
+    return _listed(replay(run, snapshot_id), also)
+
+
+def _listed(found: Replay, also: Collection[str]) -> dict[str, list[Row]]:
+    return {name: found.tables[name].to_pylist() for name in (*TABLES_READ, *also)}

@@ -18,7 +18,7 @@ from ..runs.ids import is_snapshot
 from ..runs.parts import PERSISTED
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
-from .replaying import Row, snapshot_rows
+from .replaying import Row, rows_for
 from .snapshots import as_damage, audits_whole, readable_snapshots
 
 __all__ = ["events_of", "measured", "report_of"]
@@ -41,14 +41,14 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
 
     run = open_run(settings, name)
     if is_snapshot(name):
-        audit = audience_of(settings, run, name) == "audit"
+        rows, audit = rows_for(settings, name, TABLES_READ)
         with as_damage(run.run_id):
             took = run.request_seconds_of(name) if audit else None
             # Times of a whole batch disclose others' requests, too; an unmeasured session has none.
             whole = audit and not run.live and audits_whole(settings, run)
             seconds = run.node_seconds if whole and not (took and took.nodes) else None
         return snapshot_page(
-            snapshot_rows(run, name, TABLES_READ),
+            rows,
             audit=audit,
             lineage=run.lineage if audit else None,
             took=took,

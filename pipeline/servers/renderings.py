@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..config.settings import Settings
-from ..reading.access import audience_of, open_run
 from ..reading.across_runs import last_of_session, snapshot_named
-from ..reading.replaying import bundle_of, replayed, snapshot_rows
+from ..reading.replaying import bundle_of, replayed, rows_for
 from ..reading.reports import report_of
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
@@ -143,9 +142,7 @@ def replay_values(found: Replay) -> dict[str, Any]:
 
 
 def _rows(settings: Settings, snapshot_id: str) -> tuple[dict[str, list[dict[str, Any]]], bool]:
-    run = open_run(settings, snapshot_id)
-    audit = audience_of(settings, run, snapshot_id) == "audit"
-    return snapshot_rows(run, snapshot_id, TABLES_READ), audit
+    return rows_for(settings, snapshot_id, TABLES_READ)
 
 
 def _full(settings: Settings, snapshot_id: str) -> tuple[Any, str]:

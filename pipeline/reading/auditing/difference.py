@@ -22,7 +22,8 @@ from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ...runs.ids import is_snapshot
-from ..access import audience_of, expect_reader, open_run
+from ..access import expect_reader, open_run
+from ..replaying import readable_replay
 from ..snapshots import readable_snapshots
 
 __all__ = [
@@ -214,14 +215,8 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
 
 
 def _read_snapshot(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
-    run = open_run(settings, name)
-    audit = audience_of(settings, run, name) == "audit"
-    return {table: _table(run, table, name) for table in COMPARED}, audit
-
-
-def _table(run: Any, name: str, snapshot_id: str | None = None) -> pa.Table:
-    """A table without free text, except locators, masked as their callers saw them."""
-    return run.table(name, texts=name == "citations", snapshot_id=snapshot_id)
+    _, found, audience = readable_replay(settings, name)
+    return {table: found.tables[table] for table in COMPARED}, audience == "audit"
 
 
 def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
@@ -229,7 +224,7 @@ def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]
     expect_reader(settings, run)
     mine = readable_snapshots(settings, run)
     asked = pa.array([row["request_id"] for row in mine], pa.string())
-    tables = {table: _table(run, table) for table in COMPARED}
+    tables = {table: run.table(table, texts=table == "citations") for table in COMPARED}
     tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
     return tables, all("recalled" in row for row in mine)
 
