@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from history_check import alive_at, reassemble
+from placed import flat
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.encoders.encoder import NAME
@@ -86,7 +87,7 @@ def conversations(tmp_path: Path) -> Path:
 
 def test_snapshots_put_together_from_rows_are_the_snapshots(code: Path) -> None:
     collection = open_collection(code)
-    rows = pa.concat_tables(collection.rows())
+    rows = flat(collection.rows())
     as_of = {request["request_id"]: pd.Timestamp(request["as_of"]) for request in collection.requests()}
     assert rows.num_rows == 2 + 1 + 1 + 1  # c1 has two, c2 edits one and drops one, c3 brings both back
     for query, (_, _, tree) in zip(["code/q1", "code/q2", "code/q3"], SNAPSHOTS, strict=True):

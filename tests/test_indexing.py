@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -208,24 +207,6 @@ def test_an_import_into_a_place_that_takes_no_folder_reads_nothing(tmp_path: Pat
     assert said == []
 
 
-def test_rows_that_were_not_read_are_not_said_to_be_written(tmp_path: Path):
-    tree = tmp_path / "shop"
-    tree.mkdir()
-    for name in ("a.md", "b.md"):
-        (tree / name).write_text(f"# {name}\n\nText.\n")
-    for expected in (
-        ["reading sources of project shop", "writing what is new of 2 rows"],
-        ["reading sources of project shop"],
-    ):
-        said: list[str] = []
-        assert indexed(tmp_path, said, paths=tree).rows == {"work tree": 2}
-        assert said == expected
-    (tree / "b.md").write_text("# b.md\n\nOther text.\n")
-    said = []
-    indexed(tmp_path, said, paths=tree)
-    assert said == ["reading sources of project shop", "writing what is new of 1 row"]
-
-
 def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": f"token {secret}"}))
@@ -321,33 +302,6 @@ def test_a_folder_that_was_moved_is_the_same_source(tmp_path: Path):
     assert indexed(tmp_path, paths=tmp_path / "link" / "src").unread == {"work tree": 1}
 
 
-@pytest.mark.parametrize("git", [False, True])
-def test_a_copy_of_a_folder_is_the_same_source(tmp_path: Path, git: bool):
-    one, other = two_folders_of_one_name(tmp_path)
-    (one / "second.md").write_text("# second\n")
-    for tree in (one,) if git else ():
-        committed(tree)
-    indexed(tmp_path, paths=one, git=git)
-    shutil.rmtree(other)
-    shutil.copytree(one, other)
-    (other / "second.md").rename(other / "another.md")
-    indexed(tmp_path, paths=other, git=git)
-    assert "a.md" in {
-        path.rpartition("/")[2]
-        for path in Corpus.open(tmp_path / "corpus").frame(["shop"]).evidence["path"].to_pylist()
-    }
-
-
-def test_a_copy_of_a_folder_of_large_files_is_the_same_source(tmp_path: Path):
-    one, other = two_folders_of_one_name(tmp_path)
-    for number in range(3):
-        (one / f"{number}.csv").write_text("zebra,from\n" * 60_000)
-    indexed(tmp_path, paths=one)
-    shutil.rmtree(other)
-    shutil.copytree(one, other)
-    assert indexed(tmp_path, paths=other).published["new_rows"] == 0
-
-
 def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: Path):
     for above in ("a", "b"):
         (tmp_path / above / "src").mkdir(parents=True)
@@ -358,23 +312,6 @@ def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: P
         indexed(tmp_path, paths=tmp_path / "b" / "src")
 
 
-def test_a_clone_that_went_another_way_is_the_same_source(tmp_path: Path):
-    one, other = two_folders_of_one_name(tmp_path)
-    shutil.rmtree(other)
-    committed(one)
-    for tree in (one, other):
-        if tree is other:
-            subprocess.run(["git", "clone", "-q", str(one), str(other)], check=True)
-            subprocess.run(["git", "reset", "-q", "--hard", "HEAD~1"], cwd=other, check=True)
-        (tree / "other.md").write_text(f"# only {tree.parent.name}\n")
-        for command in (["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "y"]):
-            subprocess.run(["git", *command], cwd=tree, check=True)
-    indexed(tmp_path, paths=one, git=True)
-    assert [text.split()[1:] for text in texts_of(tmp_path)] == [["only", "a"], ["zebra", "from", "a"]]
-    indexed(tmp_path, paths=other, git=True)
-    assert [text.split()[1:] for text in texts_of(tmp_path)] == [["only", "b"], ["zebra", "from", "a"]]
-
-
 def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
     one, other = two_folders_of_one_name(tmp_path)
     with pytest.raises(InputError, match=rf"Expected folders of different names, got {one} - at {other}"):
@@ -382,20 +319,3 @@ def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
     assert not (tmp_path / "corpus" / "CURRENT").exists()
     indexed(tmp_path, paths=(one, other), source="both")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]
-
-
-def test_a_reading_of_which_a_byte_was_changed_is_no_reading(tmp_path: Path):
-    one, _ = two_folders_of_one_name(tmp_path)
-    (one / "blank.md").write_text(" \n")
-    indexed(tmp_path, paths=one)
-    (file,) = (tmp_path / "corpus" / "readings").glob("*.arrow")
-    data, chosen = file.read_bytes(), random.Random(11)
-    for _ in range(20):
-        flipped = bytearray(data)
-        flipped[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
-        file.write_bytes(flipped)
-        assert Corpus.open(tmp_path / "corpus").source_state("shop", "workspace:src") is None
-    file.write_bytes(data.replace(b'"skipped"', b'"skippex"'))
-    report = indexed(tmp_path, paths=one)
-    assert (report.unread, report.published["new_rows"], report.published["closed_placements"]) == ({}, 0, 0)
-    assert report.sources.skipped == {"empty": 1}

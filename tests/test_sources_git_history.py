@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from history_check import alive_at, differences
+from placed import flat
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.files import ReadOptions
@@ -94,7 +95,7 @@ def read(
     tables = list(
         reader(repo, project="shop", now=NOW, report=report or SourceReport(), options=options, **extra)  # type: ignore[call-overload]  # readers share these
     )
-    return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
+    return flat(tables)
 
 
 def placements(rows: pa.Table, path: str) -> list[tuple[object, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from placed import flat
 from scoped_retrieval.pipeline.sources.git_history import read_git_history, read_uncommitted
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
@@ -40,7 +40,7 @@ def commit(repo: Path, files: dict[str, str]) -> None:
 
 def read(repo: Path, reader: Callable[..., object] = read_uncommitted) -> pa.Table:
     tables = list(reader(repo, project="shop", now=NOW, report=SourceReport()))  # type: ignore[call-overload]  # readers share these
-    return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
+    return flat(tables)
 
 
 def function(name: str) -> str:

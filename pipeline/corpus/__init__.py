@@ -7,7 +7,7 @@
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
 - derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints`
   (vectors not published yet)
-- stored beside rows: `commits`, `source_states` (the state of each source at the last import)
+- stored beside rows: `commits`
 - erasure and verification: `erasing`, `tombstones`, `checking`
 - `pinned`: finds the generation that a run pinned
 """

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
-from ..storage.durable import entries, read_table, remove_leftovers, remove_published, sync_path
+from ..storage.durable import entries, read_table, remove_leftovers, remove_published, remove_tree, sync_path
 from ..storage.locks import confirm
 from .blocks import DAMAGED
 from .commits import FILE, without_sources
@@ -27,9 +27,9 @@ from .embedding_checkpoints import forget_checkpoints
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
-from .source_states import forget_source_states
 from .stored import StoredRows
 from .tombstones import Receipt, receipts, tombstone_keys, write_receipt
+from .writing import CACHE
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
 
@@ -116,7 +116,8 @@ def erased(base: Generation, selection: Selection, now: datetime, reason: str) -
     packs = _packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
     _expect_whole(base, packs)
     forget_checkpoints(base.path)
-    forget_source_states(base.path)
+    with suppress(FileNotFoundError):
+        remove_tree(base.path / CACHE)
     if receipt.rows:
         write_receipt(base.path, receipt)
     return _without_rows(base, packs, ids, now, set[tuple[str, str]]().union(*named.values())), ids, packs

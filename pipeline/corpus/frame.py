@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -145,18 +145,6 @@ def _placed(amended: pa.Table, segments: Sequence[PackSegment]) -> tuple[pa.Tabl
     at = pc.index_in(amended["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
     amended, at = amended.filter(at.is_valid()), at.drop_null().to_numpy()
     return amended, amended["row"].to_numpy() + starts[at]
-
-
-def placed_at(frame: CorpusFrame, source: str, paths: Collection[str]) -> pa.Table:
-    """Evidence joined with its placements, for some paths of a source as committed: no rows of work trees."""
-    at_path = pc.is_in(frame.evidence["path"], value_set=pa.array(list(paths), pa.string()))
-    mine = pc.and_(pc.equal(frame.evidence["source_id"], source), at_path)
-    mine = pc.and_(mine, frame.evidence["workspace_root"].is_null()).to_numpy()
-    chosen = frame.placements.filter(pa.array(mine[frame.placements["row"].to_numpy()]))
-    table = frame.evidence.take(chosen["row"])
-    for name in PLACEMENTS.names()[2:]:
-        table = table.append_column(chosen.schema.field(name), chosen[name])
-    return table
 
 
 def _runs(segments: Sequence[PackSegment]) -> Iterator[PackSegment]:

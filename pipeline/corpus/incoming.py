@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +18,9 @@ from .identity import evidence_ids, row_digests, row_keys
 from .parts import STORED_EVIDENCE
 from .zones import with_effective_zones
 
+PLACEMENT_LIST = "placements"
+"""An optional column of import rows: all placements of a row, instead of the one in its own columns."""
+_PLACEMENT = pa.struct([field for field in PLACEMENTS.schema if field.name not in ("row", "evidence_id")])
 PLACE = ("row", "version", "line_start", "line_end", "byte_start", "byte_end")
 """The columns besides time that distinguish the placements of a row."""
 _BY_PATH = ("owner_project", "owner_user", "source_id", "path", "line_start", "evidence_id")
@@ -31,7 +35,7 @@ class Incoming:
 
 
 def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> Incoming:
-    """Fold import rows (normalized and redacted, see IMPORT_ROWS) into evidence and placements.
+    """Fold import rows (normalized and redacted, see IMPORT_ROWS) into evidence and placements (`PLACEMENT_LIST`).
 
     `stored` are the stored rows that may be parents, whose zones are inherited: `zones.FAMILY`.
 
@@ -40,6 +44,9 @@ def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> I
     Raises:
         SchemaError: a column has the wrong type, or a required value is missing.
     """
+    lists = None
+    if PLACEMENT_LIST in rows.column_names:
+        lists, rows = rows[PLACEMENT_LIST].combine_chunks(), rows.drop_columns([PLACEMENT_LIST])
     rows = _complete(rows, now)
     by_id = _order(rows, "evidence_id", "recorded_time", "version", "line_start", "line_end")
     ids = rows["evidence_id"].take(pa.array(by_id)).combine_chunks().dictionary_encode().indices.to_numpy()
@@ -50,9 +57,33 @@ def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> I
     evidence = rows.select(EVIDENCE.names()).take(pa.array(last[by_path])).combine_chunks()
     evidence = with_effective_zones(evidence, EVIDENCE.empty() if stored is None else stored)
     evidence = EVIDENCE.check(evidence).append_column(STORED_EVIDENCE.field("row_digest"), row_digests(evidence))
-    placements = rows.select(PLACEMENTS.names()[1:]).take(pa.array(by_id))
-    placements = placements.add_column(0, PLACEMENTS.schema.field("row"), pa.array(place[ids]))
+    evidence_row = np.empty(rows.num_rows, dtype=np.int64)
+    evidence_row[by_id] = place[ids]
+    placements, row = _placements(rows, lists)
+    placements = placements.add_column(0, PLACEMENTS.schema.field("row"), pa.array(evidence_row[row]))
     return Incoming(evidence, PLACEMENTS.check(_distinct(placements)))
+
+
+def placement_lists(columns: Mapping[str, pa.Array], starts: NDArray[np.int64]) -> pa.ListArray:
+    """The column of placements from their columns, those of row `i` at `starts[i]:starts[i + 1]`."""
+    arrays = [columns[field.name].cast(field.type) for field in _PLACEMENT]
+    return pa.ListArray.from_arrays(
+        pa.array(starts, pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_PLACEMENT))
+    )
+
+
+def _placements(rows: pa.Table, lists: pa.Array | None) -> tuple[pa.Table, NDArray[np.int64]]:
+    """PLACEMENTS without `row`, and the row of each."""
+    names = PLACEMENTS.names()[1:]
+    if lists is None or lists.null_count == len(lists):
+        return rows.select(names), np.arange(rows.num_rows)
+    alone = np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False))
+    row, flat = pc.list_parent_indices(lists), lists.flatten()
+    ids = rows["evidence_id"].combine_chunks().take(row)
+    columns = [ids if name == "evidence_id" else flat.field(name) for name in names]
+    own = rows.select(names)
+    listed = pa.Table.from_arrays(columns, schema=own.schema)
+    return pa.concat_tables([own.take(pa.array(alone)), listed]), np.concatenate([alone, row.to_numpy()])
 
 
 def sorted_placements(placements: pa.Table) -> pa.Table:

@@ -66,7 +66,7 @@ class Import:
     """The input of a publication.
 
     `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
-    source, whose rows are unchanged. `commits` are the changed commit tables, by project; `users` are those whose rows
+    source, which were published before; of the sources in `partly`, only these paths. `commits` are the changed commit tables, by project; `users` are those whose rows
     of complete sources may end, None for shared rows. `encoder` encodes rows that have no vector yet and stores
     progress in `checkpoints`.
     """
@@ -76,6 +76,7 @@ class Import:
     complete_sources: Collection[str] = ()
     projects: Collection[str] = ()
     users: Collection[str | None] = ()
+    partly: Mapping[str, Collection[str]] = field(default_factory=dict)
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     encoder: Encoder | None = None
@@ -94,9 +95,11 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
     old = StoredRows.of(base, _concerned(base, import_))
-    complete = old.in_sources(import_.projects, import_.users, import_.complete_sources) & ~old.among_paths(
-        import_.standing
+    whole, part = (
+        old.in_sources(import_.projects, import_.users, sources)
+        for sources in (import_.complete_sources, import_.partly)
     )
+    complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
     diff = difference(new, old.evidence, old.placements, complete, import_.now)
     revision = _revision(old, new, diff, encoder is not None)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
@@ -142,7 +145,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
 def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
     """The segments whose rows the import may affect."""
     owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
-    if import_.complete_sources:
+    if import_.complete_sources or import_.partly:
         owners.update(product(import_.projects, import_.users))
     return [segment for segment in base.manifest.segments if (segment.owner_project, segment.owner_user) in owners]
 
@@ -205,7 +208,7 @@ def _fresh(new: Incoming, old: StoredRows, diff: ImportDifference, revision: Rev
     return Incoming(new.evidence.take(pa.array(rows)).combine_chunks(), sorted_placements(imported))
 
 
-_PATH = ("owner_project", "owner_user", "source_id", "path")
+_PATH = ("owner_project", "owner_user", "source_id", "workspace_root", "path")
 
 
 @dataclass(frozen=True)

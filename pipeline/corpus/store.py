@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
+from ...nodes.errors import ErasedError, InputError, StoreError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders, read_whole
 from ..storage.file_access import keep_out
@@ -34,14 +34,13 @@ from .erasing import (
     selected_ids,
     selected_sources,
 )
-from .frame import CorpusFrame, KeptFrames, placed_at
+from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
 from .publishing import Import, PublishReport, merged, published
-from .source_states import Source, SourceState, carry_source_states, source_state_of, sources_of
 from .tombstones import finish_receipts, kept_out, receipts
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken
@@ -173,9 +172,8 @@ class Corpus:
         encoder: Encoder | None = None,
         redactor: str | None = None,
         on_encoded: OnEncoded | None = None,
+        partly: Mapping[str, Collection[str]] | None = None,
         standing: Mapping[str, Collection[str]] | None = None,
-        source_states: Mapping[Source, SourceState] | None = None,
-        basis: str | None = None,
     ) -> PublishReport:
         """Update the corpus with imported rows and publish the result as the current generation.
 
@@ -191,13 +189,11 @@ class Corpus:
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that was applied to `rows`; recorded.
             on_encoded: called with the number of encoded texts and their total.
-            standing: source id to paths of a complete source that were not read because their rows are unchanged.
-            source_states: the state of the sources that were read, for the next import.
-            basis: the generation that `standing` holds for.
+            partly: source id to the paths that `rows` contains completely, of a source that is published in parts.
+            standing: source id to paths of a complete source that were published before, in parts.
 
         Raises:
             BusyError: another writer held the lock for `WAIT_SECONDS`.
-            MovedOnError: the corpus is no longer at `basis`; nothing is written.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
             SchemaError: `rows` does not match the schema; nothing is written.
         """
@@ -206,10 +202,6 @@ class Corpus:
         if commits and project is None:
             raise InputError.expected("the project of the commits", None, "project")
         with self._writing():
-            before = self.generation
-            if basis not in (None, before):
-                hint = "another import was published in the meantime; run the import again."
-                raise MovedOnError(f"Expected generation {basis}, got {before} - at {self.path}", hint=hint)
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
@@ -224,6 +216,7 @@ class Corpus:
                 complete_sources,
                 projects,
                 users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
+                partly=partly or {},
                 standing=standing or {},
                 commits=histories,
                 encoder=encoder,
@@ -232,8 +225,6 @@ class Corpus:
             )
             report, base = published(self._base, import_)
             self._move_on(base)
-            touched = sources_of(rows) | {(owner, source) for owner in projects for source in complete_sources}
-            carry_source_states(self.path, before, self.generation, touched, source_states or {})
             if encoder is not None:
                 with suppress(OSError):  # the publication succeeded; the next writer removes them
                     forget_checkpoints(self.path)
@@ -302,18 +293,10 @@ class Corpus:
         with self._writing(_HALF_ERASED):
             finish_receipts(self.path, evidence_ids)
 
-    def source_state(self, project: str, source: str) -> SourceState | None:
-        """The state of a source as read for this generation; None if unknown."""
-        return source_state_of(self.path, self.generation, (project, source))
-
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
         """The number of rows that `frame` returns for these projects and users, and how many of them have a vector."""
         segments = self._base.segments(projects, users)
         return sum(each.size for each in segments), sum(each.size for each in segments if each.encoded)
-
-    def stored_paths(self, project: str, source: str, paths: Collection[str]) -> pa.Table:
-        """Evidence joined with its placements, for some paths of a source as committed: no rows of work trees."""
-        return placed_at(self.frame([project]), source, paths)
 
     def info(self) -> dict[str, Any]:
         """Statistics: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""

@@ -17,8 +17,10 @@ from ..storage.locks import held
 from ..storage.places import ObjectPlace, Place
 from .manifest import LOCK
 
-__all__ = ["WAIT_SECONDS", "expect_writable", "locked", "taken"]
+__all__ = ["CACHE", "WAIT_SECONDS", "expect_writable", "locked", "taken"]
 
+CACHE = "cache"
+"""The folder of what was read before, see `sources/chunk_cache.py`."""
 WAIT_SECONDS = 10.0
 """How long a writer waits for others."""
 

@@ -21,7 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ..sources.files import ReadOptions, RowBuilder
+from ..sources.document_reader import DocumentReader
+from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Change, Commit
 from ..sources.path_history import commit_table, read_changes
 from ..sources.report import SourceReport
@@ -147,8 +148,8 @@ class Collection:
         """Placements of the chunks of every snapshot."""
         texts = self.read("blobs").set_index("blob_sha")["text"]
         options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
-        rows = RowBuilder(options, source_id=self._history(), owner_project=self.name)
-        return read_changes(self._changes(), _Texts(texts), rows, options, SourceReport())
+        constant = {"source_id": self._history(), "owner_project": self.name}
+        return read_changes(self._changes(), _Texts(texts), DocumentReader.of(options), constant, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """The differences between consecutive snapshots, in order of their times."""

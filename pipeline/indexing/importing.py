@@ -13,20 +13,22 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from tqdm.auto import tqdm
 
 from ...nodes.columns.digests import text_sha256
-from ...nodes.errors import InputError, MovedOnError
+from ...nodes.errors import InputError
 from ..config.grants import load_grants, write_starter_grants
 from ..config.opening import corpus_of, head_file, made_or_opened
 from ..config.settings import Settings
 from ..corpus.identity import evidence_ids
+from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..corpus.writing import expect_writable
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
@@ -34,9 +36,10 @@ from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet, taking
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, records, work_tree
+from ..sources.chunk_cache import ChunkCache
+from ..sources.document_reader import DocumentReader, processors
 from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalize
-from ..sources.incremental_import import IncrementalImport, UnusableError
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.selection import Selection
@@ -53,6 +56,8 @@ Tables = Iterable[pa.Table]
 
 RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag for their files."""
+PART_PLACEMENTS = 400_000
+"""A history with more placements than this is published in parts."""
 LONG_SECONDS = 60
 """Embedding that takes longer is announced with an estimated duration."""
 
@@ -73,6 +78,8 @@ class IndexRequest:
     """Which files of `paths` are read."""
     semantic: bool = True
     max_embedded_rows: int | None = None
+    workers: int = 0
+    """Processes that cut files and blobs; 0: as many as there are processors."""
 
     @property
     def empty(self) -> bool:
@@ -133,14 +140,12 @@ def index_into(
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of(readers, name, "--read")
-    known = _source_states(settings, request, plugins.digest)
     with languages(plugins.readers):
+        import_ = _Import(settings, request, now, _reader(settings, request, plugins), progress, say, readers)
         try:
-            import_ = _Import(settings, request, now, known, progress, say, readers)
             published = import_.publish()
-        except (UnusableError, MovedOnError):
-            import_ = _Import(settings, request, now, None, progress, say, readers)
-            published = import_.publish()
+        finally:
+            import_.documents.close()
     report = import_.report
     if grant:
         _grant(settings, report)
@@ -151,81 +156,92 @@ def index_into(
 
 @dataclass
 class _Import:
-    """One import and its report. The stored states of the sources may turn out to be unusable."""
+    """One import and its report."""
 
     settings: Settings
     request: IndexRequest
     now: datetime
-    known: IncrementalImport | None
-    """The states of the sources from the last import; None if everything is read."""
+    documents: DocumentReader
     progress: bool
     say: Say
     readers: Mapping[str, SourceReader]
     report: IndexReport = field(init=False)
-    read: int = field(init=False, default=0)
-    """The number of rows of evidence read, without the unchanged ones that only the report counts."""
 
     def __post_init__(self) -> None:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
+        self._ids: dict[str, list[pa.Array]] = defaultdict(list)
 
     def publish(self) -> PublishReport:
-        """Read, then publish.
+        """Read and publish: all at once, but long histories in parts, each of some paths."""
+        report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
+        published: PublishReport | None = None
+        with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
+            for kind, rows in self._read():
+                bar.update(rows.num_rows)
+                waiting.append(rows)
+                if kind == "history" and sum(map(_placements, waiting)) >= PART_PLACEMENTS:
+                    partly = {
+                        source: set(paths) for source, paths in _paths(rows for rows in waiting if _is_history(rows))
+                    }
+                    published = _together(published, self._publish(waiting, partly=partly))
+                    for source, paths in partly.items():
+                        done.setdefault(source, set()).update(paths)
+                    waiting = []
+        report.rows = {kind: len(pa.chunked_array(self._ids[kind], pa.string()).unique()) for kind in report.places}
+        return _together(
+            published,
+            self._publish(
+                waiting,
+                complete_sources=report.sources.complete_sources,
+                commits=report.sources.commits,
+                standing=done,
+            ),
+        )
 
-        Raises:
-            UnusableError: the stored states cannot be used; nothing was written.
-            MovedOnError: another import published in the meantime; nothing was written.
-        """
-        rows = self._read()
+    def _publish(self, tables: list[pa.Table], **sources: Any) -> PublishReport:
+        rows = pa.concat_tables(tables, promote_options="default") if tables else self._no_rows()
         encoder = self._encoder(rows)
-        report, corpus = self.report, made_or_opened(self.settings)
-        if self.read:
-            self.say(f"writing what is new of {counted(self.read, 'row')}")
+        corpus = made_or_opened(self.settings)
+        self.documents.cache.keep_in(corpus.path)
+        if rows.num_rows:
+            self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
         with _Embedding(self.progress, self.say) as embedding:
             return corpus.publish(
                 rows,
-                complete_sources=report.sources.complete_sources,
-                commits=report.sources.commits,
-                project=report.project,
+                project=self.report.project,
                 user=self.settings.principal,
                 now=self.now,
                 encoder=encoder,
                 redactor=REDACTOR,
                 on_encoded=embedding,
-                **(self.known.for_publishing() if self.known is not None else {}),
+                **sources,
             )
 
-    def _read(self) -> pa.Table:
-        """Every row of every source, normalized and redacted, except rows that the corpus already has."""
-        report, tables = self.report, list[pa.Table]()
-        ids: dict[str, list[pa.Array]] = defaultdict(list)
-        with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
-            for kind, found in self._sources():
-                report.places.setdefault(kind, 0)
-                for table in found:
-                    rows = self._normalized(kind, table)
-                    found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
-                    ids[kind].append(found_ids)
-                    if self.known is not None:
-                        self.known.count(rows, found_ids)
-                        if kind in self.readers or kind in ("evidence", "mcp"):
-                            self.known.share(rows["source_id"].unique().to_pylist())
-                    tables.append(rows)
-                    bar.update(rows.num_rows)
-        report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
-        self.read = sum(report.rows.values())
-        for source in self.known.relied if self.known is not None else ():
-            report.count_unread("history" if source.commits else "work tree", source.counts, len(source.standing))
-        return pa.concat_tables(tables) if tables else self._no_rows()
+    def _read(self) -> Iterator[tuple[str, pa.Table]]:
+        """Every row of every source, normalized and redacted, with its kind of source."""
+        report = self.report
+        for kind, found in self._sources():
+            report.places.setdefault(kind, 0)
+            known = self.documents.known
+            for table in found:
+                rows = self._normalized(kind, table)
+                self._ids[kind].append(evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"]))))
+                yield kind, rows
+            if self.documents.known > known:
+                report.unread[kind] = report.unread.get(kind, 0) + self.documents.known - known
 
     def _normalized(self, kind: str, table: pa.Table) -> pa.Table:
         report = self.report
-        rows, imported = normalize(table, project=report.project, principal=self.settings.principal, now=self.now)
+        masked = kind in ("work tree", "history", "uncommitted")
+        rows, imported = normalize(
+            table, project=report.project, principal=self.settings.principal, now=self.now, masked=masked
+        )
         imported.read = 0  # already counted by the reader
         report.sources.merge(imported)
         report.masked += imported.redacted
         for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
             report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
-        report.places[kind] += rows.num_rows
+        report.places[kind] += _placements(rows)
         return rows
 
     def _no_rows(self) -> pa.Table:
@@ -236,15 +252,14 @@ class _Import:
         """Kind of source and its tables, in a fixed order."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
-        selected = {"name": request.source, "selection": request.selection}
-        again = {**selected, "incremental": self.known}
+        again = {"name": request.source, "selection": request.selection, "reader": self.documents}
         placed = with_schemas(
             file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
         )
         for path in request.paths:
             if request.git:
                 yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
-                yield "uncommitted", git_history.read_uncommitted(path, **selected, **common)
+                yield "uncommitted", git_history.read_uncommitted(path, **again, **common)
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
         for reader, path in self._named():
@@ -264,7 +279,6 @@ class _Import:
 
         Raises:
             ModelError: the chosen encoder does not load or answer.
-            UnusableError: unchanged rows have no vectors, and would get them if they were read.
         """
         settings, request, report = self.settings, self.request, self.report
         if not request.semantic or "semantic" not in settings["lanes"]:
@@ -280,9 +294,7 @@ class _Import:
                 f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
             )
             return None
-        if self.known is not None:
-            self.known.embed()
-        if report.unread and not rows.num_rows:
+        if not rows.num_rows:
             return None
         self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
         known = corpus_of(settings).encoder_profile if exists(head_file(settings)) else None
@@ -321,15 +333,39 @@ def _expect_names(paths: Paths) -> None:
                 raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
 
 
-def _source_states(settings: Settings, request: IndexRequest, plugins: str) -> IncrementalImport | None:
-    """The states of the sources from their last import; None if the request names no paths."""
-    if not request.paths:
-        return None
-    corpus = corpus_of(settings) if exists(head_file(settings)) else None
-    wanted = request.semantic and "semantic" in settings["lanes"]
-    encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
-    rules = (reader_digest(vectors=wanted) + plugins, settings.principal, encoder)
-    return IncrementalImport(settings["project"], corpus, rules, named=request.source is not None)
+def _reader(settings: Settings, request: IndexRequest, plugins: Any) -> DocumentReader:
+    """The reader of texts, with the cache of the corpus if there is one."""
+    corpus = settings["corpus"] if exists(head_file(settings)) else None
+    cache = ChunkCache(corpus, reader_digest() + plugins.digest)
+    in_process = any(reader.extensions for reader in plugins.readers)  # readers of plugins are not sent to workers
+    workers = 1 if in_process else request.workers or processors()
+    return DocumentReader(cache, workers=workers, named=request.source is not None)
+
+
+def _placements(rows: pa.Table) -> int:
+    """The number of placements of these rows."""
+    if not _is_history(rows):
+        return rows.num_rows
+    return int(pc.sum(pc.fill_null(pc.list_value_length(rows[PLACEMENT_LIST]), 1)).as_py() or 0)
+
+
+def _is_history(rows: pa.Table) -> bool:
+    return PLACEMENT_LIST in rows.column_names
+
+
+def _paths(tables: Iterable[pa.Table]) -> Iterator[tuple[str, list[str]]]:
+    """Source ids and paths of these rows."""
+    for rows in tables:
+        for source in rows["source_id"].unique().to_pylist():
+            yield source, rows.filter(pc.equal(rows["source_id"], source))["path"].unique().to_pylist()
+
+
+def _together(before: PublishReport | None, after: PublishReport) -> PublishReport:
+    """One report of two publications."""
+    if before is None:
+        return after
+    counts = {f.name: getattr(before, f.name) + getattr(after, f.name) for f in fields(after) if f.name != "generation"}
+    return replace(after, **counts)
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:

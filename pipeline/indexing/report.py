@@ -13,7 +13,7 @@ from ..storage.places import Place
 
 __all__ = ["IndexReport"]
 
-_UNITS = {"work tree": "file", "history": "path"}
+_UNITS = {"history": "version"}
 SHOWN = 3
 """The report for people lists this many skipped rows, applied defaults or notes of a kind."""
 
@@ -23,7 +23,7 @@ class IndexReport:
     """The result of an import: rows by kind of source, skipped rows, applied defaults, and the new generation.
 
     `rows` counts rows of evidence, `places` their placements: in a history, one text is in many versions.
-    `unread` counts by kind the files, or paths of a history, that are unchanged and were not read; their rows are counted.
+    `unread` counts by kind the files, or versions of files in a history, that were read by an earlier import.
     `granted` is the grants file if this import granted the principal access to the project.
     """
 
@@ -39,14 +39,6 @@ class IndexReport:
     granted: str = ""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
-
-    def count_unread(self, kind: str, counts: tuple[int, int, int], standing: int) -> None:
-        """Count unchanged paths that were not read: their rows, places and masked places, and the number of paths."""
-        rows, places, masked = counts
-        self.rows[kind] += rows
-        self.places[kind] += places
-        self.masked += masked
-        self.unread[kind] = self.unread.get(kind, 0) + standing
 
     @property
     def unreadable(self) -> bool:
@@ -66,7 +58,10 @@ class IndexReport:
         """The report for people: one line per fact."""
         sources = self.sources
         lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
-        lines += [f"not read again: {counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
+        lines += [
+            f"not read again: {counted(count, _UNITS.get(kind, 'file'))} unchanged"
+            for kind, count in self.unread.items()
+        ]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
         if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:

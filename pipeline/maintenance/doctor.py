@@ -31,7 +31,6 @@ from ..storage.file_access import opened_below, others_may_write
 from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
 
 if TYPE_CHECKING:
-    from ..corpus import Corpus
     from ..runs.log import RunLog
 
 __all__ = ["HealthCheck", "examine"]
@@ -170,24 +169,6 @@ def _times(subject: Subject) -> Iterator[HealthCheck]:
         yield HealthCheck("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
 
 
-def _left_out(subject: Subject) -> Iterator[HealthCheck]:
-    """Files that the last import skipped because they are too large; for auditors of the corpus."""
-    corpus = subject.corpus
-    if corpus is None or subject.damaged or not subject.audited:
-        return
-    sources = [(p, s) for p in corpus.projects() for s in _sources(corpus, p)]
-    states = filter(None, (corpus.source_state(*source) for source in sources))
-    found = [path for state in states for path, each in state.paths.items() if '"over the size limit"' in each.said]
-    if found:
-        hint = "split them, or index what matters of them in another form; `docs/sources.md` lists the limits."
-        number = counted(len(found), "file")
-        yield HealthCheck("files left out", "warn", f"{number} over the size limit, such as {found[0]}", hint)
-
-
-def _sources(corpus: Corpus, project: str) -> list[str]:
-    return corpus.frame([project]).evidence["source_id"].unique().to_pylist()
-
-
 def _grants(subject: Subject) -> Iterator[HealthCheck]:
     from ..config.grants import load_grants
 
@@ -322,7 +303,6 @@ _EXAMINERS = (
     _stores,
     _corpus,
     _times,
-    _left_out,
     _grants,
     _policies,
     _records,

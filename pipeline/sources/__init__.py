@@ -3,10 +3,10 @@
 - `importing`: checks and limits of rows; `row_defaults`: default values; `row_paths`: normalized paths;
   `report`: the report of a reader
 - work trees and documents: `work_tree`, `documents`, `files` (bytes to documents), `file_kinds` (by path)
-- histories: `git_history`, with uncommitted files; `git_commands`; `path_history`, `history_states`
-- chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers`: metadata
+- histories: `git_history`, with uncommitted files; `git_commands`; `path_history`
+- chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers` and `metadata`
+- what was cut before: `chunk_cache`; `document_reader` cuts the rest, in worker processes if it is much
 - `source_reader`: the interface of a reader
 - records: `records` (lists the readers), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with
   `record_schema`), `evidence_file`; `record_rows`, `jsonl` and `column_types` are shared by them
-- incremental imports: `incremental_source`, `incremental_import`, `same_source`
 """

@@ -20,24 +20,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from os import PathLike
 
 import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..progress import Say, counted, quiet
+from .document_reader import DocumentReader
 from .file_kinds import file_kind
-from .files import ReadOptions, RowBuilder, document_of, microseconds
+from .files import ReadOptions, RowBuilder, microseconds
 from .git_commands import Blobs, Git
-from .incremental_import import IncrementalImport
 from .path_history import commit_table, read_changes
 from .report import SourceReport
-from .same_source import same_beginning
 from .selection import Selection
-from .work_tree import add_file, read_file
+from .work_tree import WorkTreeFiles, read_file
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
 
@@ -52,7 +49,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     report: SourceReport,
     options: ReadOptions | None = None,
     selection: Selection | None = None,
-    incremental: IncrementalImport | None = None,
+    reader: DocumentReader | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
@@ -62,40 +59,29 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory grows with the list of changes and the text of one path, not with the text of the history.
 
-    `say` receives lines of progress. With `incremental`, known commits are not read again: only paths changed by later
-    commits have rows.
+    `say` receives lines of progress. Blobs whose chunks `reader` has are not read again.
 
     Raises:
-        InputError: there is no repository or no such branch, or `now` is naive.
+        InputError: there is no repository or no such branch, or `now` is naive, or another repository of that name was
+            read before.
     """
     microseconds(now, "now")
-    options = options or ReadOptions()
+    reader = reader or DocumentReader.of(options)
     git = Git(repo)
     branch, head = git.branch(branch)
     source_id = git_source_id(git, name)
     if head is None:
         report.skip("no commits")
         return
-    rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
-    line = git.commits(head)
-    chosen = (selection or Selection()).rules(git.folder)
-    known = None
-    if incremental is not None:
-        rules = ("history", branch, os.fsdecode(git.below), chosen.digest(), asdict(options))
-        known = incremental.source(source_id, git.folder, *rules, same=lambda before: same_beginning(before, line))
-    done = known.commits_read(line) if known is not None else 0
-    if line[done:]:
-        commits = counted(len(line) - done, "commit")
-        say(f"reading {commits} of {source_id.removeprefix('git:')}")
-    changes, states = git.changes(line[done:]), {}
-    if known is not None and done:
-        changes = list(changes)
-        states, again = known.resume(sorted({change.path for change in changes}), report)
-        past = git.changes(line[:done], again) if again else ()
-        changes = chain(past, changes)
-    changes = (change for change in changes if not chosen.excludes(change.path))
+    line, root = git.commits(head), git.folder
+    excludes = (selection or Selection()).rules(root).excludes
+    reader.known_files(project, source_id, root)
+    say(f"reading {counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
+    constant = {"source_id": source_id, "owner_project": project, "branch": branch}
     with git.blobs() as blobs:
-        yield from read_changes(changes, blobs, rows, options, report, states, known, say)
+        changes = (change for change in git.changes(line) if not excludes(change.path))
+        yield from read_changes(changes, blobs, reader, constant, report, say)
+    reader.keep_files(project, source_id, root, {})
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 
@@ -148,6 +134,7 @@ def read_uncommitted(
     report: SourceReport,
     options: ReadOptions | None = None,
     selection: Selection | None = None,
+    reader: DocumentReader | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every file whose bytes differ from HEAD, by path, then line; `recorded_time` is `now`.
 
@@ -161,35 +148,34 @@ def read_uncommitted(
         InputError: there is no repository, or `now` is naive.
     """
     recorded = microseconds(now, "now")
-    options = options or ReadOptions()
+    reader = reader or DocumentReader.of(options)
     git = Git(repo)
     if git.root is None:
         return
     branch, head = git.branch(None)
-    rows = RowBuilder(
-        options,
-        source_id=git_source_id(git, name),
-        owner_project=project,
-        branch=branch,
-        workspace_root=str(git.folder),
-    )
-    for raw, has_rows, found in _changed(git, head, options, selection or Selection(), report):
-        data, modified = found or (b"", recorded)
-        path = raw.decode("utf-8", "replace")
-        kind = file_kind(path)
-        document, reason = document_of(path, kind, data, options) if found else (None, "")
-        if document is not None and found:
-            add_file(rows, path, document, data, report, modified=modified, recorded=recorded, uncommitted=True)
-        else:
-            report.skip(reason, 1 if found else 0, at=path)
-            if has_rows:
-                what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
-                rows.add_note(
-                    path, kind, _NOTE.format(path=path, what=what), version="uncommitted:none", recorded=recorded
-                )
-                report.read += 1
-        yield from rows.full()
-    yield from rows.rest()
+    constant = {
+        "source_id": git_source_id(git, name),
+        "owner_project": project,
+        "branch": branch,
+        "workspace_root": str(git.folder),
+    }
+    files = WorkTreeFiles(git.folder, reader, report, constant, recorded, uncommitted=True)
+    notes = RowBuilder(reader.options, **constant)
+    for raw, has_rows, found in _changed(git, head, reader.options, selection or Selection(), report):
+        path, readable = raw.decode("utf-8", "replace"), False
+        if found:
+            key = files.text(path, found[0])
+            reader.read(files.texts)
+            files.place(path, key, found[1])
+            readable = reader.cache.document(key)[0] is None
+        if has_rows and not readable:
+            what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
+            note = _NOTE.format(path=path, what=what)
+            notes.add_note(path, file_kind(path), note, version="uncommitted:none", recorded=recorded)
+            report.read += 1
+        yield from files.full()
+    yield from files.rest()
+    yield from notes.rest()
 
 
 def _changed(

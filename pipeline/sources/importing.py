@@ -34,6 +34,7 @@ from ...nodes.vocabulary import (
     ZONES,
     Vocabulary,
 )
+from ..corpus.incoming import PLACEMENT_LIST
 from ..parsing.quoting import canonical, shown_keys
 from ..parsing.values import YEARS
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
@@ -95,10 +96,12 @@ def normalize(
     now: datetime,
     source_defaults: Mapping[str, Any] | None = None,
     where: Where | None = None,
+    masked: bool = False,
 ) -> tuple[pa.Table, ImportReport]:
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
-    `source_defaults` are values by column for this import that take precedence over the general defaults. `where` names
+    A column `PLACEMENT_LIST` stays last. The chunks of `masked` rows are masked already: only other columns are
+    searched for secrets. `source_defaults` are values by column for this import that take precedence over the general defaults. `where` names
     a row in messages; by default by the column `read_at`, else as `rows[3]`.
 
     Raises:
@@ -108,8 +111,13 @@ def normalize(
     if now.tzinfo is None:
         raise InputError.described("an instant with a time zone", "a naive one", "now")
     rows, where = _placed(rows, where)
+    lists = None
+    if PLACEMENT_LIST in rows.column_names:
+        lists, rows = rows[PLACEMENT_LIST].combine_chunks(), rows.drop_columns([PLACEMENT_LIST])
     report = ImportReport()
     columns = _typed(rows, where)
+    if lists is not None:
+        columns[PLACEMENT_LIST] = lists
     columns, where = _without_empty(columns, where, report)
     _check_limits(columns, where)
     fill = Filler(columns, report)
@@ -125,12 +133,15 @@ def normalize(
     fill_owner_user(fill, columns, principal)
     fill_times(fill, columns, now)
     fill.constant("generated", False)
-    columns["redactions"] = _redact(columns, report, where)
+    columns["redactions"] = _redact(columns, report, where, masked)
     columns["path"] = normalized(columns["path"], where)
     fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     report.written = len(columns["text"])
-    return pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA), report
+    table = pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
+    if PLACEMENT_LIST in columns:
+        table = table.append_column(PLACEMENT_LIST, columns[PLACEMENT_LIST])
+    return table, report
 
 
 def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
@@ -215,11 +226,12 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
         columns["conflict_set"] = pc.if_else(alone, of_entity, columns["conflict_set"])
 
 
-def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) -> pa.Array:
+def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where, masked: bool) -> pa.Array:
     """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
-    names = ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
+    names = ("path", *_KEYS, *_COMPARED) if masked else ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
     before = dict(columns)
-    columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
+    if not masked:
+        columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
     columns |= zip(names, redact_columns([columns[name] for name in names]), strict=True)
     for name in (*_KEYS, *_COMPARED):
         changed = _changed(before[name], columns[name])

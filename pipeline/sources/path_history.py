@@ -1,36 +1,37 @@
 """The placements of every chunk in a line of changes: where each chunk was, from which commit to which.
 
-Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs are available by id: a
-git branch, or the snapshots of a labeled collection.
+Gives: `read_changes(changes, blobs, ...)` for any line of changes whose blobs are available by id: a git branch, or the
+snapshots of a labeled collection.
 
-Note: a chunk that survives an edit in its place is the same placement, still open. All fields
-of a row except time and place are those of its first appearance.
+Note: a chunk that survives an edit in its place is the same placement, still open. All fields of a row except time and
+place are those of its first appearance. A row has its placements in the column `placements`, see `placements`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ...nodes.schema import TIMESTAMP
+from ..corpus.incoming import PLACEMENT_LIST, placement_lists
 from ..progress import Say, StepReporter, quiet
-from .chunking import Document
-from .file_kinds import FileKind, file_kind
-from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated
+from .document_reader import DocumentReader, Text
+from .file_kinds import file_kind
 from .git_commands import ABSENT, Change, Commit
-from .history_states import First, Live, PathState
-from .incremental_source import IncrementalSource
 from .report import SourceReport
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
 LEAST_REPORTED = 500
 """Fewest changes between two lines of progress: some seconds."""
-_CACHED_BYTES = 64_000_000
+BATCH_CHANGES = 8_192
+"""Paths are read together up to this many changes."""
 
 
 class BlobSource(Protocol):
@@ -44,56 +45,38 @@ class BlobSource(Protocol):
 def read_changes(
     changes: Iterable[Change],
     blobs: BlobSource,
-    rows: RowBuilder,
-    options: ReadOptions,
+    reader: DocumentReader,
+    constant: Mapping[str, Any],
     report: SourceReport,
-    states: Mapping[str, PathState] = MappingProxyType({}),
-    known: IncrementalSource | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
-    """Tables of `RowBuilder.schema`, by path, then by when the placements ended.
+    """Tables of `RowBuilder.schema` with `placements`, by path.
 
     Args:
         changes: in the order of their commits, whose times strictly increase.
-        blobs: the texts; each is chunked once per kind while it is cached.
-        rows: collects rows into the tables.
+        blobs: the texts; each is cut once per kind of path.
+        constant: the columns that are equal in all rows.
         report: counts placements, and skipped versions with the reason.
-        states: the states of resumed paths before the first change.
-        known: records each path that was read.
         say: receives a line of progress at each tenth of many changes.
     """
     by_path: dict[bytes, list[Change]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
-    reader = _Reader(blobs, options)
-    tell, total, done = (
-        StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED),
-        sum(map(len, by_path.values())),
-        0,
-    )
+    total, done = sum(map(len, by_path.values())), 0
+    tell = StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED)
+    batch = _Batch(blobs, reader, report)
     for raw in sorted(by_path):
+        if len(batch.changes) >= BATCH_CHANGES:
+            yield from batch.tables(constant)
+            batch = _Batch(blobs, reader, report)
         tell(done, total)
-        done += len(by_path[raw])
-        own = SourceReport()
+        own = by_path.pop(raw)
+        done += len(own)
         try:
-            path = raw.decode("utf-8")
+            batch.add(raw.decode("utf-8"), own)
         except UnicodeDecodeError:
-            report.skip("path not utf-8", len(by_path[raw]))
-            if known is not None:
-                known.give_up()
-            continue
-        history = _History(path, rows, reader, own, states.get(path, PathState()))
-        for change in by_path.pop(raw):
-            history.apply(change)
-            yield from rows.full()
-        history.close()
-        if known is not None:
-            known.saw_history(path, own)
-        report.merge(own)
-        yield from rows.full()
-    if reader.incomplete and known is not None:
-        known.give_up()
-    yield from rows.rest()
+            report.skip("path not utf-8", len(own))
+    yield from batch.tables(constant)
 
 
 def commit_table(line: Sequence[Commit]) -> pa.Table:
@@ -106,94 +89,108 @@ def commit_table(line: Sequence[Commit]) -> pa.Table:
     )
 
 
-class _History:
-    """The history of one path: applying a change ends placements, which become rows, and begins others."""
+@dataclass
+class _Batch:
+    """The changes of some paths, those of a path in a row."""
 
-    def __init__(self, path: str, rows: RowBuilder, reader: _Reader, report: SourceReport, state: PathState) -> None:
-        self.path, self.kind = path, file_kind(path)
-        self._placements, self._first = dict(state.live), dict(state.first)
-        self._rows, self._reader, self._report = rows, reader, report
+    blobs: BlobSource
+    reader: DocumentReader
+    report: SourceReport
 
-    def apply(self, change: Change) -> None:
-        """Apply the change of one commit to the path. A mode change alone has no effect."""
-        commit = change.commit
-        if reason := _no_file(change.mode):
-            if reason != ABSENT:
-                self._report.skip(reason, at=self.path)
-            self.close(deleted=commit.time)
-            return
-        version = self._reader.read(self.path, self.kind, change.blob, self._report)
-        if version is None:
-            self.close(superseded=commit.time)
-            return
-        document, generated = version
-        before, self._placements = self._placements, {}
-        for chunk in document.chunks:
-            key = (chunk.section, chunk.text, chunk.occurrence)
-            live = before.pop(key, None)
-            if live is not None and live.is_at(chunk):
-                self._placements[key] = live
+    def __post_init__(self) -> None:
+        self.changes: list[Change] = []
+        self._paths: list[str] = []
+        self._path_of: list[int] = []
+        self._keys: list[bytes | None] = []
+        self._gone: list[bool] = []
+        self._texts: dict[bytes, Text] = {}
+        self._known: dict[tuple[str, object], bytes] = {}
+
+    def add(self, path: str, changes: Sequence[Change]) -> None:
+        """Add a path."""
+        kind, limit = file_kind(path), self.reader.options.limit_at(path)
+        for change in changes:
+            reason, key = _no_file(change.mode), None
+            if reason:
+                if reason != ABSENT:
+                    self.report.skip(reason, at=path)
+            elif not kind.text_by_name:
+                self.report.skip("not text by name", at=path)
+            elif (key := self._known.get((change.blob, kind))) is None:
+                key = self._known[change.blob, kind] = self.reader.key(f"git:{change.blob}", path, header=False)
+                self._texts[key] = Text(key, path, partial(self.blobs.get, change.blob, limit), header=False)
+            self.changes.append(change)
+            self._path_of.append(len(self._paths))
+            self._keys.append(key)
+            self._gone.append(bool(reason))
+        self._paths.append(path)
+
+    def tables(self, constant: Mapping[str, Any]) -> Iterator[pa.Table]:
+        """The rows of these paths."""
+        missing = self.reader.read(self._texts.values())
+        cache, changes = self.reader.cache, self.changes
+        reasons: dict[bytes, str | None] = {}
+        keys, at = list[bytes](), list[int]()
+        for number, key in enumerate(self._keys):
+            if key is None:
                 continue
-            if live is not None:
-                self._end(live, superseded=commit.time)
-            first = self._first.setdefault(key, First(commit.time, document.title, generated, chunk))
-            self._placements[key] = Live(first, first.at(chunk), commit.sha, commit.time)
-        for live in before.values():
-            self._end(live, superseded=commit.time)
+            if key not in reasons:
+                reasons[key] = "blob not in the repository" if key in missing else cache.document(key)[0]
+            if (reason := reasons[key]) is not None:
+                self.report.skip(reason, at=self._paths[self._path_of[number]])
+                continue
+            keys.append(key)
+            at.append(number)
+        places = cache.places(keys)
+        if not len(places.document):
+            return
+        version = np.array(at, dtype=np.int64)[places.document]
+        path = np.array(self._path_of, dtype=np.int64)
+        occurrence = places.at["occurrence"]
+        order = np.lexsort((version, occurrence, places.same, path[version]))
 
-    def close(self, *, superseded: int | None = None, deleted: int | None = None) -> None:
-        """End every placement: superseded by something unreadable, deleted, or, without a time, still open."""
-        before, self._placements = self._placements, {}
-        for live in before.values():
-            self._end(live, superseded=superseded, deleted=deleted)
+        def changed(values: NDArray) -> NDArray[np.bool_]:
+            """Where a value differs from the one before it, in this order."""
+            values = values[order]
+            return np.append(True, values[1:] != values[:-1])
 
-    def _end(self, live: Live, *, superseded: int | None = None, deleted: int | None = None) -> None:
-        self._report.read += 1
-        self._rows.add(
-            FileFacts(self.path, self.kind, live.first.title, live.first.generated),
-            live.chunk,
-            event_time=live.first.time,
-            version=live.version,
-            recorded=live.recorded,
-            superseded=superseded,
-            deleted=deleted,
+        another = changed(path[version]) | changed(places.same) | changed(occurrence)
+        moved = changed(places.at["line_start"]) | changed(places.at["byte_start"])
+        gap = np.append(True, np.diff(version[order]) != 1)
+        begins = np.flatnonzero(another | moved | gap)
+        first = order[begins]
+        ended = version[order[np.append(begins[1:], len(order)) - 1]] + 1
+        is_last = (ended == len(changes)) | (path[np.minimum(ended, len(changes) - 1)] != path[ended - 1])
+        times = np.array([change.commit.time for change in changes], dtype=np.int64)
+        end, gone = (
+            times[np.minimum(ended, len(changes) - 1)],
+            np.array(self._gone)[np.minimum(ended, len(changes) - 1)],
         )
-
-
-class _Reader:
-    """Reads blobs as documents, each chunked once per kind of file while it is cached."""
-
-    def __init__(self, blobs: BlobSource, options: ReadOptions) -> None:
-        self._blobs, self._options = blobs, options
-        self.incomplete = False
-        """Whether a blob was missing from the repository; it may be there next time."""
-        self._cache: OrderedDict[tuple[str, FileKind], tuple[Document, bool, int]] = OrderedDict()
-        self._bytes = 0
-
-    def read(self, path: str, kind: FileKind, blob: str, report: SourceReport) -> tuple[Document, bool] | None:
-        """The document and whether it is generated; None if it is skipped, which is counted."""
-        if not kind.text_by_name:
-            report.skip("not text by name", at=path)
-            return None
-        key = (blob, kind)
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key][:2]
-        data = self._blobs.get(blob, self._options.limit(kind))
-        if data is None:
-            self.incomplete = True
-            report.skip("blob not in the repository", at=path)
-            return None
-        document, reason = document_of(path, kind, data, self._options)
-        if document is None:
-            report.skip(reason, at=path)
-            return None
-        generated = is_generated(kind, data)
-        self._cache[key] = (document, generated, len(data))
-        self._bytes += len(data)
-        while self._bytes > _CACHED_BYTES:
-            self._bytes -= self._cache.popitem(last=False)[1][2]
-        return document, generated
+        shas = pa.array([change.commit.sha for change in changes], pa.string())
+        placed = {
+            "version": shas.take(pa.array(version[first])),
+            **{name: pa.array(places.at[name][first]) for name in ("line_start", "line_end", "byte_start", "byte_end")},
+            "recorded_time": pa.array(times[version[first]]),
+            "superseded_at": pa.array(end, mask=is_last | gone),
+            "deleted_at": pa.array(end, mask=is_last | ~gone),
+        }
+        self.report.read += len(first)
+        heads = np.flatnonzero(another[begins])
+        rows = first[heads]
+        chunks = cache.chunks(places.group[rows], places.at["chunk"][rows])
+        began = pa.array(times[version[rows]]).cast(TIMESTAMP)
+        columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
+        yield from self.reader.tables(
+            chunks,
+            dict(constant)
+            | columns
+            | {
+                "path": pa.array(self._paths, pa.string()).take(pa.array(path[version[rows]])),
+                "occurrence": pa.array(occurrence[rows]),
+                "event_time": began,
+            },
+            {PLACEMENT_LIST: placement_lists(placed, np.append(heads, len(first)))},
+        )
 
 
 def _no_file(mode: str) -> str:

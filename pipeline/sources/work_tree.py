@@ -11,28 +11,30 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from io import FileIO
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
-from .chunking import Document
+from ..storage.durable import TICK_NS
+from .chunk_cache import Status
+from .document_reader import DocumentReader, Text
 from .file_kinds import file_kind
-from .files import FileFacts, ReadOptions, RowBuilder, decoded, document_of, is_generated, microseconds
-from .headers import metadata_of
-from .incremental_import import IncrementalImport
+from .files import ReadOptions, microseconds
 from .report import SourceReport
-from .same_source import holds_most
 from .selection import Selection
 
-__all__ = ["add_file", "read_file", "read_work_tree", "through_link"]
+__all__ = ["WorkTreeFiles", "read_file", "read_work_tree", "through_link"]
+
+_BATCH_FILES = 1_024
 
 
 def read_work_tree(  # noqa: PLR0913 - options by keyword
@@ -45,12 +47,12 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     options: ReadOptions | None = None,
     selection: Selection | None = None,
     leave_out: Collection[Path] = (),
-    incremental: IncrementalImport | None = None,
+    reader: DocumentReader | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
-    Files in `leave_out` (resolved) belong to another source. With `incremental`, unchanged files of a folder have no
-    rows.
+    Files in `leave_out` (resolved) belong to another source. A file whose status is that of its last reading is not
+    read again; `reader` has its chunks.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Skipped and counted in `report.skipped`: symbolic links, nested repositories, names of
@@ -58,10 +60,11 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
 
     Raises:
-        InputError: there is nothing at `root`, or `now` is naive.
+        InputError: there is nothing at `root`, or `now` is naive, or the source was read from another folder, which
+            still exists.
     """
     recorded = microseconds(now, "now")
-    options = options or ReadOptions()
+    reader = reader or DocumentReader.of(options)
     root = Path(root)
     if root.is_file():
         folder, paths = root.parent, [os.fsencode(root.name)]
@@ -74,78 +77,121 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or 'root'}"
-    rows = RowBuilder(options, source_id=source_id, owner_project=project)
-    known = None
-    if incremental is not None and folder == root:
-        rules = ("work tree", str(root.resolve()), asdict(options))
-        known = incremental.source(source_id, root, *rules, same=partial(holds_most, root, options.limit_at))
-    elif incremental is not None:
-        incremental.share([source_id])
-    below = os.fsencode(folder) + b"/"
-    files = sorted(paths)
-    for raw in known.in_question(folder, files, recorded, report) if known is not None else files:
-        status = known.status(below + raw, recorded) if known is not None else None
-        if known is not None and known.is_unchanged(folder, raw, status, options.limit_at, report):
-            continue
-        own = SourceReport()
-        content = _add(rows, folder, raw, own, options, recorded)
-        if known is not None and content is not None:
-            known.saw(raw.decode("utf-8"), own, status, content)
-        report.merge(own)
-        yield from rows.full()
-    yield from rows.rest()
+    files = WorkTreeFiles(folder, reader, report, {"source_id": source_id, "owner_project": project}, recorded)
+    known = reader.known_files(project, source_id, root) if folder == root else {}
+    for raw in sorted(paths):
+        file = file_at(folder, raw, report)
+        if file is not None:
+            files.add(*file, known.get(file[0]))
+            yield from files.full()
+    yield from files.rest()
     if folder == root:
+        reader.keep_files(project, source_id, root, files.settled)
         report.complete_sources.add(source_id)
 
 
-def _add(
-    rows: RowBuilder, folder: Path, raw: bytes, report: SourceReport, options: ReadOptions, recorded: int
-) -> bytes | None:
-    """Read a file and add its chunks, if it is text; returns its bytes, None if it was not read."""
-    data = read_file(folder, raw, report, options)
-    if data is None:
-        return None
-    content, modified = data
-    path = raw.decode("utf-8")
-    kind = file_kind(path)
-    document, reason = document_of(path, kind, content, options)
-    if document is None:
-        report.skip(reason, at=path)
-        return content
-    add_file(rows, path, document, content, report, modified=modified, recorded=recorded)
-    return content
+class WorkTreeFiles:
+    """Collects files of a work tree, and yields their rows in batches."""
+
+    def __init__(
+        self,
+        folder: Path,
+        reader: DocumentReader,
+        report: SourceReport,
+        constant: Mapping[str, Any],
+        recorded: int,
+        *,
+        uncommitted: bool = False,
+    ) -> None:
+        """`constant` are the columns that are equal in all rows; versions say whether files are `uncommitted`."""
+        self._uncommitted = uncommitted
+        self._folder, self._reader, self._report = folder, reader, report
+        self._constant, self._recorded = constant, recorded
+        self._started = time.time_ns()
+        self._files: list[tuple[str, bytes, int]] = []
+        self.texts: list[Text] = []
+        self._bytes = 0
+        self.settled: dict[str, tuple[Status, bytes]] = {}
+        """By path, the status and the document of each file that predates its reading by more than a clock tick: only
+        then does equal status imply equal content."""
+
+    def add(self, path: str, status: os.stat_result, before: tuple[Status, bytes] | None = None) -> None:
+        """Add a file; one that has the status that it had `before` is not read."""
+        now = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if before is not None and before[0] == now and before[1] in self._reader.cache:
+            key = before[1]
+            self._reader.known += 1
+        else:
+            data = bytes_of(f"{self._folder}/{path}", self._reader.options.limit_at(path))
+            if data is None:
+                self._report.skip("not readable", at=path)
+                return
+            key = self.text(path, data)
+        if max(status.st_mtime_ns, status.st_ctime_ns) < self._started - TICK_NS:
+            self.settled[path] = (now, key)
+        self.place(path, key, status.st_mtime_ns // 1_000)
+
+    def text(self, path: str, data: bytes) -> bytes:
+        """The key of a text that is to be read."""
+        key = self._reader.key_of(data, path)
+        self.texts.append(Text(key, path, lambda: data, header=True))
+        self._bytes += len(data)
+        return key
+
+    def place(self, path: str, key: bytes, modified: int) -> None:
+        """Add a document at a path."""
+        self._files.append((path, key, modified))
+
+    def full(self) -> Iterator[pa.Table]:
+        """Yield the rows of the files so far if they are many."""
+        if len(self._files) >= _BATCH_FILES or self._bytes >= self._reader.options.batch_bytes:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.Table]:
+        """Yield the rows of the files so far."""
+        files, texts, self._files, self.texts, self._bytes = self._files, self.texts, [], [], 0
+        self._reader.read(texts)
+        cache, report = self._reader.cache, self._report
+        versions = []
+        for path, key, _ in files:
+            reason, notes, version = cache.document(key)
+            if self._uncommitted and version:
+                version = f"uncommitted:{version.removeprefix('sha256:')}"
+            versions.append(version)
+            if reason is not None:
+                report.skip(reason, at=path)
+            for note in notes:
+                report.note(note, at=path)
+        places = cache.places([key for _, key, _ in files])
+        if not len(places.document):
+            return
+        report.read += len(places.document)
+        chunks = cache.chunks(places.group, places.at["chunk"])
+        of, instant = pa.array(places.document), chunks.schema.field("event_time").type
+        modified = (
+            pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64()).cast(instant).take(of)
+        )
+        happened = pc.if_else(pc.less(chunks["event_time"], modified), chunks["event_time"], modified)
+        yield from self._reader.tables(
+            chunks,
+            dict(self._constant)
+            | {
+                name: pa.array(places.at[name])
+                for name in ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
+            }
+            | {
+                "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
+                "version": pa.array(versions, pa.string()).take(of),
+                "event_time": pc.coalesce(chunks["stated_time"], happened, modified),
+                "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
+            },
+        )
 
 
-def add_file(
-    rows: RowBuilder,
-    path: str,
-    document: Document,
-    content: bytes,
-    report: SourceReport,
-    *,
-    modified: int,
-    recorded: int,
-    uncommitted: bool = False,
-) -> None:
-    """Add the chunks of a file in a work tree; its event time is its modification time, never later than `recorded`."""
-    kind = file_kind(path)
-    metadata = {}
-    if kind.splitter == "markdown":
-        metadata = dict(metadata_of(path, document.title, decoded(content) or "", report))
-        if dated := metadata.get("event_time"):
-            metadata["event_time"] = microseconds(dated, path)
-    file = FileFacts(path, kind, document.title, is_generated(kind, content), metadata)
-    report.read += len(document.chunks)
-    version = document.version if not uncommitted else f"uncommitted:{document.version.removeprefix('sha256:')}"
-    for chunk in document.chunks:
-        happened = min(modified, recorded)
-        rows.add(file, chunk, event_time=happened, version=version, recorded=recorded)
+def file_at(root: Path, raw: bytes, report: SourceReport) -> tuple[str, os.stat_result] | None:
+    """Path and status of a file that can be read; None, with the reason counted, if it is skipped.
 
-
-def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
-    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is skipped.
-
-    At most one byte more than the size limit is read. A file that no longer exists is not counted.
+    A file that no longer exists is not counted.
     """
     try:
         path = raw.decode("utf-8")
@@ -155,26 +201,45 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
     if path.endswith("/"):
         report.skip("nested repository", at=path)
         return None
-    kind = file_kind(path)
-    if not kind.text_by_name:
+    if not file_kind(path).text_by_name:
         report.skip("not text by name", at=path)
         return None
-    place = f"{root}/{path}"
     try:
         if through_link(root, path):
             report.skip("symbolic link", at=path)
             return None
-        status = os.lstat(place)
-        if not stat.S_ISREG(status.st_mode):
-            report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
-            return None
-        with FileIO(place) as file:
-            return file.read(options.limit(kind) + 1), status.st_mtime_ns // 1_000
+        status = os.lstat(f"{root}/{path}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         report.skip("not readable", at=path)
         return None
+    if not stat.S_ISREG(status.st_mode):
+        report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
+        return None
+    return path, status
+
+
+def bytes_of(file: str, limit: int) -> bytes | None:
+    """The bytes of a file, at most one more than the limit; None if it cannot be read."""
+    try:
+        with FileIO(file) as opened:
+            return opened.read(limit + 1)
+    except (OSError, ValueError):
+        return None
+
+
+def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
+    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is skipped."""
+    found = file_at(root, raw, report)
+    if found is None:
+        return None
+    path, status = found
+    data = bytes_of(f"{root}/{path}", options.limit_at(path))
+    if data is None:
+        report.skip("not readable", at=path)
+        return None
+    return data, status.st_mtime_ns // 1_000
 
 
 def through_link(root: Path, path: str) -> bool:

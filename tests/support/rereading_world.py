@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.source_states import forget_source_states
+from scoped_retrieval.pipeline.corpus.writing import CACHE
 from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
@@ -32,7 +33,7 @@ class World:
         flags = {"corpus": str(self.corpus), "project": "shop", "principal": principal}
         settings = load_settings(flags, cwd=self.folder, environ={}, user=self.folder / "none.toml")
         if self.whole:
-            forget_source_states(self.corpus)
+            shutil.rmtree(self.corpus / CACHE, ignore_errors=True)
         self.times += 1
         request = IndexRequest(**{"paths": paths or (self.tree,), "git": self.git, "semantic": False} | asked)
         return index_into(settings, request, now=NOW + timedelta(minutes=self.times))

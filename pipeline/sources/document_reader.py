@@ -1,0 +1,260 @@
+"""Reads texts as documents through the cache: what is not there is cut into chunks, by worker processes if it is much.
+
+Gives: `DocumentReader`, and `chunked`, the function that workers call. It depends on the bytes of a text, the kind of its
+path and the readers alone, so the rows of an import are the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.columns.row_forms import row_forms
+from ...nodes.errors import InputError
+from ..redaction.masking import redact_columns
+from ..storage.durable import exists
+from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache, Status
+from .file_kinds import file_kind
+from .files import FileFacts, ReadOptions, RowBuilder, decoded, document_of, is_generated, microseconds
+from .headers import metadata_of
+from .report import SourceReport
+
+__all__ = ["DocumentReader", "Text", "chunked", "processors"]
+
+TASK_BYTES = 1_000_000
+"""Least bytes of a task of `chunked`."""
+TASK_TEXTS = 256
+TASKS_HERE = 4
+"""This many tasks are done before workers start: starting one takes as long as a task or two."""
+_NEVER = 253_402_300_799_999_999
+"""The event time of a chunk without a time of its own."""
+_MASKED = (
+    "text",
+    "title",
+    "section",
+    "level",
+    "document_type",
+    "content_type",
+    "language",
+    "symbols",
+    "calls",
+    "tags",
+    "links",
+)
+
+
+class Text(NamedTuple):
+    """A text to be read: its key in the cache, a path of its kind, and its bytes, None if they are missing.
+
+    With `header`, the metadata header of a document becomes columns of its chunks.
+    """
+
+    key: bytes
+    path: str
+    data: Callable[[], bytes | None]
+    header: bool
+
+
+def processors() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class DocumentReader:
+    """Reads texts into the cache.
+
+    `named`: the user named the sources, so any folder is accepted for them. `known` counts the texts that were in the
+    cache.
+    """
+
+    cache: ChunkCache
+    options: ReadOptions = field(default_factory=ReadOptions)
+    workers: int = 1
+    named: bool = False
+    known: int = 0
+    _tasks: int = 0
+    _pool: ProcessPoolExecutor | None = None
+
+    @classmethod
+    def of(cls, options: ReadOptions | None = None) -> DocumentReader:
+        """A reader with a cache in memory."""
+        return cls(ChunkCache(None, ""), options or ReadOptions())
+
+    def close(self) -> None:
+        """End the workers."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def known_files(self, project: str, source_id: str, root: Path) -> dict[str, tuple[Status, bytes]]:
+        """The files of a source when it was read last: by path, status and key.
+
+        Raises:
+            InputError: it was read from another folder, which still exists, and the user did not name the source.
+            StoreError: it cannot be determined now whether that folder still exists.
+        """
+        before, files = self.cache.files(f"{project}\0{source_id}")
+        if before and not self.named and exists(Path(before)) and not (root.is_dir() and root.samefile(before)):
+            name = source_id.partition(":")[2]
+            raise InputError(
+                f"Expected {before}, from which {source_id} was read, got another folder of that name - at {root.resolve()}",
+                hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
+            )
+        return files
+
+    def keep_files(self, project: str, source_id: str, root: Path, files: dict[str, tuple[Status, bytes]]) -> None:
+        """Keep the files of a source for its next reading."""
+        self.cache.keep_files(f"{project}\0{source_id}", str(root.resolve()), files)
+
+    def tables(
+        self, chunks: pa.Table, columns: Mapping[str, Any], more: Mapping[str, pa.Array] | None = None
+    ) -> Iterator[pa.Table]:
+        """Tables of `RowBuilder.schema` from chunks and the columns that differ from theirs: arrays, or one value; with
+        `more` columns.
+        """
+        arrays = []
+        for column in RowBuilder.schema:
+            found: Any = (
+                columns[column.name]
+                if column.name in columns
+                else chunks[column.name]
+                if column.name in chunks.column_names
+                else None
+            )
+            if not isinstance(found, pa.Array | pa.ChunkedArray):
+                value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
+                found = pa.repeat(value, chunks.num_rows)
+            arrays.append(found.cast(column.type))
+        table = pa.Table.from_arrays(arrays, schema=RowBuilder.schema)
+        for name, column in (more or {}).items():
+            table = table.append_column(name, column)
+        for start in range(0, table.num_rows, self.options.batch_rows):
+            yield table.slice(start, self.options.batch_rows)
+
+    def key(self, content: str, path: str, *, header: bool) -> bytes:
+        """The key of a text at a path; `content` identifies its bytes."""
+        kind = file_kind(path)
+        return self.cache.key(content, kind, self.options.limit(kind), header)
+
+    def key_of(self, data: bytes, path: str) -> bytes:
+        """The key of the bytes of a file with a header."""
+        return self.key(f"sha256:{sha256(data).hexdigest()}", path, header=True)
+
+    def read(self, texts: Iterable[Text]) -> set[bytes]:
+        """Read these texts; returns the keys of those whose bytes are missing."""
+        missing = set[bytes]()
+        waiting, size = list[tuple[bytes, str, bytes, bool]](), 0
+        pending = deque[Future[bytes]]()
+        seen = set[bytes]()
+        run = partial(chunked, options=self.options)
+
+        def give() -> None:
+            self._tasks += 1
+            if self._tasks <= TASKS_HERE or self.workers < 2:
+                self.cache.add(run(waiting))
+                return
+            self._pool = self._pool or ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"))
+            pending.append(self._pool.submit(run, waiting))
+            while len(pending) > 2 * self.workers:
+                self.cache.add(pending.popleft().result())
+
+        for text in texts:
+            if text.key in seen:
+                continue
+            if text.key in self.cache:
+                self.known += 1
+                continue
+            seen.add(text.key)
+            data = text.data()
+            if data is None:
+                missing.add(text.key)
+                continue
+            waiting.append((text.key, text.path, data, text.header))
+            size += len(data)
+            if size >= TASK_BYTES or len(waiting) >= TASK_TEXTS:
+                give()
+                waiting, size = [], 0
+        if waiting:
+            give()
+        while pending:
+            self.cache.add(pending.popleft().result())
+        return missing
+
+
+def chunked(texts: Sequence[tuple[bytes, str, bytes, bool]], options: ReadOptions) -> bytes:
+    """A group of the cache from texts: key, a path of the kind, bytes, and whether a header is read."""
+    rows = RowBuilder(options)
+    documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[int, ...]]()
+    stated = list[int | None]()
+    for key, path, data, header in texts:
+        kind = file_kind(path)
+        document, reason = document_of(path, kind, data, options)
+        found: dict[str, object] = {"key": key, "reason": reason or None, "notes": [], "version": None}
+        documents.append(found)
+        counts.append(0 if document is None else len(document.chunks))
+        if document is None:
+            continue
+        report = SourceReport()
+        metadata: dict[str, Any] = {}
+        if header and kind.splitter == "markdown":
+            metadata = dict(metadata_of(path, document.title, decoded(data) or "", report))
+        dated = metadata.pop("event_time", None)
+        time = None if dated is None else microseconds(dated, path)
+        facts = FileFacts(path, kind, document.title, is_generated(kind, data), metadata)
+        found |= {"notes": report.notes, "version": document.version}
+        for chunk in document.chunks:
+            rows.add(facts, chunk, event_time=_NEVER, version="", recorded=0)
+            stated.append(time)
+            places.append((chunk.occurrence, chunk.line_start, chunk.line_end, chunk.byte_start, chunk.byte_end))
+    chunks, number = _distinct(pa.concat_tables([RowBuilder.schema.empty_table(), *rows.rest()]), stated)
+    columns = [number, *(zip(*places, strict=True) if places else [()] * 5)]
+    structs = pa.StructArray.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, PLACE, strict=True)], fields=list(PLACE)
+    )
+    lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *counts]), pa.int32()), structs)
+    table = pa.Table.from_pylist(documents, schema=DOCUMENTS.remove(4)).append_column(DOCUMENTS.field(4), lists)
+    sink = pa.BufferOutputStream()
+    for one, schema in ((table, DOCUMENTS), (chunks, CHUNKS)):
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(one.combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def _distinct(rows: pa.Table, stated: Sequence[int | None]) -> tuple[pa.Table, np.ndarray]:
+    """CHUNKS of the rows, secrets masked, and the chunk of each row."""
+    happened = rows["event_time"].combine_chunks().cast(pa.int64())
+    columns = {name: rows[name].combine_chunks() for name in CHUNKS.names if name in rows.column_names}
+    time = CHUNKS.field("event_time").type
+    columns["event_time"] = pc.if_else(pc.equal(happened, _NEVER), None, happened).cast(time)
+    columns["stated_time"] = pa.array(stated, pa.int64()).cast(time)
+    columns |= zip(_MASKED, redact_columns([columns[name] for name in _MASKED]), strict=True)
+    codes, first = _codes([columns[name] for name in columns], len(stated))
+    table = pa.table({name: column.take(first) for name, column in columns.items()})
+    offsets, forms = row_forms([table["section"].combine_chunks(), table["text"].combine_chunks()], table.num_rows)
+    data, bounds = forms.tobytes(), offsets.tolist()
+    hashes = [sha256(data[low:high]).digest()[:8] for low, high in pairwise(bounds)]
+    same = pa.array(np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64))
+    return pa.table([*(table[name] for name in CHUNKS.names[:-1]), same], schema=CHUNKS), codes
+
+
+def _codes(columns: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]:
+    """A number for each distinct row, in order of first appearance, and the row of each first appearance."""
+    offsets, forms = row_forms(columns, rows)
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(forms))]
+    encoded = pa.Array.from_buffers(pa.large_binary(), rows, buffers).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    return codes, pa.array(np.unique(codes, return_index=True)[1])

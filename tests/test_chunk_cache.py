@@ -1,0 +1,302 @@
+"""What was read before is not cut again, and the corpus is the one that reading everything gives."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from placed import flat
+from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus.writing import CACHE
+from scoped_retrieval.pipeline.indexing import importing
+from scoped_retrieval.pipeline.sources import chunk_cache, document_reader, path_history, work_tree
+from scoped_retrieval.pipeline.sources.git_history import read_git_history
+from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.sources.report import SourceReport
+
+LINES = (
+    "# Head\n",
+    "Some text.\n",
+    "def f(x):\n    return g(x)\n",
+    "class A:\n    pass\n",
+    "\n",
+    f"token = '{SECRET}'\n",
+)
+
+
+def edit(tree: Path, chance: random.Random) -> None:
+    """One change of a work tree: a file written, appended to, removed, moved, made a link, a binary, or only touched."""
+    names = [f"{folder}{name}" for folder in ("", "src/") for name in ("a.py", "b.md", "c.txt", "d.py", "[x] *.md")]
+    file, other = (tree / name for name in chance.sample(names, 2))
+    file.parent.mkdir(exist_ok=True)
+    kind = chance.choice(["write", "append", "append", "remove", "move", "link", "binary", "touch", "ignore"])
+    if file.is_symlink() or kind == "remove":
+        file.unlink(missing_ok=True)
+    if kind in ("write", "append"):
+        before = file.read_bytes() if kind == "append" and file.exists() else b""
+        file.write_bytes(before + "".join(chance.choices(LINES, k=chance.randint(1, 8))).encode())
+    elif kind == "move" and file.exists():
+        other.parent.mkdir(exist_ok=True)
+        file.replace(other)
+    elif kind == "link":
+        file.unlink(missing_ok=True)
+        file.symlink_to("README.md")
+    elif kind == "binary":
+        file.write_bytes(b"\0\1")
+    elif kind == "touch" and file.exists():
+        modified = 1_600_000_000 + chance.randint(0, 99)
+        os.utime(file, (modified, modified))
+    elif kind == "ignore":
+        (tree / ".gitignore").write_text(chance.choice(["", "src/\n", "*.txt\n"]))
+
+
+def repository(folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+
+
+def commit(folder: Path, *more: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x", *more)
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every path of a history is published on its own."""
+    monkeypatch.setattr(path_history, "BATCH_CHANGES", 1)
+    monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
+
+
+@pytest.mark.parametrize("how", ["work tree", "settled work tree", "history", "history in parts"])
+@pytest.mark.parametrize("seed", range(3))
+def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
+    tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, with_git = random.Random(seed), how.startswith("history")
+    known, whole = World(tmp_path, with_git), World(tmp_path, with_git, whole=True, name="whole")
+    known.write(README="# Shop\n\nText.\n")
+    repository(known.tree)
+    unread = 0
+    for _ in range(8):
+        for _ in range(chance.randint(0, 3)):
+            edit(known.tree, chance)
+        if chance.random() < 0.7:
+            commit(known.tree, *(["--amend"] if known.times and chance.random() < 0.3 else []))
+        with monkeypatch.context() as patch:
+            if how == "history in parts":
+                in_parts(patch)
+            if how == "settled work tree":
+                patch.setattr(work_tree, "TICK_NS", -(10**18))
+            mine = known.index()
+        theirs = whole.index()
+        unread += sum(mine.unread.values())
+        assert mine.generation == theirs.generation
+        assert (mine.rows, mine.places, mine.masked) == (theirs.rows, theirs.places, theirs.masked)
+        assert (mine.sources.skipped, mine.sources.notes) == (theirs.sources.skipped, theirs.sources.notes)
+    assert unread
+    assert Corpus.open(known.corpus).verify() == []
+    kept = b"".join(file.read_bytes() for file in (known.corpus / CACHE).iterdir())
+    assert SECRET.encode() not in kept
+
+
+def test_what_is_unchanged_is_counted_and_not_read(world: World) -> None:
+    first, again = world.index(), world.index()
+    assert (first.unread, again.unread) == ({}, {"work tree": 2})
+    assert again.generation == first.generation
+
+
+def test_a_file_of_the_same_size_and_time_with_other_text_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_tree, "TICK_NS", -(10**18))
+    world.index()
+    file = world.tree / "a.md"
+    times = file.stat()
+    file.write_text("# A\n\nTwo.\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert world.index().unread == {"work tree": 1}
+
+
+def test_the_status_of_a_file_counts_only_if_it_was_settled_when_it_was_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writes within one tick of the clock leave one status."""
+    opened = []
+    monkeypatch.setattr(work_tree, "bytes_of", lambda file, limit: opened.append(file) or Path(file).read_bytes())
+    for tick, read in ((work_tree.TICK_NS, 2), (-(10**18), 2), (-(10**18), 0)):
+        monkeypatch.setattr(work_tree, "TICK_NS", tick)
+        world.index()
+        assert len(opened) == read
+        opened.clear()
+
+
+def test_what_is_ignored_from_now_on_ends(world: World) -> None:
+    world.index()
+    (world.tree / ".gitignore").write_text("b.md\n")
+    world.index()
+    assert paths_of(world.corpus) == {"a.md", ".gitignore"}
+
+
+def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(**{"src/a": "# A\n", "b": "# B\n"})
+    git(world.tree, "init", "-q")
+    git(world.tree, "add", ".")
+    world.index()
+    (world.tree / "src").rename(tmp_path / "elsewhere")
+    (world.tree / "src").symlink_to(tmp_path / "elsewhere")
+    world.index()
+    assert paths_of(world.corpus) == {"b.md"}
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
+def test_chunks_of_other_readers_are_not_used(world: World, with_git: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.git, whole = with_git, World(world.folder, with_git, whole=True, name="whole")
+    repository(world.tree)
+    commit(world.tree)
+    for each in (world, whole):
+        each.index()
+    inner = document_reader.document_of
+    monkeypatch.setattr(
+        document_reader, "document_of", lambda path, kind, data, options: inner(path, kind, data.upper(), options)
+    )
+    monkeypatch.setattr(importing, "reader_digest", lambda: "other readers")
+    assert world.index().unread == {}
+    whole.index()
+    assert rows_of(world.corpus) == rows_of(whole.corpus)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "foreign", "key lost", "gone"])
+def test_a_damaged_cache_costs_time_alone(world: World, damage: str) -> None:
+    first = world.index()
+    folder = world.corpus / CACHE
+    for file in [*folder.iterdir()]:
+        data = file.read_bytes()
+        if damage == "cut":
+            file.write_bytes(data[: len(data) // 2])
+        elif damage == "flipped":
+            file.write_bytes(bytes([*data[:-40], data[-40] ^ 1, *data[-39:]]) if len(data) > 40 else data)
+        elif damage == "foreign":
+            file.write_bytes(b"no table")
+        elif damage == "gone" or file.name == "KEY":
+            file.unlink()
+    assert world.index().generation == first.generation
+    assert world.index().unread == {"work tree": 2}
+
+
+def test_a_cache_that_the_disk_does_not_take_costs_no_import(world: World) -> None:
+    world.corpus.mkdir()
+    (world.corpus / CACHE).write_text("in the way")
+    world.index()
+    assert paths_of(world.corpus) == {"a.md", "b.md"}
+    assert world.index().unread == {}
+
+
+def test_many_small_files_of_the_cache_become_one(world: World) -> None:
+    for number in range(chunk_cache.MOST_SMALL + 2):
+        world.write(a=f"# A\n\nNumber {number}.\n")
+        world.index()
+    assert len([*(world.corpus / CACHE).iterdir()]) < chunk_cache.MOST_SMALL
+    assert world.index().unread == {"work tree": 2}
+
+
+def test_the_oldest_chunks_beyond_the_limit_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.index()
+    monkeypatch.setattr(chunk_cache, "MOST_BYTES", 1)
+    assert world.index().unread == {}
+
+
+def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})
+    repository(world.tree)
+    commit(world.tree)
+    in_parts(monkeypatch)
+    inner, publications = importing._Import._publish, []
+
+    def publish(self, *given, **named):
+        publications.append(None)
+        if len(publications) == 4:
+            raise KeyboardInterrupt
+        return inner(self, *given, **named)
+
+    monkeypatch.setattr(importing._Import, "_publish", publish)
+    with pytest.raises(KeyboardInterrupt):
+        world.index()
+    assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
+    report = world.index()
+    assert report.unread["history"] >= 3
+    assert report.generation == whole.index().generation
+
+
+def test_the_generation_is_the_same_for_any_number_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = World(tmp_path), World(tmp_path, name="two")
+    one.write(**{f"n{number}": f"# {number}\n\nText {number}.\n" for number in range(12)})
+    monkeypatch.setattr(document_reader, "TASK_TEXTS", 2)
+    monkeypatch.setattr(document_reader, "TASKS_HERE", 1)
+    assert one.index(workers=1).generation == two.index(workers=2).generation
+
+
+def test_a_row_with_all_its_placements_is_the_rows_of_each(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(a="# A\n\nOne.\n", b="# B\n\nTwo.\n")
+    repository(world.tree)
+    commit(world.tree)
+    for text in ("# A\n\nTwo.\n", "# New\n\nLine.\n\n# A\n\nOne.\n"):
+        world.write(a=text)
+        commit(world.tree)
+    tables = list(read_git_history(world.tree, project="shop", now=NOW, report=SourceReport()))
+    generations = []
+    for name, rows in (("lists", pa.concat_tables(tables)), ("flat", flat(tables))):
+        corpus = Corpus.create(tmp_path / name)
+        corpus.publish(normalize(rows, project="shop", principal="ana", now=NOW)[0], now=NOW)
+        generations.append(corpus.generation)
+    assert generations[0] == generations[1]
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
+def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
+    world.git = with_git
+    repository(world.tree)
+    commit(world.tree)
+    world.index()
+    corpus = Corpus.open(world.corpus)
+    frame = corpus.frame()
+    row = frame.evidence["evidence_id"].to_pylist()[frame.evidence["path"].to_pylist().index("a.md")]
+    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
+    corpus.finish_erasure(ids)
+    assert not (world.corpus / CACHE).exists()
+    report = world.index()
+    assert (report.unread, report.published["erased_rows"]) == ({}, 1)
+    world.write(a="# A\n\nOne.\n\n# More\n\nText.\n")
+    commit(world.tree)
+    world.index()
+    assert row not in Corpus.open(world.corpus).frame().evidence["evidence_id"].to_pylist()
+
+
+@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
+def test_another_folder_of_the_same_name_is_refused_unless_it_is_named(tmp_path: Path, with_git: bool) -> None:
+    world, other = World(tmp_path, git=with_git), tmp_path / "other" / "tree"
+    for tree in (world.tree, other):
+        tree.mkdir(parents=True)
+        (tree / "a.md").write_text(f"# {tree}\n")
+        repository(tree)
+        commit(tree)
+    world.index()
+    with pytest.raises(InputError, match="got another folder of that name"):
+        world.index(other)
+    world.index(other, source="tree")
+    other.rename(tmp_path / "moved")
+    world.index()
+
+
+def test_rows_of_another_reader_of_a_source_end_with_it(world: World) -> None:
+    rows = world.folder / "rows.jsonl"
+    rows.write_text('{"source_id": "workspace:s", "text": "x", "path": "c.md", "origin_class": "workspace"}')
+    assert world.index(source="s", evidence=(rows,)).rows == {"work tree": 2, "evidence": 1}
+    assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
+    world.index(source="s")
+    assert paths_of(world.corpus) == {"a.md", "b.md"}
