@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,12 +67,11 @@ def test_words_of_the_user_that_became_a_reference_are_lost_by_the_summary() -> 
     assert (found["layer"], found["source_id"]) == ("summary_lost_constraint", f"event:{id_}")
 
 
-def test_a_text_without_standing_among_the_instructions_is_not_isolated() -> None:
-    session = read_session()
-    seen = projected(session)
-    planted = [{**row, "trust_level": "instruction"} for row in seen.decisions]
-    assert why(seen, "src/a.ts")["layer"] is None
-    assert why(replace(seen, decisions=planted), "src/a.ts")["layer"] == "trust_isolation_missing"
+def test_a_rule_that_the_session_wrote_is_not_isolated() -> None:
+    session, rules = Session(), [{"path": "AGENTS.md", "text": "Use tabs."}]
+    assert asked(session, "AGENTS.md", rules=rules)["layer"] is None
+    session.add("file.modified", turn=1, path="AGENTS.md", version="2")
+    assert asked(session, "AGENTS.md", rules=rules)["layer"] == "trust_isolation_missing"
 
 
 @pytest.mark.parametrize(

@@ -152,8 +152,8 @@ def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | Non
         short = f"it is in the input as {row['mode']}: {row['shown_characters']} of {row['characters']} characters; open {row['reference']}"
     else:
         short = f"it is in the input, {row['mode']}"
-    if row["standing"] != "instruction" and row["trust_level"] == "instruction":
-        return "trust_isolation_missing", f"{short}, among the instructions", None
+    if row["source_kind"] == "repository_instructions" and row["path"] in seen.state["modifiedFiles"]:
+        return "trust_isolation_missing", f"{short}, among the instructions, and the session wrote that file", None
     return _later(seen, row, events, short)
 
 
