@@ -557,6 +557,9 @@ def test_s3_39_40_41_the_ledger_is_the_one_of_the_document():
     ids = ("rule:system:0", "item:snap-1:code#1", "event:e10", "memory:m1")
     assert [trust[id_] for id_ in ids] == ["trusted", "fact", "untrusted", "untrusted"]
     assert len(found["included"]) + len(found["excluded"]) == len(seen.decisions)
+    session = Session()
+    session.add("file.read", turn=1, path="src/b.ts", version="1", content="const b = 1;\n" * 400)
+    assert modes(projected(session, budget={"maxTokens": 3000}))["event:e1"] == "excerpt"
 
 
 def test_s3_42_the_model_sees_no_reason_and_every_row_has_one():
