@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command_line import run
 from docx import Document
+from scoped_retrieval.pipeline.sources.chunking import chunk_document
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def found(capsys: pytest.CaptureFixture[str], question: str, *flags: str) -> dic
     for line in out.splitlines():
         if line.startswith("["):
             at = line.partition("] ")[2]
-            shown[at] = ""
+            shown.setdefault(at, "")
         elif line.startswith("| "):
             shown[at] += line[2:] + "\n"
     return shown
@@ -181,3 +182,18 @@ def test_without_the_library_the_file_is_named_with_what_to_install(
     report = index(capsys, files)
     (reason,) = report["sources"]["skipped"]
     assert "scoped-retrieval[documents]" in reason
+
+
+def test_every_word_of_a_long_line_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"{a}{b}{c}ion" for a in "bdfgklmnpr" for b in "aeiou" for c in "lmnrtvbdg"] * 3
+    index(capsys, {"long.txt": " ".join(words) + "\n"})
+    texts = [chunk.text for chunk in chunk_document("long.txt", " ".join(words) + "\n")]
+    assert len(texts) > 1 and [word for text in texts for word in text.split()] == words
+
+
+@pytest.mark.parametrize("tokens", ["1200", "60000"])
+def test_a_match_in_a_stretch_without_spaces_is_shown(capsys: pytest.CaptureFixture[str], tokens: str) -> None:
+    calls = ";".join(f"f{number}(x{number})" for number in range(1_200))
+    index(capsys, {"bundle.js": f"var a={calls};okapiHandler(z);{calls}\n"})
+    shown = found(capsys, "okapiHandler", "--max-tokens", tokens)
+    assert any("okapiHandler(z)" in text for text in shown.values())

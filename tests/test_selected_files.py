@@ -152,3 +152,17 @@ def test_a_folder_of_which_nothing_could_be_read_is_no_success(capsys: pytest.Ca
     index(capsys, "pictures", code=7)
     Path("pictures/a.png").unlink()
     index(capsys, "pictures")
+
+
+def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("tree", {"hr/old.md": "# Old\n", "hr.md": "# New\n"})
+    index(capsys, "tree")
+    assert paths(capsys) == ["hr.md", "hr/old.md"]
+    grants = Path(".scoped-retrieval/corpus/grants.yaml")
+    grants.write_text("principals:\n  ana:\n    audit: true\n    projects: [p]\n    denied_paths: [hr, finance]\n")
+    assert paths(capsys) == ["hr.md"]
+    code, out, _ = run("contract", "lint", "--project", "p", "--json", capsys=capsys)
+    found = [one["message"].split()[0] for one in json.loads(out) if one["at"].endswith("denied_paths")]
+    assert (code, found) == (0, ["finance"])

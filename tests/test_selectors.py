@@ -55,7 +55,9 @@ def test_no_list_of_selectors_picks_every_source_and_an_empty_list_none():
         ("docs/**/AGENTS.md", ["docs/AGENTS.md", "docs/a/AGENTS.md"]),
         ("docs/a+b.md", ["docs/a+b.md"]),
         ("AGENTS?md", ["AGENTS.md"]),
-        ("docs", []),
+        ("docs", ["docs/AGENTS.md", "docs/a/AGENTS.md", "docs/a+b.md"]),
+        ("docs/a", ["docs/a/AGENTS.md"]),
+        ("doc", []),
     ],
 )
 def test_a_path_glob_keeps_its_wildcards_inside_a_segment(glob, matching):

@@ -4,9 +4,9 @@ Reads item texts. Gives `Units`: where each unit ends, and running sums of token
 this item fits" is one binary search for all items at once.
 
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
-the last space of every 256 bytes; a long line without either is not cut. Such cuts lie before a space or after an
-ideographic stop, where no token of the base counter can span them, and never inside a character. The rules belong to
-the trimming policy `line-end/2`.
+the last space of every 256 bytes, or else where characters of another kind follow, such as a sign after a word. No token
+of the base counter spans such a cut or one after an ideographic stop, and none is inside a character. The rules belong
+to the trimming policy `line-end/2`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..columns.array_bytes import offsets_and_bytes
 from ..columns.ragged import expand_ranges, starts_of
 from ..rendering import MARGIN, quoted, requoted
-from .byte_runs import plain, unit_tokens
+from .byte_runs import kind_changes, plain, unit_tokens
 from .item_texts import slices
 from .token_counting import BASE, Counters
 
@@ -167,6 +167,10 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     high = np.minimum(low + _STRIDE, bounds[1:].repeat(strides))
     last = spaces[spaces.searchsorted(high) - 1]
     marked[last[last >= low]] = True
+    if (solid := last < low).any():
+        changes = np.append(-1, kind_changes(data))
+        last = changes[changes.searchsorted(high[solid]) - 1]
+        marked[last[last >= low[solid]]] = True
     for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3

@@ -2,7 +2,8 @@
 
 A source selector is the name of an origin class (`memory`, or one of its aliases) or an anchored glob on `source_id`
 (`git:shop`, `docs:*`). `?` is one character, `*` any run of them, and a trailing `/` means everything below. In a path
-`*` and `?` stay inside one segment and `**` crosses segments; a source id is a name, so there `*` crosses `/` too, or a
+`*` and `?` stay inside one segment, `**` crosses segments, and a name is that of a file or of a folder with everything
+below it; a source id is a name, so there `*` crosses `/` too, or a
 denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` match those characters literally, as does
 every other character; a pattern always matches the whole string. Patterns joined by a line break must all match: the
 intersection of two lists of allowances. No request can contain one, since names have no line break; a preset lists
@@ -125,12 +126,13 @@ def matching_paths(distinct: pa.Array, globs: Sequence[str]) -> NDArray[np.bool_
 def glob_regex(glob: str, *, names: bool = False) -> str:
     """The anchored RE2 pattern of a glob: of a path, or with `names` of a source id."""
     glob = f"{glob}**" if glob.endswith("/") else glob
+    folder = "" if names or _WILD.search(glob.rpartition("/")[2]) else "(?:/.*)?"
     translated, at = [], 0
     for wild in _WILD.finditer(glob):
         starts_segment = wild.start() == 0 or glob[wild.start() - 1] == "/"
         translated += [_literal(glob[at : wild.start()]), _wildcard(wild.group(), starts_segment, names)]
         at = wild.end()
-    return f"(?s)^(?:{''.join(translated)}{_literal(glob[at:])})$"
+    return f"(?s)^(?:{''.join(translated)}{_literal(glob[at:])}{folder})$"
 
 
 def _wildcard(wild: str, starts_segment: bool, names: bool) -> str:

@@ -23,7 +23,7 @@ from ..runs import RunStore
 from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
-from .settings import Settings
+from .settings import Settings, user_folder
 
 __all__ = [
     "adopt",
@@ -99,7 +99,7 @@ def head_file(settings: Settings) -> Place:
 def trust_of(settings: Settings) -> Trust:
     """The head settings. Accepted heads are recorded if signatures are required."""
     trusted = settings["trusted_key"]
-    seen = _state_folder() / "heads.json" if trusted else None
+    seen = user_folder("state") / "heads.json" if trusted else None
     return Trust(settings["corpus_head"], settings["signing_key"], trusted, seen)
 
 
@@ -176,10 +176,4 @@ def _id_of(settings: Settings, name: str) -> str | None:
 
 
 def _known_file(place: Place) -> Path:
-    return _state_folder() / "known" / hashlib.sha256(str(place).encode()).hexdigest()
-
-
-def _state_folder() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("scoped-retrieval", appauthor=False))
+    return user_folder("state") / "known" / hashlib.sha256(str(place).encode()).hexdigest()

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...nodes.errors import InputError
 from ..parsing import values as checks
@@ -134,9 +134,22 @@ class Settings:
 
 def user_file() -> Path:
     """The user's settings file; `SCOPED_RETRIEVAL` does not affect its location."""
+    return user_folder("config") / "settings.toml"
+
+
+def user_folder(kind: Literal["config", "state"]) -> Path:
+    """The folder of the user's settings, or of what is known about the user's corpora.
+
+    Raises:
+        InputError: the user has no home folder.
+    """
     import platformdirs
 
-    return Path(platformdirs.user_config_dir("scoped-retrieval", appauthor=False)) / "settings.toml"
+    try:
+        return Path(getattr(platformdirs, f"user_{kind}_dir")("scoped-retrieval", appauthor=False))
+    except RuntimeError as error:
+        hint = f"set HOME to a folder of the user, or XDG_{kind.upper()}_HOME."
+        raise InputError.described("a home folder", "none", "HOME", hint=hint) from error
 
 
 def find_project_file(start: Path) -> Path | None:

@@ -21,6 +21,7 @@ from ...nodes.frames import micros
 from ...nodes.scope.selectors import allows_pathless, glob_mask, selected
 from ...nodes.vocabulary import EVIDENCE_NEEDS
 from ..parsing.patterns import pattern_parts
+from ..reading.grants import grants_in_force
 from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
 from .scope import ContractResolver, ContractScope
@@ -73,6 +74,11 @@ class _Case:
         given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
         return self.resolver.scope(Fields(given))
 
+    def audits(self, project: str) -> bool:
+        """Whether the principal may know of rows that a grant of the project denies."""
+        grants = grants_in_force(self.resolver.grants.table, self.resolver.principal)
+        return project in grants.filter(grants["audit"])["project"].to_pylist()
+
     def without(self, name: str) -> ContractScope:
         given = {other: value for other, value in self.fields.given.items() if other != name}
         return self.resolver.scope(replace(self.fields, given=given))
@@ -97,8 +103,15 @@ def _matches_nothing(case: _Case) -> Iterator[Finding]:
 
 
 def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
-    """A pattern allowed by a grant matches no visible row."""
+    """A pattern allowed by a grant matches no visible row, or one that it denies no row at all: an auditor hears of it."""
     for bound in case.scope.bounds:
+        if bound["denied_paths"] and case.audits(bound["project"]):
+            rows = case.open.frame.evidence
+            path = rows["path"].filter(pc.equal(rows["owner_project"], bound["project"]))
+            for pattern in bound["denied_paths"]:
+                if not glob_mask(path, [pattern]).any():
+                    message = f"{pattern} denies no path of the corpus."
+                    yield Finding("warning", "matches_nothing", f"{bound['rule_id']}.denied_paths", message)
         for name in ("sources", "paths"):
             yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
 

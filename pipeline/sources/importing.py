@@ -132,6 +132,8 @@ def normalize(
     fill_trust(fill, columns, report, where)
     fill_owner_user(fill, columns, principal)
     fill_times(fill, columns, now)
+    replaced = pc.and_(columns["superseded_by"].is_valid(), columns["superseded_at"].is_null())
+    columns["superseded_at"] = pc.if_else(replaced, columns["recorded_time"], columns["superseded_at"])
     fill.constant("generated", False)
     columns["redactions"] = _redact(columns, report, where, masked)
     columns["path"] = normalized(columns["path"], where)

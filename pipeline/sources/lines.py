@@ -10,6 +10,7 @@ chunks keep their text and their identity.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ TINY_BYTES = 160
 LINE_CHARACTERS = 2_000
 """Patterns match within this many characters of a line, to limit the cost of files with very long lines."""
 _TAIL_LINES = 8
+_SLACK = MAX_BYTES // 8
+"""A long line is cut at most this many bytes before its pieces would be equal."""
+_SPACES, _NO_WORD = re.compile(r"\s+"), re.compile(r"\W+")
 
 
 class Lines:
@@ -142,7 +146,7 @@ def tidy(lines: Lines, outline: Outline) -> list[Chunk]:
 def cut(lines: Lines, chunk: Chunk) -> list[tuple[int, int]]:
     """Ranges of bytes [start, end) that cover the chunk, each short enough for one document chunk.
 
-    Cuts are at line ends; only a single line longer than a chunk is cut inside, never inside a character.
+    Cuts are at line ends; only a single line longer than a chunk is cut inside, and there between words.
     """
     ranges: list[tuple[int, int]] = []
     start = chunk.start
@@ -201,12 +205,17 @@ def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
         first += 1
     if size <= HARD_BYTES and (first < last or lines.size(first, last + 1) <= MAX_BYTES):
         return [(start, end)]
-    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to a character boundary
-    bounds = [start]
-    for number in range(1, count):
-        at = start + size * number // count
-        while at > bounds[-1] and lines.data[at] & 0xC0 == 0x80:
-            at -= 1
-        if at > bounds[-1]:
-            bounds.append(at)
+    count = -(-size // (MAX_BYTES - _SLACK))
+    bounds = [start, *(_boundary(lines.data, start + size * number // count) for number in range(1, count))]
     return list(zip(bounds, [*bounds[1:], end], strict=True))
+
+
+def _boundary(data: bytes, at: int) -> int:
+    """The last place up to `at` where a word may end: after white space, else after punctuation, else after a character."""
+    while data[at] & 0xC0 == 0x80:
+        at -= 1
+    before = data[at - _SLACK + 4 : at].decode("utf-8", "ignore")
+    for rule in (_SPACES, _NO_WORD):
+        if (found := list(rule.finditer(before))) and found[-1].end() < len(before):
+            return at - len(before[found[-1].end() :].encode("utf-8"))
+    return at

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing.quoting import shown
+from .column_types import PLACE
 from .documents import file_rows
 from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
@@ -41,7 +43,7 @@ def read_memory(
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
     the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
-    id occurs twice, the later one (by time) supersedes the earlier. The sources are added to `report.complete_sources`.
+    id occurs twice, in one file or in several, the later one supersedes the earlier. The sources are added to `report.complete_sources`.
 
     Raises:
         InputError: naming file, line and field.
@@ -161,15 +163,23 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
-    """End each version of a memory when the next one begins."""
-    versions: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    """End each version of a memory when the next one begins: the later by time, else by the order of files and lines."""
+    versions: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
-        versions.setdefault((row["source_id"], row["entity"]), []).append(row)
+        whose = (row["owner_project"], row["owner_user"], row["entity"])
+        versions.setdefault(whose, {}).setdefault(row[PLACE], []).append(row)
     for same in versions.values():
-        times = sorted({t for row in same if (t := row["recorded_time"] or row["event_time"])})
-        for row in same:
-            time = row["recorded_time"] or row["event_time"]
-            row["superseded_at"] = next((t for t in times if time and t > time), None)
+        ordered = list(same.values())
+        if all(_begins(each[0]) for each in ordered):
+            ordered.sort(key=lambda each: _begins(each[0]))
+        for old, new in pairwise(ordered):
+            for row in old:
+                row["superseded_at"] = _begins(new[0])
+                row["superseded_by"] = row["superseded_by"] or (None if row["superseded_at"] else row["entity"])
+
+
+def _begins(row: dict[str, Any]) -> Any:
+    return row["recorded_time"] or row["event_time"]
 
 
 def _confidence(record: Record) -> float | None:
