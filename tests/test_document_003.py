@@ -810,8 +810,9 @@ def test_s3_55_evidence_has_citations_and_exclusions_have_reasons():
     for locator in ("src/a.ts:42", "src/b.ts:88-126", "docs/d.md#edge-cases"):
         assert locator in seen.text()
     excluded = section(seen, "Excluded:")
-    assert ["dist/generated/p.js" in excluded[0], "old/legacy.ts" in excluded[1]] == [True, True]
-    assert all(len(line.split(": ")) == 2 for line in excluded)
+    rows = [seen.decision(f"item:snap-1:{label}") for label in ("code#4", "code#5")]
+    assert excluded == [f"- {row['path']}: {row['reason']}" for row in rows]
+    assert [row["reason_code"] for row in rows] == ["generated_file", "outside_package"]
 
 
 def test_s3_56_evidence_comes_with_its_snapshot_or_is_missing_by_name():
