@@ -11,8 +11,8 @@ from scoped_retrieval.pipeline.config import grants
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.reading import access
 from scoped_retrieval.pipeline.reading.access import known_runs
-from scoped_retrieval.pipeline.runs import RunStore, resume
-from scoped_retrieval.pipeline.runs.live_files import SUFFIX
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.live import SUFFIX
 from scoped_retrieval.pipeline.runs.log import RunLog
 
 FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
@@ -122,7 +122,7 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
     name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch, "begun": begun}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
     file = {"batch": folder / "manifest.json", "begun": folder / "stage" / "run.json"}.get(which)
-    file = file or next(folder.glob("live/*.arrow.lz4"))
+    file = file or folder.parent / f"live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     for command in ("lineage ID", "snapshots ID", "run --resume ID"):
@@ -221,19 +221,20 @@ def test_checks_count_and_name_the_runs_that_a_principal_may_know_of(runs_of_ana
 
 def test_grants_and_the_log_are_read_once_however_many_runs_are_asked_for(runs_of_ana, shop, monkeypatch):
     read = []
-    for module, name in ((grants, "load_grants"), (RunLog, "lines")):
+    store = RunStore(shop / ".scoped-retrieval/runs")
+    ids = store.run_ids()
+    for module, name in ((grants, "load_grants"), (RunLog, "by_run")):
         whole = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *a, whole=whole, name=name, **k: (read.append(name), whole(*a, **k))[1]
         )
-    store = RunStore(shop / ".scoped-retrieval/runs")
-    for run_id in store.run_ids():
-        manifest = store.path / run_id / "manifest.json"
-        manifest.write_text("{")
+    for run_id in ids:
+        if (manifest := store.path / run_id / "manifest.json").exists():
+            manifest.write_text("{")
     asked = {**{"corpus": shop / ".scoped-retrieval/corpus", "runs": store.path}, "principal": "eve"}
     known = known_runs(load_settings(asked, environ={}, user=shop / "none.toml"), store)
-    assert not any(known(run_id) for run_id in (*store.run_ids(), f"run-{ABSENT}"))
-    assert sorted(read) == ["lines", "load_grants"]
+    assert not any(known(run_id) for run_id in (*ids, f"run-{ABSENT}"))
+    assert sorted(read) == ["by_run", "load_grants"]
 
 
 def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs_of_ana, shop, capsys):
@@ -268,8 +269,9 @@ def test_a_run_that_is_gone_is_missed_by_auditors_alone(runs_of_ana, shop, capsy
 
 def test_strangers_hear_nothing_of_a_damaged_run(runs_of_ana, shop, capsys, monkeypatch):
     snapshot, *_ = runs_of_ana
-    file = next((shop / ".scoped-retrieval/runs").glob(f"run-{snapshot.split('-')[2]}/live/*{SUFFIX}"))
+    file = shop / f".scoped-retrieval/runs/live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
+    shutil.rmtree(shop / ".scoped-retrieval/runs/.index")
     said = {}
     for name in ("ana", "eve"):
         monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", name)
@@ -283,7 +285,7 @@ def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, 
     live = f"run-{snapshot.split('-')[2]}"
     runs = shop / ".scoped-retrieval" / "runs"
     grants = shop / "gone.yaml"  # no user audits
-    file = next((runs / live).glob(f"live/*{SUFFIX}"))
+    file = runs / f"live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     (runs / batch / "manifest.json").write_text("{")
     code, out, _ = run("verify", "--grants", str(grants), "--json", capsys=capsys)
@@ -293,20 +295,19 @@ def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, 
     assert (code, err) == (5, "")
     code, _, err = run("replay", snapshot, "--grants", str(grants), capsys=capsys)
     assert code == 7
-    assert err.startswith(f"error: Expected a whole snapshot, got a damaged one - at {live}/live/000001.arrow.lz4")
+    assert err.startswith(f"error: Expected a whole snapshot, got a damaged one - at live/{snapshot}{SUFFIX}")
 
 
-def test_compact_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys, monkeypatch):
-    monkeypatch.setattr(resume, "GATHERED", 1)
+def test_compact_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys):
     snapshot, _, _ = runs_of_ana
     _, other = ask(capsys=capsys)
     damaged, whole = (f"run-{one.split('-')[2]}" for one in (snapshot, other))
     assert damaged != whole
-    file = next((shop / ".scoped-retrieval" / "runs" / damaged).glob(f"live/*{SUFFIX}"))
+    file = shop / f".scoped-retrieval/runs/live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     code, out, _ = run("compact", "--json", capsys=capsys)
     assert code == 5
     assert json.loads(out) == {
         "compacted": [whole],
-        "damaged": [f"{damaged}: Expected the file that LOG names, got a changed one - at live/000001.arrow.lz4"],
+        "damaged": [f"{damaged}: Expected a whole snapshot, got a damaged one - at live/{snapshot}{SUFFIX}"],
     }

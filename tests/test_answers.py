@@ -72,12 +72,6 @@ def test_every_verified_answer_is_listed_for_whoever_may_read_its_snapshot(
     assert (code, out, "Expected a snapshot that you may read" in err) == (3, "", True)
 
 
-def test_an_answer_that_the_folder_does_not_take_says_so(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (next(Path().rglob("runs/LOG")).parent / "answers").write_text("a file in the way")
-    code, _, err = answered("So.", snapshot, capsys)
-    assert (code, err.startswith("warning: not logged: ")) == (0, True), err
-
-
 def test_an_answer_to_another_principals_snapshot_is_refused(
     snapshot: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus
     assert (after.block, again.block) == ("", before.block)
     store = RunStore(tmp_path / "runs")
     retriever.close()
-    assert [verify(store, run_id).status for run_id in store.folders()] == ["ok", "ok"]
+    assert [verify(store, run_id).status for run_id in store.run_ids()] == ["ok"] * 3
     runs = [store.open(str(one.snapshot_id)).provenance for one in (before, after, again)]
     rested = [dict(zip(*run.to_pydict().values(), strict=True))["grants"] for run in runs]
     assert rested[0] == rested[2] == retriever.grants.digest != rested[1]
@@ -83,7 +83,7 @@ def test_under_grants_that_nobody_can_read_nothing_is_answered(
     for answer in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
         with pytest.raises(PolicyError, match=r"grants\.yaml"):
             answer()
-    assert not RunStore(tmp_path / "runs").folders()
+    assert not RunStore(tmp_path / "runs").run_ids()
     granting(corpus, "{ana: {projects: [shop]}}")
     assert retriever.retrieve(QUESTION).status == "ok"
 
@@ -92,7 +92,7 @@ def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_p
     for _ in range(2):
         granting(corpus, "{ana: {projects: [shop]}}")
         assert retriever.retrieve(QUESTION).status == "ok"
-    assert len(RunStore(tmp_path / "runs").folders()) == 1
+    assert len(RunStore(tmp_path / "runs").run_ids()) == 1
 
 
 def in_place(file: Path, text: str) -> None:

@@ -20,7 +20,7 @@ from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.redaction.masking import REDACTOR
-from scoped_retrieval.pipeline.runs.live_files import SUFFIX
+from scoped_retrieval.pipeline.runs.live import SUFFIX
 
 COMMANDS = [
     "index",
@@ -306,7 +306,7 @@ def test_help_says_in_which_form_a_time_is_given(capsys):
 def test_verify_names_the_part_that_was_changed(shop, capsys):
     ask(capsys=capsys)
     assert run("verify", capsys=capsys)[0] == 0
-    file = next((shop / ".scoped-retrieval" / "runs").glob(f"run-*/live/*{SUFFIX}"))
+    file = next((shop / ".scoped-retrieval" / "runs").glob(f"live/*{SUFFIX}"))
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)

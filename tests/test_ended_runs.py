@@ -90,7 +90,7 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
         name: digest for name, digest in whole.items() if name not in failed
     }
     assert verify(store, run_id).status == "ok"
-    assert (store.unfinished(), store.logged()) == ([], {run_id})
+    assert (store.unfinished(), store.run_ids()) == ([], (run_id,))
 
 
 def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(
@@ -138,7 +138,7 @@ def test_an_end_that_was_broken_off_is_done_by_resuming_again(
 
 
 @pytest.mark.parametrize(
-    "where", ["scoped_retrieval.pipeline.runs.store.write_manifest", "scoped_retrieval.pipeline.runs.log.Log.append"]
+    "where", ["scoped_retrieval.pipeline.runs.store.write_manifest", "scoped_retrieval.pipeline.runs.log.RunLog.append"]
 )
 def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_changed(
     corpus: Corpus, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.nodes.facts.fact_conflicts import DISAGREE
-from scoped_retrieval.pipeline.runs.erasing_texts import texts_showing
+from scoped_retrieval.pipeline.runs.erased_texts import texts_showing
 from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_tables, texts_of
 
 Filled = Callable[[str, list[dict[str, Any]]], pa.Table]

@@ -102,18 +102,18 @@ def test_an_erasure_while_an_answer_is_worked_out_leaves_nothing_of_it(
             retriever.retrieve(QUESTION)
         monkeypatch.undo()
     assert holding(tmp_path) == []
-    assert not kept or all(verify(RunStore(tmp_path / "runs"), run).ok for run in RunStore(tmp_path / "runs").folders())
+    assert not kept or all(verify(RunStore(tmp_path / "runs"), run).ok for run in RunStore(tmp_path / "runs").run_ids())
 
 
 def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = told(tmp_path)
 
-    def full(*_: Any) -> str:
+    def full(*_: Any, **__: Any) -> str:
         erase(settings(tmp_path), source="doc:story")
         raise StoreError("No space left on device: live")
 
     with story.open(runs=tmp_path / "runs") as retriever:
-        monkeypatch.setattr(live, "write_live", full)
+        monkeypatch.setattr(live, "write_atomic", full)
         with pytest.raises(ErasedError):
             retriever.retrieve(QUESTION)
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
 ) -> None:
     story = told(tmp_path)
     asked(story, batch=True)
-    store, showing = RunStore(tmp_path / "runs"), runs_erasing.texts_showing
+    store, showing = RunStore(tmp_path / "runs"), runs_erasing.gone_from
     with story.open(runs=store) as retriever:
         staged = retriever._staged([QUESTION])
         for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
@@ -157,7 +157,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
                 staged.finish()
             return showing(*given)
 
-        monkeypatch.setattr(runs_erasing, "texts_showing", finished_meanwhile)
+        monkeypatch.setattr(runs_erasing, "gone_from", finished_meanwhile)
         done = erase(settings(tmp_path), source="doc:story")
         assert done.runs.being_written == [staged.run_id]
     erase(settings(tmp_path), source="doc:story")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,13 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from hypothesis import given
 from hypothesis import strategies as st
+from retrieving import batch, opened
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from scoped_retrieval.pipeline.runs import listing
-from scoped_retrieval.pipeline.runs.formats import FORMAT
-from scoped_retrieval.pipeline.runs.log import RunLog
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.runs import RunStore, listing
+from scoped_retrieval.pipeline.runs.listing import listed
 from scoped_retrieval.pipeline.runs.run import Run
 from scoped_retrieval.pipeline.views import text_table as tables
 
@@ -43,28 +45,13 @@ def test_lists_are_the_same_from_what_was_kept_and_read_no_run(
 ) -> None:
     before = lists(capsys)
     assert len(json.loads(before[1][1])) == 3
-    assert {file.stem for file in (asked / ".index").iterdir()} == {folder.name for folder in asked.glob("run-*")}
+    assert {file.stem for file in (asked / ".index").iterdir()} == {*RunStore(asked).run_ids()}
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "stored", lambda *_: pytest.fail("a run was read"))
+        patch.setattr(Run, "joined_live", lambda *_: pytest.fail("a run was read"))
         assert lists(capsys) == before
     for file in (asked / ".index").iterdir():
         file.unlink()
     assert lists(capsys) == before
-
-
-def test_runs_are_listed_without_every_line_of_the_log(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of 100,000 snapshots, checking the lines took most of the time of `runs`."""
-    before = lists(capsys)
-    with monkeypatch.context() as patch:
-        patch.setattr(RunLog, "lines", lambda _: pytest.fail("every line was read"))
-        assert [run("runs", *form, capsys=capsys) for form in ((), ("--json",))] == before[2:]
-    formats = {one["format"] for one in json.loads(before[3][1])["runs"]}
-    assert formats == {FORMAT}
-    (asked / "LOG").unlink()  # of a batch, LOG alone says that it was finished
-    batch = next(folder.name for folder in asked.glob("run-*") if (folder / "manifest.json").exists())
-    assert json.loads(run("runs", "--json", capsys=capsys)[1])["unfinished"] == [batch]
 
 
 def test_each_principal_gets_their_own_list(
@@ -80,8 +67,9 @@ def test_a_run_that_changed_is_read_again(asked: Path, capsys: pytest.CaptureFix
     lists(capsys)
     ask(capsys=capsys)
     assert len(json.loads(lists(capsys)[1][1])) == 4
-    file = next(asked.glob("run-*/live/*"))
+    file = next(asked.glob("live/*"))
     file.write_bytes(file.read_bytes()[:9])
+    shutil.rmtree(asked / ".index")
     assert "damaged" in run("snapshots", capsys=capsys)[2]
 
 
@@ -93,38 +81,17 @@ def test_a_damaged_listing_is_made_again(asked: Path, capsys: pytest.CaptureFixt
     assert lists(capsys) == before
 
 
-def test_of_a_run_that_goes_on_the_new_snapshots_are_read_and_no_other(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_of_a_session_that_goes_on_the_new_snapshots_are_read_and_no_other(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (kept,) = (asked / ".index").iterdir()  # of the session; a batch is read when it is first listed
-    lists(capsys)
-    read = list[str]()
-    whole = listing.read_live
-    monkeypatch.setattr(listing, "read_live", lambda path, names: read.append(path.name) or whole(path, names))
-    ask(capsys=capsys)
-    assert read == ["000003.arrow.lz4"]
-    assert len(json.loads(lists(capsys)[1][1])) == 4
-    assert read == ["000003.arrow.lz4"]
-    assert kept.exists()
-
-
-def test_what_was_erased_while_it_was_listed_is_not_kept(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = listing._keep
-
-    def beside(file: Path, table: pa.Table, stamp: bytes) -> None:
-        for part in (asked / file.stem).rglob("*.parquet"):
-            part.write_bytes(part.read_bytes())
-        for part in (asked / file.stem).rglob("*.lz4"):
-            part.write_bytes(part.read_bytes())
-        whole(file, table, stamp)
-
-    for file in (asked / ".index").iterdir():
-        file.unlink()
-    monkeypatch.setattr(listing, "_keep", beside)
-    assert len(json.loads(run("snapshots", "--json", capsys=capsys)[1])) == 3
-    assert list((asked / ".index").iterdir()) == []
+    session, store, read = opened(corpus, runs=tmp_path / "runs"), RunStore(tmp_path / "runs"), list[list[str]]()
+    whole = Run.joined_live
+    monkeypatch.setattr(Run, "joined_live", lambda run, names, only: read.append(only) or whole(run, names, only))
+    for number, row in enumerate(batch(3), start=1):
+        session.retrieve(row)
+        assert listed(store.list()[0]).num_rows == number
+        assert listed(store.list()[0]).num_rows == number
+    assert [[name[-4:] for name in names] for names in read] == [["0001"], ["0002"], ["0003"]]
 
 
 @pytest.mark.parametrize(("last", "listed", "said"), [("1", 1, True), ("2", 2, True), ("3", 3, False), ("0", 3, False)])

@@ -5,17 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kept_runs import runs_of
+from retrieving import batch, opened
 from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.across_runs import read_each
 from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
 from scoped_retrieval.pipeline.runs import Run, RunStore
 from scoped_retrieval.pipeline.runs.compacting import compact
+from scoped_retrieval.pipeline.runs.listing import forget_listings
 
 
-def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(tmp_path: Path) -> None:
-    runs_of(6, tmp_path)
+def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus, tmp_path: Path) -> None:
+    session = opened(corpus, runs=tmp_path / "runs")
+    session.retrieve(batch(1)[0])
+    session.close(compacted=False)
     store = RunStore(tmp_path / "runs", create=False)
+    forget_listings(store.path)
     flags: dict[str, Any] = {"runs": tmp_path / "runs", "grants": tmp_path / "none.yaml", "principal": "ana"}
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     calls: list[bool] = []

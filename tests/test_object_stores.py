@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 from failing_store import FailingStore
-from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, erase_evidence, replay, verify
-from scoped_retrieval.pipeline.runs.live_files import live_files
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, packed, replay, verify
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.storage.durable import copy_tree
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_of
 from small_corpus import NOON, Story, row
+from written_runs import session_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
 
@@ -121,7 +121,7 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
     assert verify(store, run_id).status == "ok" and len(store.log.lines()) == 3
     assert compact(store, run_id).snapshots["snapshot_digest"].to_pylist() == before
     assert verify(store, run_id).status == "ok" and not (prefix / "runs" / run_id / "live").exists()
-    assert [line.sequence for line in RunStore(prefix / "runs").log.lines()] == [1, 2, 3, 4]
+    assert [line.number for line in RunStore(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
 
 
 def test_a_changed_object_is_named(prefix: ObjectPlace):
@@ -192,85 +192,25 @@ def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_publishe
     assert Corpus.open(first / "corpus").frame().evidence.num_rows
 
 
-def test_two_writers_of_one_log_make_one_chain(prefix: ObjectPlace):
-    first, second = (RunStore(prefix / "runs").log for _ in range(2))
-    for number in range(3):
-        first.append("run", f"a{number}", manifest_sha256="1")
-        second.append("run", f"b{number}", manifest_sha256="2")
-    assert [line.run_id for line in first.lines()] == ["a0", "b0", "a1", "b1", "a2", "b2"]
-    assert first.head() == second.head()
-
-
-def test_a_line_whose_place_was_taken_meanwhile_comes_after_it(prefix: ObjectPlace):
-    first, second = (RunStore(prefix / "runs").log for _ in range(2))
-    first.append("run", "a", manifest_sha256="1")
-    looked, seen = iter([first._names()]), first._names
-    second.append("run", "b", manifest_sha256="2")
-    first._names = lambda: next(looked, None) or seen()  # it looked before the other line was there
-    first.append("run", "c", manifest_sha256="3")
-    assert [line.run_id for line in second.lines()] == ["a", "b", "c"]
-
-
-def test_a_line_is_added_without_listing_those_that_are_known(prefix: ObjectPlace):
-    first, second = (RunStore(prefix / "runs").log for _ in range(2))
-    listed, seen = [], first._names
-    first._names = lambda: listed.append(1) or seen()
-    for number in range(5):
-        first.append("run", f"a{number}", manifest_sha256="1")
-    assert len(listed) == 1
-    second.append("run", "b", manifest_sha256="2")
-    first.append("run", "a5", manifest_sha256="3")
-    assert len(listed) == 2
-    (prefix / "runs/LOG/000000007").unlink()  # put back as it was before
-    first.append("run", "c", manifest_sha256="3")
-    assert [line.run_id for line in second.lines()] == ["a0", "a1", "a2", "a3", "a4", "b", "c"]
-
-
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file_and_number(
+def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file(
     tmp_path: Path, line_tables: Any, takes: bool, silent: bool
 ):
     failing = FailingStore()
     store = RunStore(failing.at(tmp_path.name))
-    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage={})
-    session.write(line_tables(1, run_id=session.run_id))
-    failing.puts, failing.takes, failing.silent = 2, takes, silent  # the lease, the file, and then the line
+    session = session_of(store, line_tables)
+    session.write([packed(line_tables(1, run_id=session.run_id))])
+    failing.puts, failing.takes, failing.silent = 1, takes, silent  # the file, and then the line
     told = LineInDoubtError if silent else None if takes else StoreError
     with pytest.raises(told) if told else nullcontext() as caught:
-        session.write(line_tables(1, run_id=session.run_id, first=2))
+        session.write([packed(line_tables(1, run_id=session.run_id, first=2))])
     assert caught is None or caught.type is told
-    failing.puts = None
-    kept = takes or silent
-    assert session.number == (2 if kept else 1) == len(live_files(session.folder))
-    for lease in store.lock_of(session.run_id).with_name(f"{session.run_id}.lease").iterdir():
-        lease.unlink()  # it could not be given up either, and would expire
-    store.log.append("run", "run-of-another", manifest_sha256="0")
-    session.write(line_tables(1, run_id=session.run_id, first=3))
-    lines = [line.body["file"] for line in store.log.lines() if line.kind == "live"]
-    assert lines == ["000001.arrow.lz4", "000002.arrow.lz4", "000003.arrow.lz4"][: 3 if kept else 2]
-
-
-def test_a_snapshot_whose_line_was_interrupted_keeps_its_file_and_number_where_a_put_may_go_on(
-    prefix: ObjectPlace, line_tables: Any, monkeypatch: pytest.MonkeyPatch
-):
-    store = RunStore(prefix / "runs")
-    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage={})
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(store.log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-        session.write(line_tables(1, run_id=session.run_id))
-    session.write(line_tables(1, run_id=session.run_id, first=2))
-    assert [line.body["file"] for line in store.log.lines()] == ["000001.arrow.lz4", "000002.arrow.lz4"]
-
-
-def test_a_line_that_was_changed_is_found_by_a_process_that_read_it_before(prefix: ObjectPlace):
-    log = RunStore(prefix / "runs").log
-    log.append("run", "run-x", manifest_sha256="0")
-    assert [line.run_id for line in log.lines()] == ["run-x"]
-    entry = prefix / "runs/LOG/000000001"
-    entry.write_bytes(entry.read_bytes().replace(b"run-x", b"run-y"))
-    with pytest.raises(VerificationError, match="Expected a line that matches its hash"):
-        log.lines()
+    failing.puts, failing.silent = None, False
+    assert len([*(store.path / "live").iterdir()]) == (2 if takes or silent else 1)
+    session.write([packed(line_tables(1, run_id=session.run_id, first=3))])
+    assert [name[-1] for name in store.open(session.run_id).kept] == (["1", "2", "3"] if takes else ["1", "3"])
+    assert verify(store, session.run_id).ok
 
 
 def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):
@@ -323,7 +263,7 @@ def expire(place: ObjectPlace) -> None:
 def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Path):
     whole = digests(asked(told(tmp_path)))
     stopped = 0
-    for puts in (0, 5, *range(12, 99, 2)):
+    for puts in (0, 5, *range(8, 99, 3)):
         failing = FailingStore()
         story = stored(failing.at(f"{tmp_path.name}/{puts}"))
         failing.puts = puts
@@ -334,7 +274,6 @@ def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Pat
             failing.puts = None
             store = RunStore(story.folder / "runs")
             for run_id in store.unfinished():
-                expire_run(store, run_id)
                 with story.open(runs=store, shard_requests=1) as opened:
                     assert digests(opened.run(resume=run_id)) == whole
                 assert verify(store, run_id).status == "ok"
@@ -342,12 +281,7 @@ def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Pat
         else:
             assert digests(run) == whole
             break
-    assert stopped > 3
-
-
-def expire_run(store: RunStore, run_id: str) -> None:
-    for lease in (store.path / f".locks/{run_id}.lease").iterdir():
-        lease.write_bytes(b"{}")
+    assert stopped > 2
 
 
 def test_a_store_that_may_only_be_read_is_read_and_refuses_what_writes(tmp_path: Path):

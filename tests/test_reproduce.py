@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.errors import AccessError, ModelError
 from scoped_retrieval.nodes.tables import DECISIONS, SNAPSHOTS
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
-from scoped_retrieval.pipeline.runs import Run
+from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
 
 
@@ -146,7 +146,7 @@ def test_one_changed_cell_is_named_by_table_row_and_column(world):
 
 
 def test_a_row_that_is_missing_is_named(world):
-    run = Run(world.folder / "runs" / world.run)
+    run = RunStore(world.folder / "runs").open(world.run)
     stored = {"decisions": run.table("decisions")}
     less = {"decisions": stored["decisions"].slice(1)}
     for was, now, side in ((stored, less, "stored"), (less, stored, "computed")):
@@ -157,13 +157,13 @@ def test_a_row_that_is_missing_is_named(world):
 
 
 def test_the_order_and_chunks_of_rows_are_no_difference(world):
-    stored = Run(world.folder / "runs" / world.run).table("decisions")
+    stored = RunStore(world.folder / "runs").open(world.run).table("decisions")
     turned = pa.concat_tables([stored.slice(4), stored.slice(0, 4)])
     assert first_difference({"decisions": stored}, {"decisions": turned}, (DECISIONS,)) is None
 
 
 def test_the_envelope_is_not_compared(world):
-    stored = Run(world.folder / "runs" / world.run).table("snapshots")
+    stored = RunStore(world.folder / "runs").open(world.run).table("snapshots")
     at = stored.column_names.index("snapshot_id")
     named = stored.set_column(at, stored.schema.field(at), pc.binary_join_element_wise("x", stored["snapshot_id"], ""))
     assert first_difference({"snapshots": stored}, {"snapshots": named}, (SNAPSHOTS,)) is None
@@ -174,11 +174,3 @@ def test_only_auditors_reproduce(world):
         reproduced(settings_of(world.folder, "bob"), world.bob)
     with pytest.raises(AccessError, match="that you may read"):
         reproduced(settings_of(world.folder, "eve"), world.run)
-
-
-def test_a_run_of_an_older_format_leads_to_upgrade(world, monkeypatch):
-    from scoped_retrieval.nodes.errors import StoreError
-
-    monkeypatch.setattr(Run, "older", property(lambda _: True))
-    with pytest.raises(StoreError, match="present format"):
-        reproduced(settings_of(world.folder), world.run)

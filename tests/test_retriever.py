@@ -25,7 +25,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, verify
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, packed, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -109,48 +109,45 @@ def test_what_threads_ask_at_once_is_answered_in_one_pass_as_if_asked_alone(corp
         assert other.tables.keys() == one.tables.keys()
         assert verify(RunStore(tmp_path / "grouped"), other.snapshot_id).ok
     stores = [RunStore(tmp_path / name) for name in ("grouped", "alone")]
-    assert digests(stores[0], stores[0].folders()[0]) == digests(stores[1], stores[1].folders()[0])
+    assert digests(stores[0], stores[0].run_ids()[0]) == digests(stores[1], stores[1].run_ids()[0])
 
 
-def test_where_a_snapshot_of_a_group_is_not_written_the_others_still_have_theirs(
+def test_where_the_snapshots_of_a_group_are_not_written_each_answer_says_so_and_the_next_has_its_own(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     rows = [PendingRequest(row, 0.0) for row in batch(4)]
     write, written = LiveRun.write, []
 
-    def second_fails(self: LiveRun, *tables: Any) -> None:
+    def first_fails(self: LiveRun, *snapshots: Any) -> None:
         written.append(1)
-        if len(written) == 2:
+        if len(written) == 1:
             raise OSError(28, "No space left on device")
-        write(self, *tables)
+        write(self, *snapshots)
 
-    monkeypatch.setattr(LiveRun, "write", second_fails)
+    monkeypatch.setattr(LiveRun, "write", first_fails)
     with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = [one for one in retriever._session.answers(rows) if not isinstance(one, Exception)]
-    assert [one.request_id for one in found] == ["r000", "r001", "r002", "r003"]
-    assert [one.snapshot_id is None for one in found] == [False, True, False, False]
+        found = [[one for one in retriever._session.answers(rows) if not isinstance(one, Exception)] for _ in range(2)]
+    assert [one.request_id for one in found[1]] == ["r000", "r001", "r002", "r003"]
+    assert [one.snapshot_id is None for group in found for one in group] == [True] * 4 + [False] * 4
     store = RunStore(tmp_path / "runs")
-    for one in found:
-        assert one.snapshot_id is None or verify(store, one.snapshot_id).ok
-    assert sorted(digests(store, store.folders()[0])) == ["r000", "r002", "r003"]
+    assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r001", "r002", "r003"]
+    assert verify(store, store.run_ids()[0]).ok
 
 
 def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_are(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    write = LiveRun.write
-
-    def not_r001(self: LiveRun, tables: Any, *rest: Any) -> None:
+    def not_r001(tables: Any, *rest: Any) -> Any:
         if tables["requests"]["request_id"].to_pylist() == ["r001"]:
             raise MemoryError
-        write(self, tables, *rest)
+        return packed(tables, *rest)
 
-    monkeypatch.setattr(LiveRun, "write", not_r001)
+    monkeypatch.setattr(session, "packed", not_r001)
     with opened(corpus, runs=tmp_path / "runs") as retriever:
         found = list(retriever._session.answers([PendingRequest(row, 0.0) for row in batch(3)]))
     assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
     store = RunStore(tmp_path / "runs")
-    assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]
+    assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r002"]
 
 
 @pytest.mark.parametrize("stands", [False, True])
@@ -159,15 +156,15 @@ def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
 ):
     write, written = LiveRun.write, []
 
-    def third_is_interrupted(self: LiveRun, *tables: Any) -> None:
+    def first_is_interrupted(self: LiveRun, *snapshots: Any) -> None:
         written.append(1)
-        if len(written) == 3 and not stands:
+        if len(written) == 1 and not stands:
             raise KeyboardInterrupt
-        write(self, *tables)
-        if len(written) == 3:
+        write(self, *snapshots)
+        if len(written) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(LiveRun, "write", third_is_interrupted)
+    monkeypatch.setattr(LiveRun, "write", first_is_interrupted)
     with opened(corpus, runs=tmp_path / "runs") as retriever, ThreadPoolExecutor(4) as threads:
         with retriever._grouped.alone():
             calls = [threads.submit(retriever.retrieve, row) for row in batch(5)[1:]]  # any of them may be the one
@@ -179,9 +176,11 @@ def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
         names = [one.snapshot_id for one in found]
         assert [one.status for one in found] == ["ok"] * 3 and len({*names, None}) == 4
     store = RunStore(tmp_path / "runs")
-    stored = digests(store, store.folders()[0])
     for one in found:
-        assert stored[one.request_id] == one.tables["snapshots"]["snapshot_digest"][0].as_py()
+        assert (
+            digests(store, str(one.snapshot_id))[one.request_id]
+            == one.tables["snapshots"]["snapshot_digest"][0].as_py()
+        )
         assert verify(store, one.snapshot_id or "").ok
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import hashlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +12,10 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
 from scoped_retrieval.pipeline.runs.files import read_parquet
-from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
+from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
 from small_corpus import Story, row
+from written_runs import file_of, log_again
 
 QUESTION = "what is the default role of guests"
 SAYS = "the default role of sessions is guest\n"
@@ -51,7 +52,7 @@ def ids(run: Run) -> list[str]:
 
 
 def test_damage_in_one_shard_keeps_no_other_snapshot_back(batch: Run):
-    store, (first, _, last) = RunStore(batch.folder.parent), ids(batch)
+    store, (first, _, last) = batch.store, ids(batch)
     for path in shard_parts(batch, "00000"):
         path.write_bytes(b"no parquet")
     assert replay(store, last).status == "ok"
@@ -60,11 +61,11 @@ def test_damage_in_one_shard_keeps_no_other_snapshot_back(batch: Run):
 
 
 def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Run):
-    store, (first, second, third) = RunStore(session.folder.parent), ids(session)
-    (session.folder / "live/000002.arrow.lz4").write_bytes(b"no arrow")
+    store, (first, second, third) = session.store, ids(session)
+    file_of(session, 2).write_bytes(b"no arrow")
     assert [replay(store, one).status for one in (first, third)] == ["ok", "ok"]
     with pytest.raises(
-        StoreError, match=r"Expected a whole snapshot, got a damaged one - at run-.*/live/000002.arrow.lz4"
+        StoreError, match=r"Expected a whole snapshot, got a damaged one - at live/retr-snap-.*-0002.arrow.lz4"
     ):
         replay(store, second)
 
@@ -72,25 +73,17 @@ def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Ru
 @pytest.mark.parametrize("kind", ["batch", "session"])
 def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
     run: Run = request.getfixturevalue(kind)
-    store, (*_, last), whole = RunStore(run.folder.parent), ids(run), run.table("decisions", snapshot_id=ids(run)[-1])
+    store, (*_, last), whole = run.store, ids(run), run.table("decisions", snapshot_id=ids(run)[-1])
     if kind == "batch":
         others = [path for path in shard_parts(run, "00000") if path.parent.name != "snapshots"]
     else:
-        others = [run.folder / "live/000002.arrow.lz4"]
+        others = [file_of(run, 2)]
     assert others
     for path in others:
         path.unlink()
     assert replay(store, last).status == "ok"
     assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
     assert whole.num_rows == 1
-
-
-def test_the_file_that_an_id_speaks_of_is_read_first(session: Run, monkeypatch: pytest.MonkeyPatch):
-    read, (*_, last) = [], ids(session)
-    module = sys.modules[Run.__module__]
-    monkeypatch.setattr(module, "read_live", lambda path: read.append(path.name) or read_live(path))
-    assert RunStore(session.folder.parent).open(session.run_id).holds(last)
-    assert read == ["000003.arrow.lz4"]
 
 
 def test_a_part_of_other_columns_is_refused(batch: Run):
@@ -102,21 +95,25 @@ def test_a_part_of_other_columns_is_refused(batch: Run):
 
 
 def forge(run: Run, table: str, column: str, value: str) -> None:
-    """Rewrite the first interactive file with another value in every row of a column."""
-    path = run.folder / "live/000001.arrow.lz4"
-    tables, settings = read_live(path), read_settings(path)
+    """Rewrite the first interactive file with another value in every row of a column, and the log with its hash."""
+    path, lines = file_of(run, 1), run.store.log.lines()
+    tables = read_tables(path, lines[0].body["snapshots"][0]["sha256"])
     rows, place = tables[table], tables[table].column_names.index(column)
     tables[table] = rows.set_column(
         place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows[column].type)
     )
-    write_live(path, tables, settings)
+    data = _bytes_of(tables, {})
+    path.write_bytes(data)
+    changed = lines[0].body["snapshots"][0] | {"sha256": hashlib.sha256(data).hexdigest()}
+    first = ("live", {**lines[0].body, "snapshots": [changed]})
+    log_again(run.store, first, *((line.body["kind"], dict(line.body)) for line in lines[1:]))
 
 
 @pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("decisions", "reason_text")])
 def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, column: str):
     first, second, _ = ids(session)
     forge(session, table, column, "what is the root password")
-    run = RunStore(session.folder.parent).open(first)
+    run = session.store.open(first)
     with pytest.raises(VerificationError, match=r"Expected the (snapshot digest to follow|text that was hashed)"):
         snapshot_rows(run, first)
     assert snapshot_rows(run, second)["requests"][0]["question"] == QUESTION
@@ -125,30 +122,21 @@ def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, col
 def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_record_adds_up_to(session: Run):
     first, *_ = ids(session)
     forge(session, "snapshots", "visible_sha256", "0" * 64)
-    run = RunStore(session.folder.parent).open(first)
+    run = session.store.open(first)
     stored = {t.name: run.table(t.name, snapshot_id=first).combine_chunks() for t in COVERED}
     (digest,) = snapshot_digests(stored, run.provenance, pa.array([run.request_of(first)]))
     forge(session, "snapshots", "snapshot_digest", digest)
     with pytest.raises(VerificationError, match=r"^Expected the block that was hashed, got another - at retr-snap-"):
-        replay(RunStore(session.folder.parent), first)
+        replay(session.store, first)
 
 
 def test_a_question_that_was_changed_is_not_listed(session: Run):
     forge(session, "texts", "text", "what is the root password")
-    run = RunStore(session.folder.parent).open(session.run_id)
+    run = session.store.open(session.run_id)
     with pytest.raises(
         VerificationError, match=r"Expected the text that was hashed, got another - at requests\.question"
     ):
         run.table("requests", texts=True)
-
-
-def test_a_snapshot_is_found_in_whatever_file_it_stands(session: Run):
-    first, second, third = ids(session)
-    live = session.folder / "live"
-    (live / "000003.arrow.lz4").rename(live / "000009.arrow.lz4")
-    again = RunStore(session.folder.parent).open(third)
-    assert [again.holds(one) for one in (first, second, third, third[:-1] + "9")] == [True, True, True, False]
-    assert again.table("requests", texts=True, snapshot_id=third)["question"].to_pylist() == [QUESTION]
 
 
 def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch: Run):
@@ -156,12 +144,12 @@ def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch:
     assert not batch.holds(absent)
     (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
     with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/part-00001.parquet"):
-        RunStore(batch.folder.parent).open(batch.run_id).holds(absent)
+        batch.store.open(batch.run_id).holds(absent)
 
 
 def test_an_interactive_run_whose_files_are_gone_misses_them_by_name(session: Run):
-    names = sorted(path.name for path in (session.folder / "live").iterdir())
-    for name in names:
-        (session.folder / "live" / name).unlink()
-    report = verify(RunStore(session.folder.parent), session.run_id)
-    assert [(one.kind, one.part) for one in report.problems] == [("missing", f"live/{name}") for name in names]
+    paths = [file_of(session, number) for number in (1, 2, 3)]
+    for path in paths:
+        path.unlink()
+    report = verify(session.store, session.run_id)
+    assert [(one.kind, one.part) for one in report.problems] == [("missing", f"live/{path.name}") for path in paths]

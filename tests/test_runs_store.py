@@ -27,13 +27,11 @@ from scoped_retrieval.pipeline.runs import (
     replays_kept,
     verify,
 )
-from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
-from scoped_retrieval.pipeline.runs.live_files import live_files
-from scoped_retrieval.pipeline.runs.log import Log
+from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, check_conservation
-from written_runs import live
+from written_runs import file_of, live
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 Tables = dict[str, pa.Table]
@@ -116,14 +114,14 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
     for shard in staged.pending():
         staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         staged.finish()
     one, another = store.resume(staged.run_id), store.resume(staged.run_id)
     with one.lock():
         one.finish()
     with pytest.raises(StoreError, match="got one that another process has finished"), another.lock():
         pass
-    assert [line.kind for line in store.log.lines()] == ["run"]
+    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
 
 
 def test_a_run_that_somebody_removed_is_not_written_on(tmp_path: Path, line_tables: Maker):
@@ -209,53 +207,6 @@ def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
         pass
 
 
-_KILLED_WHILE_STAGING = """
-import os, signal, sys
-from pathlib import Path
-sys.path[:0] = ["support"]
-from conftest import line_tables
-from scoped_retrieval.pipeline.runs import RunStore, store
-from test_runs_store import stage
-
-store.publish_folder = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-stage(RunStore(Path(sys.argv[1])), line_tables)
-"""
-
-
-def left_by_a_killed_process(folder: Path) -> Path:
-    """The folder in which a process staged a run when it was killed."""
-    command = [sys.executable, "-c", _KILLED_WHILE_STAGING, str(folder)]
-    assert subprocess.run(command, cwd=Path(__file__).parent, check=False).returncode == -signal.SIGKILL
-    (left,) = folder.glob(".new-*")
-    assert (left / "stage/requests.parquet").exists()
-    return left
-
-
-@pytest.mark.parametrize("door", ["stage", "erase"])
-def test_what_a_process_that_was_killed_left_of_a_run_goes(tmp_path: Path, line_tables: Maker, door: str):
-    left, store = left_by_a_killed_process(tmp_path), RunStore(tmp_path)
-    erase_evidence(store, [], reason="", dry_run=True)
-    assert left.exists()
-    if door == "stage":
-        stage(store, line_tables)
-    else:
-        erase_evidence(store, [], reason="")
-    assert not left.exists()
-
-
-def test_a_run_that_is_being_staged_stays(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
-    store, publish = RunStore(tmp_path), runs_store.publish_folder
-
-    def beside_others(new: Path, *where: object, **how: str) -> None:
-        erase_evidence(store, [], reason="")
-        assert new.exists()
-        publish(new, *where, **how)
-
-    monkeypatch.setattr(runs_store, "publish_folder", beside_others)
-    assert do_the_rest(stage(store, line_tables), line_tables).manifest["statuses"] == {"ok": 4}
-    assert not list(tmp_path.glob(".new-*"))
-
-
 class Fault:
     """Lets the first `allowed` renames, syncs and writes of the disk pass, then fails every one, like a full disk."""
 
@@ -300,7 +251,7 @@ def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pyte
         run = written(store, line_tables)
     assert verify(store, run.run_id).ok
     assert run.table("snapshots", texts=True).equals(as_given(run.run_id, line_tables)["snapshots"])
-    assert [line.kind for line in store.log.lines()] == ["run"]
+    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
     return met
 
 
@@ -397,10 +348,10 @@ def test_an_interactive_file_with_another_name_in_it_is_damaged(
 ):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
-    file = run.folder / "live" / live_files(run.folder)[0]
+    file = file_of(run, 1)
     with pa.CompressedInputStream(pa.BufferReader(file.read_bytes()), "lz4") as stream:
         file.write_bytes(pa.compress(stream.read().replace(was, now), "lz4", asbytes=True))
-    with pytest.raises(StoreError, match=r"^Expected a whole snapshot, got a damaged one - at run-.*/live/000001"):
+    with pytest.raises(StoreError, match=r"^Expected a whole snapshot, got a damaged one - at live/retr-snap-"):
         store.open(run.run_id).stored("candidates")
     assert erase_evidence(store, ["any"], reason="asked by its owner").unreadable == [run.run_id]
 

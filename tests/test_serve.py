@@ -15,7 +15,7 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.runs.log import Log
+from scoped_retrieval.pipeline.runs.log import RunLog
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
@@ -146,7 +146,9 @@ def test_the_x_ray_has_document_002_s_path_parameters_and_shape(client: TestClie
 
 
 def test_without_a_stored_snapshot_the_x_ray_says_that_there_is_none(client: TestClient, monkeypatch):
-    monkeypatch.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     answer = client.get("/engram/v1/recall/xray", params={"q": "default role"})
     assert (answer.status_code, answer.json()) == (200, {"snapshotFound": False})
 

@@ -64,9 +64,9 @@ def test_an_answer_that_needs_a_corpus_that_does_not_answer_raises_and_has_no_sn
     with story.open(runs=store) as retriever:
         with unread(story, "/packs/"), pytest.raises(StoreError, match=NO_ANSWER):
             retriever.retrieve(ROWS[0])
-        assert not store.folders()
+        assert not store.run_ids()
         found = retriever.retrieve(ROWS[0])  # under the same id: it was not used yet
-        assert found.status == "ok" and found.snapshot_id and found.snapshot_id.endswith("-0001")
+        assert found.status == "ok" and found.snapshot_id
         assert verify(store, found.snapshot_id).ok
 
 
@@ -77,7 +77,7 @@ def test_each_of_many_who_ask_hears_that_the_corpus_does_not_answer(story: Story
             calls = [threads.submit(retriever.retrieve, row) for row in ROWS]
             assert {type(call.exception(60)) for call in calls} == {StoreError}
         found = [retriever.retrieve(row) for row in ROWS]
-        assert sorted(one.snapshot_id[-4:] for one in found if one.snapshot_id) == [f"{n:04}" for n in range(1, 5)]
+        assert len({one.snapshot_id for one in found if one.snapshot_id}) == len(ROWS)
 
 
 @pytest.mark.parametrize("takes", [True, False])
@@ -86,17 +86,17 @@ def test_a_request_whose_snapshot_may_stand_is_not_asked_again_under_its_id(tmp_
     story, store = handlers(tmp_path), RunStore(failing.at(tmp_path.name))
     with story.open(runs=store) as retriever:
         assert retriever.retrieve(ROWS[0]).snapshot_id
-        failing.puts, failing.takes, failing.silent = 2, takes, True  # the lease, the file, and then its line
+        failing.puts, failing.takes, failing.silent = 1, takes, True  # the file, and then its line
         (told,) = (c for c in retriever.retrieve(ROWS[1]).conditions if c["condition"] == "snapshot_missing")
         assert "No space left on device: memory://" in told["message"]
         failing.puts, failing.silent = None, False
-        for lease in (store.path / ".locks").glob("*.lease/*"):
-            lease.unlink()  # it could not be given up either, and would expire
         with pytest.raises(InputError, match="got one that was asked before - at q1"):
             retriever.retrieve(ROWS[1])
         assert (retriever.retrieve(ROWS[2]).snapshot_id or "").endswith("-0003")
     (run,) = store.list()
-    assert not run.live and sorted(run.snapshots["request_id"].to_pylist()) == ["q0", "q1", "q2"]
+    assert not run.live and sorted(run.snapshots["request_id"].to_pylist()) == (
+        ["q0", "q1", "q2"] if takes else ["q0", "q2"]
+    )
     assert verify(store, run.run_id).ok
 
 

@@ -8,11 +8,10 @@ import time
 import pytest
 from audited_runs import audited, settings_of
 from command_line import run as command
-from failing_reads import unseen
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, named_in, queried, tables_of
-from scoped_retrieval.pipeline.runs import Run
+from scoped_retrieval.pipeline.runs import RunStore
 
 
 @pytest.fixture(name="world", scope="module")
@@ -28,7 +27,7 @@ def test_every_view_answers(world):
 
 
 def test_the_views_say_what_the_tables_say(world):
-    settings, run = settings_of(world.folder), Run(world.folder / "runs" / world.run)
+    settings, run = settings_of(world.folder), RunStore(world.folder / "runs").open(world.run)
     (shown,) = queried(settings, "select count(*) n from items", [world.run])["n"].to_pylist()
     assert shown == run.table("trimmed").num_rows
     funnel = queried(settings, "select sum(recalled) r, sum(shown) s from funnel", [world.run]).to_pylist()[0]
@@ -155,6 +154,8 @@ def test_numbers_and_times_of_every_kind_are_json_and_the_same_in_every_time_zon
 def test_runs_that_cannot_be_read_are_named_beside_the_result(world, monkeypatch, capsys):
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    with unseen(world.folder / "runs" / world.run / "manifest.json"):
-        code, _, err = command("sql", "select 1", *where, capsys=capsys)
+    manifest = world.folder / "runs" / world.run / "manifest.json"
+    manifest.rename(manifest.with_name("aside"))
+    code, _, err = command("sql", "select 1", *where, capsys=capsys)
+    manifest.with_name("aside").rename(manifest)
     assert (code, err) == (0, f"skipped: {world.run}: unreadable\n")

@@ -123,9 +123,9 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     found = audit_trail(settings, result["auditEntryId"])
     assert found["decision"]["outcome"] == "selected"
     assert found["decision"]["evidence_id"] == result["memoryId"]
-    lines = {line.sequence: line for line in RunStore(world.folder / "runs").log.lines()}
+    lines = {line.number: line for line in RunStore(world.folder / "runs").log.lines()}
     line = lines[found["log"]["sequence"]]
-    assert (line.hash, line.run_id) == (found["log"]["hash"], open_run(settings, world.ana).run_id)
+    assert (line.hash, line.body["run_id"]) == (found["log"]["hash"], open_run(settings, world.ana).run_id)
     evidence = Corpus.open(world.folder / "corpus").frame(["shop"]).evidence
     stored = evidence.filter(pc.equal(evidence["evidence_id"], result["memoryId"])).to_pylist()[0]
     assert found["stored"]["text_sha256"] == stored["text_sha256"]
@@ -136,7 +136,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
              (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
     code, out, _ = run("why", result["auditEntryId"], *where, capsys=capsys)
     assert code == 0
-    assert f"  log: line {line.sequence} ({line.kind}), hash {line.hash}\n" in out
+    assert f"  log: line {line.number} ({line.body['kind']}), hash {line.hash}\n" in out
 
     (own,) = xray_of(settings_of(world, "bob"), world.bob)["results"]
     assert set(audit_trail(settings_of(world, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}

@@ -22,7 +22,7 @@ from ..corpus.pinned import pinned_at
 from ..engines.shards import ShardJob, with_counters
 from ..line.driver import Line, failed_line, run_line
 from ..line.provenance import difference, with_part
-from ..runs import Run, RunStore, StagedRun, started_by
+from ..runs import Run, RunStore, StagedRun
 from ..runs.answer_log import sha256_of_text
 
 __all__ = ["GONE", "resumed", "unanswered", "without_generation"]
@@ -43,7 +43,7 @@ def resumed(
         AccessError: the run does not exist or was started by another principal.
         StoreError: it is finished, or was begun over another corpus, or with other policies, grants, settings or code.
     """
-    if run_id not in store.folders() or not started_by(store.folder(run_id), principal):
+    if run_id not in store.folders() or store.starter_of(run_id) != principal:
         hint = "`runs` lists yours, `verify` names those that are damaged"
         raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint=hint)
     staged = store.resume(run_id)

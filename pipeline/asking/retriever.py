@@ -44,9 +44,8 @@ from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
 from ..requests.resolver import RequestResolver
-from ..runs import RunStore, StagedRun, compact, heal
+from ..runs import RunStore, StagedRun, compact
 from ..runs.listing import listed
-from ..runs.live_runs import LiveRuns
 from ..storage.places import ObjectPlace, Place
 from ..views.lineage import current_lineage
 from .granted_line import GrantedLine
@@ -96,7 +95,8 @@ class Retriever(Questions):
         self._telemetry = telemetry
         self._session = Session(
             granted=granted,
-            runs=LiveRuns(runs, recorded) if runs is not None else None,
+            runs=runs,
+            settings=recorded,
             clock=clock,
             expect_unerased=self.corpus.expect_unerased,
             max_age_days=policies.roles.max_age_days,
@@ -276,7 +276,7 @@ class Retriever(Questions):
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress, described):
                     pass
-            run = staged.finish()
+            run = staged.finish(self.corpus.expect_unerased)
             finished(run)
         seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
@@ -285,12 +285,10 @@ class Retriever(Questions):
         """End the interactive run, if there is one; its snapshots become Parquet parts if `compacted`."""
         with self._grouped.alone():
             live = self._session.close()
-        if live is not None:
-            live.release()
-            if live.number and self.runs is not None:
-                run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
-                with suppress(OSError, ScopedRetrievalError):  # listings will read it again
-                    listed(run)
+        if live is not None and live.written and self.runs is not None:
+            run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
+            with suppress(OSError, ScopedRetrievalError):  # listings will read it again
+                listed(run)
 
     def __enter__(self) -> Retriever:
         return self
@@ -318,7 +316,6 @@ class Retriever(Questions):
         if not requests.num_rows and not failures.num_rows:
             raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None
-        heal(self.runs)
         return self.runs.stage(
             requests, failures, shards_of(requests, self._shard_requests), now=now, inputs=self._granted.line.inputs,
             settings={**self._recorded, "shard_requests": self._shard_requests}, lineage=current_lineage(),

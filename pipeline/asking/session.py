@@ -3,9 +3,8 @@
 Requests of one pass go through the line together and are separated again: every table has its rows by request, and no
 answer depends on the other requests of the pass (one answer everywhere).
 
-Note: snapshot ids are assigned before the line runs, and files are numbered as they are written. If one cannot be
-written, the requests after it run again, under the next ids. Answers are returned one by one, each once its snapshot is
-stored, so an interrupt of one request loses no other answer.
+Note: snapshot ids are assigned before the line runs. The snapshots of a pass are stored together, all or none, and only
+then is any of its answers returned.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -27,10 +26,10 @@ from ..engines.shards import by_request, with_counters
 from ..line.driver import failed_line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
-from ..runs import LineTimings, LiveRun, RunTakenError
+from ..runs import LineTimings, LiveRun, PackedSnapshot, RunStore, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
-from ..runs.live_runs import LiveRuns
-from ..runs.parts import Vectors
+from ..runs.log import LineInDoubtError
+from ..views.lineage import current_lineage
 from .granted_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
@@ -66,19 +65,32 @@ class _Pass:
         return round((ended - min((timing.began for timing in self.timings), default=0)) / 1e9, 6)
 
 
+class _Answered(NamedTuple):
+    """An answer that has no durable snapshot yet."""
+
+    found: Retrieval
+    tables: Mapping[str, pa.Table]
+    name: str
+    """The id of its snapshot."""
+    required: bool
+    """Whether it may not leave without its snapshot."""
+    snapshot: PackedSnapshot | None
+
+
 @dataclass
 class Session:
     """Answers groups of requests.
 
     `expect_unerased` raises if evidence was erased since the corpus was opened. It is called before an answer is
-    computed, and again before its snapshot is written into a locked run: a later erasure waits for the lock and finds
-    the snapshot.
+    computed, and again before its snapshot is written: a later erasure finds the snapshot, or refuses its line.
 
-    `runs` is where snapshots are written, None if no folder of runs was named; `max_age_days` returns that of a role.
+    `runs` is where snapshots are written, None if no folder of runs was named, with the `settings` that runs record;
+    `max_age_days` returns that of a role.
     """
 
     granted: GrantedLine
-    runs: LiveRuns | None
+    runs: RunStore | None
+    settings: Mapping[str, Any]
     clock: Callable[[], datetime]
     expect_unerased: Callable[[], None]
     max_age_days: Callable[[str | None], float | None]
@@ -107,21 +119,25 @@ class Session:
         """
         if self.granted.renewed():
             self.line = self.granted.line
-            self._leave()
+            self.live = None
 
     def _answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
         self.expect_unerased()
         now = self.clock()
-        self._open(group, now)
+        if self.runs is not None and self.live is None:
+            self.live = LiveRun(
+                self.runs, now=now, inputs=self.line.inputs, lineage=current_lineage(), settings=self.settings
+            )
         resolved = self._resolved(group, now)
         valid = [one for one in resolved if not isinstance(one, InputError)]
         if not valid:
             yield from (one for one in resolved if isinstance(one, Exception))
             return
-        names = [
-            self.live.next_id(place) if self.live else snapshot_id(new_run_id(now), place + 1)
-            for place in range(len(valid))
-        ]
+        names = (
+            self.live.take(len(valid))
+            if self.live
+            else [snapshot_id(new_run_id(now), place) for place in range(1, len(valid) + 1)]
+        )
         requests = valid[0] if len(valid) == 1 else pa.concat_tables(valid).sort_by("request_id")
         ids = [table["request_id"][0].as_py() for table in valid]
         captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
@@ -131,24 +147,22 @@ class Session:
             tables = run_line(requests, FAILURES.empty(), captures, self.line)
         passed = _Pass(tuple(timed), len(valid))
         of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
-        left = list(zip(ids, names, strict=True))
-        for one, asked in zip(resolved, group, strict=True):
-            if isinstance(one, Exception):
-                yield one
-                continue
-            request_id, name = left.pop(0)
-            if self.runs is not None and (self.live is None or self.live.next_id() != name):
-                yield from self._again(asked)
-                continue
-            yield from self._kept(of_request(request_id), name, asked, passed)
-
-    def _open(self, group: Sequence[PendingRequest], now: datetime) -> None:
-        """Open a run to write into: a new one if an earlier session already used one of the ids named here."""
-        named = {asked.named for asked in group if asked.named is not None} - self.used
-        if self.live is not None and named & self.live.earlier:
-            self._leave()
-        if self.runs is not None and self.live is None:
-            self.live = self.runs.begin(now, self.line.inputs, named)
+        took = LineTimings(passed.seconds, passed.requests, seconds_by_node(passed.timings))
+        asked = [one for one, found in zip(group, resolved, strict=True) if not isinstance(found, Exception)]
+        answered: list[_Answered | Exception] = []
+        for request_id, name, one in zip(ids, names, asked, strict=True):
+            try:
+                answered.append(self._answered(of_request(request_id), name, one, passed, took))
+            except Exception as error:  # any error is the answer to this request alone
+                answered.append(error)
+        try:
+            kept = iter(self._kept([one for one in answered if isinstance(one, _Answered)]))
+        except RunTakenError:  # another process closed the run: this pass goes into another
+            self.live = None
+            found = iter([answer for one in asked for answer in self._again(one)])
+        else:
+            found = iter([next(kept) if isinstance(one, _Answered) else one for one in answered])
+        yield from (one if isinstance(one, Exception) else next(found) for one in resolved)
 
     def _again(self, asked: PendingRequest) -> Iterator[Retrieval | Exception]:
         """The answer under the next id, or the error; earlier requests have snapshots, so none is answered twice."""
@@ -156,12 +170,6 @@ class Session:
             yield from self._answers([asked])
         except Exception as error:  # any error is the answer to this request alone
             yield error
-
-    def _leave(self) -> None:
-        """Release this run: the next request begins another."""
-        if self.live is not None:
-            self.live.release()
-        self.live = None
 
     def close(self) -> LiveRun | None:
         """End the session; returns its run if it began one."""
@@ -172,7 +180,7 @@ class Session:
 
     def _resolved(self, group: Sequence[PendingRequest], now: datetime) -> list[pa.Table | InputError]:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
-        taken = set(self.live.earlier) if self.live else set[str]()
+        taken = set[str]()
         found: list[pa.Table | InputError] = []
         resolver = self.granted.resolver
         defaults = {**resolver.project, "purpose": "answer-question"}
@@ -189,8 +197,7 @@ class Session:
         return found
 
     def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
-        """A repeated request gets a snapshot and an id of its own, neither used nor `taken` by the group or an earlier
-        session.
+        """A repeated request gets a snapshot and an id of its own, neither used nor `taken` by the group.
 
         The cost must not grow with the session: `used` is never copied or scanned from the start.
         """
@@ -207,16 +214,12 @@ class Session:
             number += 1
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
-    def _kept(
-        self, tables: Mapping[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass
-    ) -> Iterator[Retrieval | Exception]:
-        """The answer, once its snapshot is durable; if it could not be written, the answer reports that.
-
-        If the thread is interrupted after the snapshot was stored, the answer is yielded before the interrupt is
-        raised.
-        """
+    def _answered(
+        self, tables: dict[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass, took: LineTimings
+    ) -> _Answered:
+        """An answer with its snapshot, if there is a run to write it to; a failed one if its record does not add up."""
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
-        required, live = request["require_snapshot"], self.live
+        snapshot, required = None, request["require_snapshot"]
         found = replace(
             retrieval_of(tables),
             latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
@@ -224,57 +227,60 @@ class Session:
             timings=passed.timings,
             together=passed.requests,
         )
+        if self.live is not None:
+            try:
+                snapshot = packed(tables, self.line.vectors.used(tables), took)
+            except VerificationError as error:  # nothing of it is returned or stored
+                tables, required = self._failed(tables["requests"], name, error), True
+                found, snapshot = retrieval_of(tables), packed(tables)
+        return _Answered(found, tables, name, required, snapshot)
+
+    def _kept(self, answered: Sequence[_Answered]) -> list[Retrieval | Exception]:
+        """The answers, once their snapshots are durable; if they could not be written, the answers report that.
+
+        Raises:
+            RunTakenError: nothing was written, and the run takes no more.
+        """
+        live = self.live
         if live is None:
             self.expect_unerased()
-            yield without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
-            return
-        number = live.number
+            reason = "no folder of runs was named"
+            return [
+                without_snapshot(one.found, required=True, reason=reason) if one.required else one.found
+                for one in answered
+            ]
+        began = time.perf_counter_ns()
         try:
-            try:
-                began = time.perf_counter_ns()
-                self._write(live, tables, self.line.vectors.used(tables), passed)
-            except VerificationError as error:  # its record does not add up: nothing of it is returned or stored
-                tables, required = self._failed(tables["requests"], name, error), True
-                found = retrieval_of(tables)
-                self._write(live, tables)
-            else:
-                wrote = Timing(WRITING, began, time.perf_counter_ns())
-                found = replace(found, timings=(*passed.timings, wrote))
-                found = self._captured(found, live, name, tables)
-        except RunTakenError:  # another process has the run: this request and later ones go into another run
-            self._leave()
-            yield from self._again(asked)
-            return
+            self._write(live, answered)
+        except RunTakenError:
+            raise
         except ErasedError as error:
-            yield error
-            return
+            return [error for _ in answered]
         except (VerificationError, OSError) as error:
             self.expect_unerased()  # not checked yet if writing failed earlier
-            found = without_snapshot(found, required=required, reason=_message_of(error))
-        except Exception as error:  # any error is the answer to this request alone
-            yield error
-            return
-        except BaseException:
-            if live.number > number:
-                yield found
-            raise
-        yield found
+            reason, changed = _message_of(error), isinstance(error, VerificationError)  # the log was changed
+            return [without_snapshot(one.found, required=one.required or changed, reason=reason) for one in answered]
+        wrote = Timing(WRITING, began, time.perf_counter_ns())
+        return [
+            self._captured(replace(one.found, timings=(*one.found.timings, wrote)), live, one.name, one.tables)
+            if one.found.timings
+            else one.found
+            for one in answered
+        ]
 
-    def _write(
-        self,
-        live: LiveRun,
-        tables: Mapping[str, pa.Table],
-        vectors: Vectors | None = None,
-        passed: _Pass | None = None,
-    ) -> None:
-        """Make the snapshot durable. If its number is used up, the request counts as asked, whatever is raised."""
-        number = live.number
+    def _write(self, live: LiveRun, answered: Sequence[_Answered]) -> None:
+        """Make snapshots durable. The requests count as asked unless it is certain that nothing was written."""
+        ids = {one.found.request_id for one in answered}
+        self.used |= ids
         try:
-            took = LineTimings(passed.seconds, passed.requests, seconds_by_node(passed.timings)) if passed else None
-            live.write(tables, vectors, self.expect_unerased, took)
-        finally:
-            if live.number > number:
-                self.used.add(tables["snapshots"]["request_id"][0].as_py())
+            live.write([one.snapshot for one in answered if one.snapshot is not None], self.expect_unerased)
+        except LineInDoubtError:
+            raise
+        except BaseException as error:
+            self.used -= ids
+            if not isinstance(error, Exception):  # the run may have them: who asks again asks in another
+                self.live = None
+            raise
 
     def _captured(self, found: Retrieval, live: LiveRun, name: str, tables: Mapping[str, pa.Table]) -> Retrieval:
         """The answer, once withheld matches are stored for the auditor; if that fails, the answer is returned with the

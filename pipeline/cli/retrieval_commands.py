@@ -194,12 +194,10 @@ def _unfinished(settings: Any) -> set[str]:
 
 def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
     """The summary of a finished run of the principal; None if it is unfinished or not theirs."""
-    from ..runs import RunStore, started_by
+    from ..runs import RunStore
 
     store = RunStore(settings["runs"], create=False)
-    if run_id not in store.run_ids() or run_id in store.unfinished():
-        return None
-    if not started_by(store.folder(run_id), settings.principal) or (run := store.open(run_id)).live:
+    if not store.holds(run_id) or store.starter_of(run_id) != settings.principal or (run := store.open(run_id)).live:
         return None
     statuses = dict(sorted(run.manifest["statuses"].items()))
     summary = {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}

@@ -20,9 +20,7 @@ __all__ = ["register"]
 
 _STATE_CODES = {
     "unfinished": EXIT["failed"],
-    "crashed": EXIT["failed"],
     "unreadable": EXIT["unreadable"],
-    "unknown version": EXIT["unreadable"],
 }
 """Exit codes of `verify` for runs in which nothing was rewritten; any other difference is 5."""
 LAST = 1_000

@@ -1,4 +1,4 @@
-"""`runs`, `runs upgrade`, `runs discard`: the runs of a folder with their states, migrated or removed."""
+"""`runs`, `runs discard`: the runs of a folder with their states, and how to remove one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    group = typer.Typer(invoke_without_command=True, help="List runs; upgrade or discard them.", rich_markup_mode=None)
+    group = typer.Typer(invoke_without_command=True, help="List runs, or discard one.", rich_markup_mode=None)
     group.callback()(runs)
-    group.command()(upgrade)
     group.command()(discard)
     app.add_typer(group, name="runs")
 
@@ -27,13 +26,13 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
         return EXIT["ok"]
     from ..reading.across_runs import other_runs, read_each
     from ..reading.snapshots import summaries_for
-    from ..runs import RunStore, started_by
+    from ..runs import RunStore
     from ..runs.run import INTERACTIVE
-    from ..runs.states import CRASHED, OK, broken_off
+    from ..runs.states import DAMAGED, OK
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
-    rows, logged = [], store.log.named("run")
+    rows: list[dict[str, Any]] = []
     found, damaged = read_each(settings, store.list(), summaries_for(settings))
     for run, summary in found:
         if summary.statuses:
@@ -44,19 +43,16 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
                     "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
                     "snapshots": sum(summary.statuses.values()),
                     "statuses": summary.statuses,
-                    "state": CRASHED if broken_off(store, run, logged) else OK,
-                    "format": summary.format,
+                    "state": OK,
                 }
             )
     others = [
-        {"run_id": o.run_id, "state": o.state, "format": o.format, "detail": o.detail}
+        {"run_id": o.run_id, "state": o.state, "detail": o.detail}
         for o in other_runs(settings, but={run.run_id for run, _ in found})
         if o.run_id not in damaged
     ]
-    others += [
-        {"run_id": run_id, "state": "damaged", "format": None, "detail": reason} for run_id, reason in damaged.items()
-    ]
-    unfinished = [id_ for id_ in store.unfinished() if started_by(store.folder(id_), settings.principal)]
+    others += [{"run_id": run_id, "state": DAMAGED, "detail": reason} for run_id, reason in damaged.items()]
+    unfinished = [id_ for id_ in store.unfinished() if store.starter_of(id_) == settings.principal]
     cells = [
         (*(r[c] for c in ("run_id", "state", "created_at", "kind", "snapshots")), _counted(r["statuses"])) for r in rows
     ]
@@ -66,63 +62,14 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     note_left_out(len(damaged))
     for run_id in unfinished:
         note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
-    for row in rows:
-        if row["state"] != OK:
-            ends = "`compact`" if row["kind"] == INTERACTIVE else "`run --resume`"
-            note(f"{row['state']}: {row['run_id']}: interrupted by a crash while finishing; run {ends} to recover")
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")
     return EXIT["ok"]
 
 
-def upgrade(
-    run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="A run; default: every run of an older format.")
-    ] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
-) -> int:
-    """Verify runs of an older format and migrate them. The log is signed if there is a key."""
-    from ...nodes.errors import StoreError, VerificationError
-    from ..config.opening import runs_of
-    from ..reading.access import hears_of_damage, known_runs, unknown
-    from ..runs.upgrading import upgrade as upgrade_run
-
-    settings = settings_of(runs=runs, grants=grants)
-    store = runs_of(settings)
-    readable = known_runs(settings, store)
-
-    def known(run_id: str) -> bool:
-        """Whether the principal may change a run: its owner and auditors may."""
-        return readable(run_id) and hears_of_damage(settings, run_id)
-
-    if run and not known(run):
-        raise unknown(run)
-    ids = [run] if run else [one.run_id for one in store.list() if one.older and known(one.run_id)]
-    done: list[str] = []
-    refused: dict[str, str] = {}
-    for run_id in ids:
-        try:
-            older = store.open(run_id).older
-            upgrade_run(store, run_id)
-            done += [run_id] if older else []
-        except (StoreError, VerificationError) as error:
-            if run:
-                raise
-            refused[run_id] = error.message
-    if not run and store.sign_log():
-        note("signed: the head of the log")
-    text = [f"{run_id}: upgraded" for run_id in done] + [
-        f"{run_id}: not upgraded: {why}" for run_id, why in refused.items()
-    ]
-    emit({"upgraded": done, "refused": refused}, as_json=as_json, text="\n".join(text) or "nothing to upgrade")
-    return EXIT["differs"] if refused else EXIT["ok"]
-
-
 def discard(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that is unfinished or was interrupted by a crash.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     corpus: CorpusFlag = None,
@@ -133,7 +80,7 @@ def discard(
     from ...nodes.errors import InputError
     from ..reading.access import known_runs, unknown
     from ..runs import RunStore
-    from ..runs.erasing_unfinished import discard as discard_run
+    from ..runs.erasing import discard as discard_run
 
     settings = settings_of(runs=runs, grants=grants, corpus=corpus)
     store = RunStore(settings["runs"], create=False)
@@ -166,7 +113,7 @@ def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     command = f"`run --resume {run_id}`"
     try:
         plan = store.plan_of(run_id)
-        if plan is None or pinned_at(plan, settings["corpus"], trust_of(settings)):
+        if pinned_at(plan, settings["corpus"], trust_of(settings)):
             return f"{command} completes the run"
         if exists(head_file(settings)):
             return f"its generation is gone: {command} ends it with what was answered"

@@ -23,6 +23,7 @@ from ..runs import RunStore
 from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
+from ..storage.signing import Signer
 from .settings import Settings, user_folder
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "head_file",
     "made_or_opened",
     "runs_of",
+    "signer_of",
     "trust_of",
 ]
 
@@ -85,7 +87,7 @@ def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
     """
     place = settings["runs"]
     new = create and isinstance(place, Path) and not entries(place)
-    store = RunStore(place, create=create, signer=trust_of(settings))
+    store = RunStore(place, create=create, signer=signer_of(settings))
     if new and _of_a_folder(settings, "runs"):
         adopt(settings, "runs")
     return store
@@ -101,6 +103,12 @@ def trust_of(settings: Settings) -> Trust:
     trusted = settings["trusted_key"]
     seen = user_folder("state") / "heads.json" if trusted else None
     return Trust(settings["corpus_head"], settings["signing_key"], trusted, seen)
+
+
+def signer_of(settings: Settings) -> Signer:
+    """The keys of the log of runs, and where its newest line is remembered if signatures are required."""
+    trusted = settings["trusted_key"]
+    return Signer(settings["signing_key"], trusted, user_folder("state") / "chains.json" if trusted else None)
 
 
 def expect_known(settings: Settings, name: str) -> None:

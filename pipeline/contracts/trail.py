@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..reading.access import audience_of, open_run
 from ..reading.auditing.export import own_line
@@ -53,8 +52,8 @@ def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
     if audience_of(settings, run, snapshot_id) != "audit":
         return found
     kept = replay(run, snapshot_id)
-    line = own_line(runs_of(settings).log.lines(), run, kept.snapshot["snapshot_digest"])
-    log = {"sequence": line.sequence, "kind": line.kind, "hash": line.hash} if line else None
+    line = own_line(run, snapshot_id)
+    log = {"sequence": line.number, "kind": line.body["kind"], "hash": line.hash} if line else None
     cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)
     stored = cited and {name: cited[name] for name in _STORED} | {"generation": run.settings.get("generation")}
     return found | {"log": log, "stored": stored}

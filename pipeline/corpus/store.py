@@ -23,7 +23,6 @@ from ..storage.places import Place, fixed_place
 from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
-from .embedding import next_encoded, unencoded
 from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
 from .erasing import (
     Selection,
@@ -41,7 +40,7 @@ from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
-from .publishing import Import, PublishReport, expect_encoder, merged, published
+from .publishing import Import, PublishReport, merged, published
 from .tombstones import finish_receipts, kept_out, receipts
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken
@@ -230,37 +229,6 @@ class Corpus:
                 with suppress(OSError):  # the publication succeeded; the next writer removes them
                     forget_checkpoints(self.path)
         return replace(report, erased_rows=erased)
-
-    def expect_encoder(self, encoder: Encoder) -> None:
-        """
-        Raises:
-            StoreError: the corpus has vectors of another encoder.
-        """
-        expect_encoder(self._base, encoder)
-
-    def unencoded(self, ids: pa.Array) -> int:
-        """How many of the rows with these ids have no vector."""
-        return len(unencoded(self._base, ids)[1])
-
-    def embed(
-        self, ids: pa.Array, encoder: Encoder, *, now: datetime, on_encoded: OnEncoded = lambda done, total: None
-    ) -> None:
-        """Encode the rows with these ids that have no vector, current ones first, and publish them in batches.
-
-        Raises:
-            BusyError: another writer held the lock for `WAIT_SECONDS`.
-            StoreError: the corpus has vectors of another encoder. Batches that were published stay.
-        """
-        total = left = self.unencoded(ids)
-        while left:
-            with self._writing():
-                expect_encoder(self._base, encoder)
-                left, base = next_encoded(
-                    self._base, ids, encoder, now, lambda done, rest: on_encoded(total - rest + done, total)
-                )
-                self._move_on(base)
-                with suppress(OSError):  # the publication succeeded; the next writer removes them
-                    forget_checkpoints(self.path)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; all other rows stay. Small segments are merged on the way."""

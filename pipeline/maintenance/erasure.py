@@ -62,7 +62,6 @@ class Erasure:
             "shards_dropped": {
                 run: {"shards": shards, "requests": requests} for run, (shards, requests) in self.runs.dropped.items()
             },
-            "remains_removed": self.runs.remains,
             "runs_unreadable": self.runs.unreadable,
             "runs_being_written": self.runs.being_written,
             "receipt_unclosed": self.unclosed,
@@ -93,8 +92,6 @@ class Erasure:
             f"`run --resume {run}` ends it, and these fail"
             for run, (shards, requests) in self.runs.dropped.items()
         ]
-        removes = "would remove" if self.dry_run else "removed"
-        lines += [f"{removes} what a crash left, because its content is unknown: {run}" for run in self.runs.remains]
         lines += [
             f"cannot be read; restore it from a backup and run the same command again: {run}"
             for run in self.runs.unreadable

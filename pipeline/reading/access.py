@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError
+from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
 from .grants import Audience, Viewer, audits_any, audits_everything, grants_for, grants_or_none
@@ -41,21 +41,17 @@ def open_run(settings: Settings, id_: str) -> Run:
         StoreError: there is no folder of runs, the run is damaged and the principal started it or audits a project, or
             it is the principal's and unfinished.
     """
-    from ..runs import RunStore, started_by
+    from ..runs import RunStore
     from ..runs.ids import run_named
 
     store = RunStore(settings["runs"], create=False)
     run_id = run_named(id_)
-    try:
-        folder = store.folder(run_id)
-    except StoreError as error:
-        raise unknown(id_) from error
-    if not store.holds(run_id) and not started_by(folder, settings.principal):
+    if not store.holds(run_id) and (run_id not in store.folders() or store.starter_of(run_id) != settings.principal):
         raise unknown(id_)
     try:
         with as_damage(run_id):
             return store.open(run_id)
-    except StoreError as error:
+    except (StoreError, VerificationError) as error:
         if hears_of_damage(settings, run_id):
             raise
         raise unknown(id_) from error
@@ -69,7 +65,7 @@ def expect_reader(settings: Settings, run: Run) -> None:
     """
     try:
         with as_damage(run.run_id):
-            mine = _starter(run) == settings.principal
+            mine = run.started_by == settings.principal
         if mine or readable_snapshots(settings, run):
             return
     except StoreError:
@@ -85,51 +81,34 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
     True if they started it, may read one of its snapshots, or audit every project in the grants. A finished run that is
     damaged or gone is known to those who may learn of damage, an unfinished one only to the user who started it.
     """
-    from ..runs import started_by
+    from ..runs import Run
 
     grants = cache(lambda: grants_or_none(settings))
-    logged = cache(lambda: _logged(store))
     everything = cache(lambda: audits_everything(settings, grants()))
+    by_run = cache(lambda: _logged(store))
 
     @cache
     def known(run_id: str) -> bool:
+        lines = by_run().get(run_id, [])
+        if (starter := store.starter_of(run_id, lines)) == settings.principal:
+            return True
         try:
             with as_damage(run_id):
-                run = store.open(run_id)
-                mine = _starter(run) == settings.principal
-            # In this order: for an auditor of all projects, the requests of a run need not be read.
-            return mine or everything() or bool(readable_under(settings, run, grants()))
+                run = Run(store, run_id, lines)
+                # In this order: for an auditor of all projects, the requests of a run need not be read.
+                return everything() or bool(readable_under(settings, run, grants()))
         except ScopedRetrievalError:
-            if started_by(store.path / run_id, settings.principal):
-                return True
-            if logged().get(run_id) == settings.principal:
-                return True
-            nobodys = store.holds(run_id) or run_id in logged() or _nobodys(store.path / run_id)
-            return nobodys and audits_any(settings, grants())
+            return audits_any(settings, grants()) and (bool(lines) or starter is None)
 
     return known
 
 
-def _nobodys(folder: Any) -> bool:
-    """Whether a run folder exists without a record of who started it."""
-    from ..runs import starter_of
-
+def _logged(store: Any) -> dict[str, list[Any]]:
+    """The lines of LOG by run; empty for a damaged LOG."""
     try:
-        return folder.is_dir() and starter_of(folder) is None
-    except ScopedRetrievalError:
-        return True
-
-
-def _logged(store: Any) -> dict[str, str | None]:
-    """The runs that LOG names and who started each, if recorded; empty for a damaged LOG."""
-    try:
-        lines = store.log.lines()
+        return store.log.by_run()
     except ScopedRetrievalError:
         return {}
-    found: dict[str, str | None] = {}
-    for line in lines:
-        found[line.run_id] = line.body.get("started_by") or found.get(line.run_id)
-    return found
 
 
 def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
@@ -162,11 +141,7 @@ def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
 
 def _refused_on_arrival(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
     """A substitute for a refused request, which belongs to the user who started the run."""
-    return {**failure, "principal": _starter(run)}
-
-
-def _starter(run: Any) -> str | None:
-    return run.settings.get("principal")
+    return {**failure, "principal": run.started_by}
 
 
 def hears_of_damage(settings: Settings, run_id: str) -> bool:
@@ -175,11 +150,10 @@ def hears_of_damage(settings: Settings, run_id: str) -> bool:
 
     If neither names the user, the run counts as another user's and its existence is not disclosed.
     """
-    from ..runs import RunStore, started_by
+    from ..runs import RunStore
 
     store = RunStore(settings["runs"], create=False)
-    mine = started_by(store.path / run_id, settings.principal) or _logged(store).get(run_id) == settings.principal
-    return mine or audits_any(settings, grants_or_none(settings))
+    return store.starter_of(run_id) == settings.principal or audits_any(settings, grants_or_none(settings))
 
 
 def pinned_corpus(settings: Settings, run: Run) -> Corpus:

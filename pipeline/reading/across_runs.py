@@ -36,8 +36,6 @@ def read_each(
     Damaged runs that the principal may not learn of are omitted silently.
     """
     from ...nodes.errors import StoreError, VerificationError
-    from ..runs import Run
-    from ..runs.states import compacted_since
 
     found: list[tuple[Run, T]] = []
     damaged: dict[str, str] = {}
@@ -47,10 +45,9 @@ def read_each(
             try:
                 found.append((run, read(run)))
             except (StoreError, VerificationError):
-                if not compacted_since(run):
+                if (moved := run.moved()) is None:
                     raise
-                again = Run(run.folder)
-                found.append((again, read(again)))
+                found.append((moved, read(moved)))
         except (StoreError, VerificationError) as error:
             if hears_of_damage(settings, run.run_id):
                 damaged[run.run_id] = error.message

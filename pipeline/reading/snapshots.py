@@ -108,11 +108,10 @@ def readable_under(
 
 
 class StoredRunSummary(NamedTuple):
-    """The entry of a run in a list: its time, the number of readable snapshots by status, its format."""
+    """The entry of a run in a list: its time, the number of readable snapshots by status."""
 
     created_at: str | None
     statuses: dict[str, int]
-    format: str | None
 
 
 def summaries_for(settings: Settings) -> Callable[[Any], StoredRunSummary]:
@@ -127,8 +126,6 @@ def summaries_for(settings: Settings) -> Callable[[Any], StoredRunSummary]:
 
 
 def _summary(run: Any, viewer: Viewer) -> StoredRunSummary:
-    from ..runs.listing import format_of
-
     with as_damage(run.run_id):
         table, audiences, of = _judged(run, viewer)
         kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
@@ -136,8 +133,8 @@ def _summary(run: Any, viewer: Viewer) -> StoredRunSummary:
         statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
         if run.live:
             first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
-            return StoredRunSummary(first, statuses, format_of(run, table))
-        return StoredRunSummary(run.manifest.get("created_at"), statuses, run.format)
+            return StoredRunSummary(first, statuses)
+        return StoredRunSummary(run.manifest.get("created_at"), statuses)
 
 
 def _rows_for(

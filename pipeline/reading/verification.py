@@ -14,15 +14,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import InputError, StoreError, VerificationError
-from ..config.opening import trust_of
+from ..config.opening import signer_of
 from ..config.settings import Settings
 from ..progress import counted
 from .access import known_runs, unknown
 
 __all__ = ["log_head_problem", "verified"]
-
-_LOOKS = 5
-"""Number of attempts before a mismatch of the head is reported."""
 
 
 def verified(
@@ -43,7 +40,7 @@ def verified(
     """
     from ..runs import RunProblem, RunStore, verify
     from ..runs.ids import RUN_ID, run_named
-    from ..runs.signed_head import FILE
+    from ..runs.log import LOG
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
@@ -54,16 +51,20 @@ def verified(
         raise unknown(str(run_id))
     lines = _lines(store)
     known = known_runs(settings, store)
-    logged = {line.run_id for line in lines or ()}
-    ids = [one for one in named or sorted({*logged, *store.folders()}) if known(one)]
+    logged = {line.body.get("run_id") for line in lines or ()} - {None}
+    ids = [
+        one
+        for one in named or sorted({*logged, *(store.unfinished() if lines is not None else store.folders())})
+        if known(one)
+    ]
     if run_id and not ids:
         raise unknown(run_id)
     if anchor is not None and not ids:
         # Runs of others are not reported, so the answer is the same whether there are any.
         raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run - at LOG")
-    reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
+    reports = [verify(store, one, anchor=anchor) for one in ids]
     if reports and lines is not None and (problem := log_head_problem(settings, store)):
-        found = RunProblem("changed", FILE, problem)
+        found = RunProblem("changed", LOG, problem)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch in progress is not a finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}
@@ -72,7 +73,7 @@ def verified(
     seen = _witnessed(settings, store, readable) if witness else []
     return {
         "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
-        "head": next((line.hash for line in reversed(lines or ()) if known(line.run_id)), ""),
+        "head": next((line.hash for line in reversed(lines or ()) if known(line.body.get("run_id"))), ""),
         "runs": [
             {
                 "run_id": report.run_id,
@@ -89,20 +90,14 @@ def verified(
 
 
 def log_head_problem(settings: Settings, store: Any) -> str | None:
-    """The problem with the head of LOG under the trusted key; None if there is none or no key is set.
+    """The problem with the last line of LOG under the trusted key; None if there is none or no key is set."""
+    from ..runs.log import RunLog
 
-    Raises:
-        VerificationError: the chain of LOG is broken.
-    """
-    from ..runs.signed_head import head_problem
-
-    trust, problem = trust_of(settings), None
-    for _ in range(0 if trust.trusted_key is None else _LOOKS):  # a line may come between the two reads
-        lines = store.log.lines()
-        problem = head_problem(store.path, trust, lines) or trust.log_set_back([line.hash for line in lines])
-        if problem is None:
-            break
-    return problem
+    try:
+        RunLog(store.path, signer_of(settings)).newest()
+    except VerificationError as error:
+        return error.message
+    return None
 
 
 def _lines(store: Any) -> list[Any] | None:

@@ -1,8 +1,4 @@
-"""The files of a run: JSON, Parquet and bytes, each whole or absent, and the locks of their writers.
-
-A crash may have lost the line in LOG that names the graph of an interactive run, `lineage.json`: the file is then
-validated as untrusted input (`expect_graph`).
-"""
+"""The files of a run: JSON, Parquet and bytes, each whole or absent, and the locks of their writers."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +125,6 @@ def _read_parquet(path: Place, columns: Sequence[str] | None) -> pa.Table:
         raise StoreError(f"Expected a whole part, got a damaged one - at {named(path)}") from None
 
 
-def read_parquet_as_is(path: Place) -> pa.Table:
-    """A Parquet part with its own schema, as written by an older version.
-
-    Raises:
-        StoreError: the file is missing or damaged.
-    """
-    return _read_parquet(path, None)
-
-
 def named(path: Place) -> str:
     """The name of a file in messages: from its run on, or with its folder."""
     found = _IN_RUN.search(path.as_posix() if isinstance(path, Path) else str(path))
@@ -188,37 +174,15 @@ def _unlisted(error: OSError) -> None:
 
 @contextmanager
 def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
-    """Hold a lock file.
+    """Hold a lock file, so that two processes do not do the same work; on an object store nothing is held, as either
+    would write the same bytes.
 
     Raises:
         BusyError: another process held it for `timeout` seconds.
     """
+    if isinstance(path, ObjectPlace):
+        yield
+        return
     make_folder(path.parent)
     with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
         yield
-
-
-def expect_graph(found: Any, at: str) -> None:
-    """Refuse anything but an acyclic graph of nodes, each with its table and columns.
-
-    Raises:
-        StoreError: it has another form.
-    """
-    try:
-        nodes = {node["name"] for node in found["nodes"] if _is_node(node)}
-        made_of: dict[str, list[str]] = {name: [] for name in nodes}
-        for source, target in found["edges"]:
-            made_of[target].append(source)
-        known = len(nodes) == len(found["nodes"]) and all(nodes.issuperset(sources) for sources in made_of.values())
-        TopologicalSorter(made_of).prepare()
-    except (KeyError, TypeError, ValueError):
-        known = False
-    if not known:
-        raise StoreError(f"Expected the nodes and edges of a dataflow, got another form - at {at}")
-
-
-def _is_node(node: Any) -> bool:
-    words = [node[name] for name in ("name", "kind", "doc")]
-    words += [node[name] or "" for name in ("step", "table")]
-    words += [column[name] for column in node["columns"] for name in ("name", "type")]
-    return all(isinstance(word, str) for word in words)

@@ -1,184 +1,243 @@
-"""Interactive runs: one snapshot at a time, durable before its block is returned; compacted into parts later.
+"""Interactive runs: snapshots on disk before their answers leave, compacted into parts later.
 
-Each snapshot is one file with one sync of it and its name, and one line in LOG.
+runs/shared/<sha256>                      the graph, and the tables and settings of a run: once for all runs
+runs/live/<snapshot id>.arrow.lz4         one snapshot; a line of LOG names its SHA-256
 
-Note: the file makes the snapshot durable, not its line. LOG is not synced for it, so a loss of power may lose the last
-lines; `verify` names the files without a line, and `compact` adopts them, never drops them. Another process may compact
-(or erase from) the run of a live session: both hold the run's lock while they write, and the session begins another
-run. So does a forked process, whose next snapshot would have the same number as its parent's.
+A snapshot is an Arrow IPC stream in an LZ4 frame, one row, with a list of structs per table; tables without rows are
+omitted. It is compressed as a whole: its 400 columns are small and alike, and compressing each of their buffers takes
+seven times as long for twice the bytes. The answers of one pass share the syncs and the line.
+
+Note: a session has a run of its own for its life. Another process may close it, to compact it or to erase from it; the
+session then begins another run. So does a forked process, whose next snapshot would have its parent's number.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..storage.durable import exists, make_folders, remove_tree, write_atomic
-from ..storage.locks import confirm, hold
+from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
 from ..storage.places import Place
-from .files import locked, write_json
+from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
-from .live_files import live_file, write_live
-from .log import LineInDoubtError, files_named
-from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
-from .resume import Left
-from .store import RunStore
-from .timings import LineTimings
+from .log import LineInDoubtError, RunFolder
+from .parts import (
+    FORMAT,
+    PER_REQUEST,
+    PER_RUN,
+    Vectors,
+    check_conservation,
+    expect_format,
+    stored_schema,
+    stored_tables,
+    texts_of,
+)
+from .timings import LineTimings, read_took
 
-COMPACTED_WITHIN = 60.0
-"""Seconds that a snapshot waits for a compaction of its run."""
+__all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "packed", "read_metadata", "read_tables"]
+
+LIVE = "live"
+SUFFIX = ".arrow.lz4"
+_SETTINGS, _TOOK = "settings", "took"
 
 
 class RunTakenError(StoreError):
-    """The run was compacted during its session, or belongs to another process: the next snapshot needs another run."""
+    """The run was closed during its session, or belongs to another process: the next snapshot needs another run."""
+
+
+class PackedSnapshot(NamedTuple):
+    """A snapshot as it is stored, and what its line says."""
+
+    data: memoryview
+    line: dict[str, str]
+
+
+def live_file(runs: Place, name: str) -> Place:
+    """The file of an interactive snapshot."""
+    return runs / LIVE / f"{name}{SUFFIX}"
+
+
+def packed(
+    tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: LineTimings | None = None
+) -> PackedSnapshot:
+    """The snapshot of one request. The timings of its line, `took`, are stored beside its tables and in no digest.
+
+    Raises:
+        VerificationError: a candidate is not decided exactly once.
+    """
+    stored = stored_tables(tables, PER_REQUEST)
+    line = stored["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()[0]
+    check_conservation(stored, line["snapshot_id"])
+    texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
+    data = _bytes_of(stored | {"texts": texts}, {_TOOK: took} if took is not None else {})
+    return PackedSnapshot(data, line | {"sha256": hashlib.sha256(data).hexdigest()})
 
 
 class LiveRun:
-    """An interactive run written by one process: a new one, or one that another session `left`."""
+    """A new interactive run, written by one process."""
 
     def __init__(
         self,
-        store: RunStore,
+        store: RunFolder,
         *,
         now: datetime,
         inputs: Mapping[str, pa.Table],
         lineage: Mapping[str, Any],
         settings: Mapping[str, Any] | None = None,
-        left: Left | None = None,
     ) -> None:
         self.store = store
-        self.run_id = left.run_id if left else new_run_id(now)
-        self.folder = store.path / self.run_id
-        self.number = left.snapshots if left else 0
-        self.earlier = left.request_ids if left else frozenset[str]()
-        """The requests of earlier sessions in this run."""
-        self._hold = left.hold if left else None
+        self.run_id = new_run_id(now)
+        self.written = 0
+        self._number = 0
+        self._seen = -1
+        """The number of the last line before which the run was not closed, and nothing swept."""
         self._process = os.getpid()
-        self._inputs = inputs
-        self._lineage = lineage
-        self._lineage_sha256 = left.lineage_sha256 if left else ""
-        self._in_doubt: dict[str, str] = {}
-        """The line of the last snapshot, if the log may lack it."""
-        self._taken = False
-        """Whether this process lost its lock on the run, so that another may hold it."""
-        self._settings = dict(settings or {})
-        self._mark, self._marked = store.opened / self.run_id, False
-        """Marks the run as open for a session; remains after a crash."""
+        self._inputs, self._lineage, self._settings = inputs, lineage, dict(settings or {})
+        self._line: dict[str, Any] = {}
+        """What every line of the run says."""
 
-    def next_id(self, after: int = 0) -> str:
-        """The id of the next snapshot, or of the one `after` that many more."""
-        return snapshot_id(self.run_id, self.number + after + 1)
+    def take(self, count: int) -> list[str]:
+        """Ids for the next snapshots, used up whether they are written or not."""
+        self._number += count
+        return [snapshot_id(self.run_id, number) for number in range(self._number - count + 1, self._number + 1)]
 
-    def release(self) -> None:
-        """Stop writing, so that another session may resume the run. A forked process does not release its parent's run.
+    def write(self, snapshots: Sequence[PackedSnapshot], confirmed: Callable[[], None] = lambda: None) -> None:
+        """Make snapshots durable, all or none.
 
-        The mark is removed once LOG is on disk: a run that lost its last line in a power failure still has the mark,
-        and is healed.
-        """
-        if self._hold and self._process == os.getpid():
-            with suppress(OSError, ScopedRetrievalError):
-                if self._marked:
-                    self.store.log.sync()
-                self._mark.unlink(missing_ok=True)
-            self._hold.release()
-
-    def write(
-        self,
-        tables: Mapping[str, pa.Table],
-        vectors: Vectors | None = None,
-        confirmed: Callable[[], None] = lambda: None,
-        took: LineTimings | None = None,
-    ) -> None:
-        """Make one snapshot durable. The timings of its line, `took`, are stored beside its tables and in no digest.
-
-        `confirmed` is called when the run is locked and its folder exists, before the snapshot is written: if it
-        raises, nothing is left behind.
+        `confirmed` raises if evidence was erased. An erasure that comes later sweeps, and then reads every line.
 
         Raises:
-            VerificationError: a candidate is not decided exactly once.
-            RunTakenError: the run was compacted, or this process was forked from the one that holds it; nothing was written.
-            StoreError: it cannot be written; no snapshot is left behind.
-            LineInDoubtError: a store may have accepted the line. File and number stay, as after an interrupt of the
-                thread; the next snapshot, or `compact`, adds the line if it is missing.
+            RunTakenError: the run was closed, files without a line were swept, or this process was forked from the one
+                that has the run; nothing was written.
+            StoreError: they cannot be written; none is left behind.
+            LineInDoubtError: a store may have accepted the line: the files stay.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
-        stored = stored_tables(tables, PER_REQUEST)
-        check_conservation(stored, f"snapshot {self.number + 1}")
-        texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
-        with locked(self.store.lock_of(self.run_id), "a snapshot", timeout=COMPACTED_WITHIN):
-            if self._taken or exists(self.folder / "manifest.json"):
-                raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
-            if self._in_doubt:
-                self._settle()
-            self._write(stored | {"texts": texts}, confirmed, took)
-
-    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None], took: LineTimings | None) -> None:
-        file = live_file(self.number + 1)
-        path = self.folder / "live" / file
-        if not self._marked and isinstance(self.folder, Path):
-            make_folders(self._mark.parent)
-            write_atomic(self._mark, b"")
-            self._marked = True
-        with self._or_nothing(path):  # the bytes may be written and only their name not on disk
-            if not self.number:
-                self._hold = self._hold or hold(self.store.session_of(self.run_id))
-                make_folders(self.folder / "live", self.store.path)
-                self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
-                stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
-            confirmed()  # from now on, an erasure sees the run and waits for its lock
-            sha256 = write_live(path, stored, None if self.number else self._settings, took)
-        self._confirm()
-        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **log_fields(stored)}
-        line |= {"started_by": self._settings.get("principal")}
+        begun = self.store.log.number()
+        self._seen = self._seen if self.written else begun
+        confirmed()
+        files = [live_file(self.store.path, one.line["snapshot_id"]) for one in snapshots]
         try:
-            self.store.log.append("live", self.run_id, sync=False, **line)
-        except BaseException as error:
-            if isinstance(error, LineInDoubtError) or not isinstance(error, Exception):  # maybe after the line
-                self._in_doubt, self.number = line, self.number + 1
-            else:
-                self._take_back(path)
+            try:
+                self._write(files, snapshots)
+            except OSError as error:
+                if not isinstance(error, StoreError):
+                    raise StoreError(f"{error.strerror or error}: {self.run_id}") from error
+                raise
+            line = self.store.log.commit(
+                "live", {**self._line, "snapshots": [one.line for one in snapshots]}, lambda: self._open(begun)
+            )
+            if line is None:
+                raise RunTakenError(f"Expected an open run, got one that was closed - at {self.run_id}")
+        except LineInDoubtError:
             raise
-        self.number += 1
-
-    @contextmanager
-    def _or_nothing(self, path: Place) -> Iterator[None]:
-        """Remove everything of a snapshot on an error."""
-        try:
-            yield
-        except Exception:  # the snapshot is reported as not written
+        except Exception as error:  # no line names them
             with suppress(OSError):
-                self._take_back(path)
-            raise
+                for file in files:
+                    file.unlink(missing_ok=True)
+            if not isinstance(error, StoreError) or isinstance(error, RunTakenError) or self._open(begun):
+                raise
+            raise RunTakenError(f"Expected to write a snapshot, got a sweep - at {self.run_id}") from error
+        self.written, self._seen = self.written + len(snapshots), line.number
 
-    def _take_back(self, path: Place) -> None:
-        """Remove a snapshot that is reported to the caller as not written; with the first one, remove the run."""
-        path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
+    def _write(self, files: Sequence[Place], snapshots: Sequence[PackedSnapshot]) -> None:
+        folder = self.store.path / LIVE
+        if not self._line:
+            stored = stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+            inputs = _bytes_of(stored, {_SETTINGS: self._settings})
+            self._line = {
+                "run_id": self.run_id,
+                "inputs_sha256": self.store.share(inputs),
+                "lineage_sha256": self.store.share(json_bytes(self._lineage)),
+                "started_by": self._settings.get("principal"),
+            }
+            make_folders(folder, self.store.path)
+        for file, one in zip(files, snapshots, strict=True):
+            write_atomic(file, one.data, sync=False)
+        sync_all(files, folder)
 
-    def _confirm(self) -> None:
-        """Stop if the lease expired during the put: a concurrent `compact` adopts the file, so it gets no line here."""
-        try:
-            confirm(self.store.lock_of(self.run_id))
-        except StoreError:
-            self._taken = True
-            raise
-
-    def _settle(self) -> None:
-        """Append the line of the last snapshot if the log lacks it: lines are in the order of their files."""
-        logged = files_named(line for line in self.store.log.lines() if line.run_id == self.run_id)
-        if self._in_doubt["file"] not in logged:
-            self.store.log.append("live", self.run_id, sync=False, **self._in_doubt)
-        self._in_doubt = {}
+    def _open(self, begun: int) -> bool:
+        """Whether the run was not closed, and no file was swept since line `begun`."""
+        log = self.store.log
+        if log.number() == self._seen:
+            return True
+        closed = any(line.body["kind"] in ("close", "run") for line in log.of(self.run_id))
+        return not closed and not log.swept(begun)
 
 
-def log_fields(stored: Mapping[str, pa.Table]) -> dict[str, str]:
-    """The fields of a snapshot's line in LOG besides its file."""
-    return stored["snapshots"].select(["request_id", "snapshot_digest"]).to_pylist()[0]
+def read_tables(path: Place, sha256: str, names: Collection[str] | None = None) -> dict[str, pa.Table]:
+    """The tables of a file in stored form; with `names`, only these.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    return _read(path, sha256, lambda stream: _tables(stream.read_all(), names))
+
+
+def read_metadata(path: Place, sha256: str) -> tuple[dict[str, Any], LineTimings | None]:
+    """The settings of a run from the file of its tables, and the timings of a snapshot from its file.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+
+    def parsed(stream: Any) -> tuple[dict[str, Any], LineTimings | None]:
+        kept = stream.schema.metadata
+        return json.loads(kept.get(b"settings", b"{}")), read_took(json.loads(kept.get(b"took", b"null")))
+
+    return _read(path, sha256, parsed)
+
+
+def _read(path: Place, sha256: str, parsed: Callable[[Any], Any]) -> Any:
+    try:
+        data = read_whole(path)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise StoreError(f"Expected a whole snapshot, got a damaged one - at {named(path)}")
+        with pa.CompressedInputStream(pa.BufferReader(data), "lz4") as unpacked:
+            stream = pa.ipc.open_stream(unpacked.read_buffer())
+        found = (stream.schema.metadata or {}).get(b"format", b"")
+        expect_format({"format": found.decode()}, named(path))
+        return parsed(stream)
+    except FileNotFoundError:
+        raise StoreError(f"Expected a snapshot, got none - at {named(path)}") from None
+    except ScopedRetrievalError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError, TypeError):
+        raise StoreError(f"Expected a whole snapshot, got a damaged one - at {named(path)}") from None
+
+
+def _tables(table: pa.Table, names: Collection[str] | None) -> dict[str, pa.Table]:
+    table.validate(full=True)
+    found = {}
+    for name in table.column_names:
+        if names is None or name in names:
+            struct = table[name].combine_chunks().flatten()
+            raw = pa.Table.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+            schema = stored_schema(name, raw.column_names)
+            found[name] = raw if raw.schema.equals(schema) else raw.cast(schema)
+    return found
+
+
+def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> memoryview:
+    fields, arrays = [], []
+    for name, table in stored.items():
+        if table.num_rows:
+            (rows,) = table.combine_chunks().to_batches()
+            arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), rows.to_struct_array()))
+            fields.append(pa.field(name, arrays[-1].type, False))
+    kept = {name: json.dumps(value, sort_keys=True) for name, value in metadata.items()}
+    schema = pa.schema(fields, {"format": FORMAT} | kept)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return memoryview(pa.compress(sink.getvalue(), "lz4"))

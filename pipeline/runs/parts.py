@@ -8,6 +8,7 @@ leaves every table as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,15 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
 from ...nodes.columns.keys import flat, pair_codes
-from ...nodes.errors import VerificationError
+from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 from ..progress import counted
+
+VERSION = 10
+"""Raised with every change of a stored column."""
+FORMAT = f"scoped-retrieval/run/{VERSION}"
+"""The format of runs; no other is read."""
 
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
 """Every table a run stores."""
@@ -42,6 +48,19 @@ TEXTS = pa.schema(
 
 Vectors = Mapping[str, NDArray[np.int16]]
 """The query vectors that the line used for these tables, by text."""
+
+
+def expect_format(found: Any, at: str) -> None:
+    """Refuse a record that names another format.
+
+    Raises:
+        StoreError: it does.
+    """
+    if not isinstance(found, Mapping):
+        raise StoreError(f"Expected an object, got {kind_of(found)} - at {at}")
+    if (got := found.get("format")) != FORMAT:
+        hint = "another version wrote it: read it with that one"
+        raise StoreError(f"Expected format {FORMAT}, got {got or 'none'} - at {at}", hint=hint)
 
 
 def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:

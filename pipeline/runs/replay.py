@@ -155,8 +155,6 @@ def _replay(run: Run, snapshot_id: str) -> Replay:
 
 
 def _check_digest(run: Run, stored: dict[str, pa.Table], request_id: str, snapshot_id: str) -> None:
-    if not run.digests_follow:
-        return
     digest = snapshot_digests(stored, run.provenance, pa.array([request_id]))[0]
     if digest != stored["snapshots"]["snapshot_digest"][0].as_py():
         raise VerificationError(

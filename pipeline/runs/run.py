@@ -1,136 +1,119 @@
 """Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
 
-To read one snapshot, only its file or parts are read, and of other shards at most the ids of their snapshots: this
-takes little longer in a large run, and damage elsewhere does not prevent it.
+LOG says which: a run that a line names as finished has a manifest, any other the snapshots that its lines name. To read
+one snapshot, only its file or parts are read, and of other shards at most the ids of their snapshots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError, VerificationError, kind_of
+from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import TABLES
-from ..storage.durable import exists
-from ..storage.places import Place
-from .files import expect_graph, read_json, read_parquet, read_parquet_as_is, sha256_of
-from .formats import FORMAT, adapted, check_format, inline_texts, version_of
-from .ids import SNAPSHOT_ID
-from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
-from .log import log_at
-from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
+from .files import read_json, read_parquet, sha256_of
+from .live import live_file, read_metadata, read_tables
+from .log import Line, RunFolder, manifest_named, of_kind, snapshots_named
+from .parts import FORMAT, PER_REQUEST, PER_RUN, PERSISTED, expect_format, stored_schema, with_texts
 from .timings import LineTimings, of_manifest, seconds_of_nodes
 
+__all__ = ["BATCH", "INTERACTIVE", "Run", "joined"]
+
 JOINED = 128
-"""Interactive files of a run that are joined at a time."""
+"""Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
 
 BATCH, INTERACTIVE = "batch", "interactive"
 """Kinds of runs: a table of requests, or one snapshot at a time."""
 
 
-STAGE = "stage"
-"""Folder of a run that is being written."""
-
-
-def starter_of(folder: Place) -> str | None:
-    """The principal who started the run in a folder, even of one that a crash left; None if not recorded.
+class Run:
+    """A run to read. Tables are in stored form (free text as hashes) unless texts are requested. `lines` are those of
+    LOG about it, if the caller has read them.
 
     Raises:
-        StoreError: the file that records it is damaged.
+        StoreError: no line of LOG names it, or its manifest cannot be read.
+        VerificationError: its manifest is not the one that LOG names.
     """
-    for file in (folder / "manifest.json", folder / STAGE / "run.json"):
-        if exists(file):
-            plan = read_json(file)
-            settings = plan.get("settings") if isinstance(plan, dict) else None
-            return settings.get("principal") if isinstance(settings, dict) else None
-    live = live_files(folder)
-    return read_settings(folder / "live" / live[0]).get("principal") if live else None
 
-
-def started_by(folder: Place, principal: str) -> bool:
-    """Whether a principal certainly started the run in a folder; False if the files that record it are damaged."""
-    try:
-        return starter_of(folder) == principal
-    except StoreError:
-        return False
-
-
-class Run:
-    """A run to read. Tables are in stored form (free text as hashes) unless texts are requested."""
-
-    def __init__(self, folder: Place) -> None:
-        self.folder = folder
-        self.run_id = folder.name
-        self.live = not exists(folder / "manifest.json")
+    def __init__(self, store: RunFolder, run_id: str, lines: list[Line] | None = None) -> None:
+        self.store, self.run_id = store, run_id
+        self.folder = store.path / run_id
+        self.lines = store.log.of(run_id) if lines is None else lines
+        self.live = not of_kind(self.lines, "run")
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """Tables read from the interactive files and shards of requested snapshots, by file name."""
         self._shards: dict[str, str] = {}
-        self._inline: dict[str, pa.Table] = {}
-        """Inline texts of parts of an older version, by part."""
+        if self.live and not of_kind(self.lines, "live"):
+            raise StoreError(
+                f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
+            )
         if not self.live:
-            check_format(self.manifest, f"{self.run_id}/manifest.json")
+            expect_format(self.manifest, f"{run_id}/manifest.json")
+            if sha256_of(self.folder / "manifest.json") != manifest_named(self.lines):
+                raise VerificationError(
+                    f"Expected the manifest that LOG names, got a changed one - at {run_id}/manifest.json"
+                )
+
+    def moved(self) -> Run | None:
+        """The run again, if it was interactive and was compacted since it was opened."""
+        again = Run(self.store, self.run_id) if self.live else self
+        return again if self.live != again.live else None
 
     @cached_property
-    def older(self) -> bool:
-        """Whether an earlier version wrote it: its tables are converted to the current schema."""
-        return self.format != FORMAT
+    def kept(self) -> dict[str, dict[str, str]]:
+        """The snapshots that LOG names, by id; empty for a batch."""
+        return snapshots_named(self.lines)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The manifest; for an interactive run, its future content."""
-        if self.live:
-            statuses = self.snapshots["status"].value_counts().to_pylist()
-            return {
-                "format": self.format,
-                "run_id": self.run_id,
-                "kind": INTERACTIVE,
-                "settings": self.settings,
-                "created_at": self.snapshots["created_at"][0].as_py().isoformat(),
-                "statuses": {s["values"]: s["counts"] for s in statuses},
-                "snapshots": self.snapshots.num_rows,
-            }
-        manifest = read_json(self.folder / "manifest.json")
-        if not isinstance(manifest, dict):
-            raise StoreError(f"Expected an object, got {kind_of(manifest)} - at {self.run_id}/manifest.json")
-        return manifest
-
-    @cached_property
-    def format(self) -> str | None:
-        """The format that the run names; interactive files of versions 1 to 5 name none."""
-        return live_format(self.folder) if self.live else version_of(self.manifest)
+        if not self.live:
+            return read_json(self.folder / "manifest.json")
+        statuses = self.snapshots["status"].value_counts().to_pylist()
+        return {
+            "format": FORMAT,
+            "run_id": self.run_id,
+            "kind": INTERACTIVE,
+            "settings": self.settings,
+            "created_at": self.snapshots["created_at"][0].as_py().isoformat(),
+            "statuses": {s["values"]: s["counts"] for s in statuses},
+            "snapshots": self.snapshots.num_rows,
+        }
 
     @property
-    def digests_follow(self) -> bool:
-        """Whether digests can be recomputed: those of an earlier version cover its own columns."""
-        return not self.older and (self.live or "upgraded_from" not in self.manifest)
+    def started_by(self) -> str | None:
+        """The principal who started it, as LOG says."""
+        return self.lines[0].body.get("started_by")
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that the run began with; see `RunStore.stage`."""
         if self.live:
-            return read_settings(self.folder / "live" / self._files[0])
+            return read_metadata(self.store.shared(self._inputs), self._inputs)[0]
         settings = self.manifest.get("settings")
         return settings if isinstance(settings, dict) else {}
 
     @property
+    def lineage_sha256(self) -> str:
+        """SHA-256 of the graph that produced the run."""
+        return self.lines[0].body["lineage_sha256"] if self.live else self.manifest["lineage_sha256"]
+
+    @property
     def lineage(self) -> dict[str, Any]:
-        """The graph that produced the run, as stored with it.
+        """The graph that produced the run.
 
         Raises:
-            StoreError: it is damaged.
-            VerificationError: it is not the one named by the manifest, or for an interactive run by LOG.
+            StoreError: it is missing.
+            VerificationError: it was changed.
         """
-        file, at = self.folder / "lineage.json", f"{self.run_id}/lineage.json"
-        found = read_json(file)
-        by = "LOG" if self.live else "the manifest"
-        named = log_at(self.folder.parent).graphs(self.run_id) if self.live else {self.manifest.get("lineage_sha256")}
-        if named and named != {sha256_of(file)}:
-            raise VerificationError(f"Expected the file that {by} names, got a changed one - at {at}")
-        expect_graph(found, at)
+        path = self.store.shared(self.lineage_sha256)
+        found = read_json(path)
+        if sha256_of(path) != self.lineage_sha256:
+            raise VerificationError(f"Expected the graph that was shared, got a changed one - at {path.name}")
         return found
 
     @cached_property
@@ -138,7 +121,7 @@ class Run:
         """The number of rows of each of its tables."""
         if not self.live:
             return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
-        return {table.name: self.stored(table.name).num_rows for table in PERSISTED}
+        return {name: table.num_rows for name, table in self.tables().items()}
 
     @cached_property
     def node_seconds(self) -> dict[str, float]:
@@ -151,27 +134,25 @@ class Run:
     def request_seconds(self) -> dict[str, LineTimings]:
         """By snapshot, the timings of the line for it and those answered together with it.
 
-        For an interactive run, and a batch whose shards have one request each. Snapshots of earlier versions, which did
-        not measure, are omitted.
+        For an interactive run, and a batch whose shards have one request each.
         """
-        if not self.live:
-            found = of_manifest(self.manifest)
-            shards = self.shard_seconds
-            if shards and all(requests == 1 for _, requests, _ in shards):
-                paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}
-                for shard, _, seconds in shards:
-                    if path := paths.get(f"part-{shard:05d}.parquet"):
-                        found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = LineTimings(seconds)
-            return found
-        took = {file: read_took(self.folder / "live" / file) for file in self._files}
-        return {self._ids(file)[0].as_py(): spent for file, spent in took.items() if spent is not None}
+        if self.live:
+            took = ((name, self.request_seconds_of(name)) for name in self.kept)
+            return {name: spent for name, spent in took if spent is not None}
+        found = of_manifest(self.manifest)
+        shards = self.shard_seconds
+        if shards and all(requests == 1 for _, requests, _ in shards):
+            paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}
+            for shard, _, seconds in shards:
+                if path := paths.get(f"part-{shard:05d}.parquet"):
+                    found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = LineTimings(seconds)
+        return found
 
     def request_seconds_of(self, snapshot_id: str) -> LineTimings | None:
         """The timings of the line for one snapshot, if measured; reads no other interactive file."""
         if not self.live:
             return self.request_seconds.get(snapshot_id)
-        file = self._shard(snapshot_id)
-        return None if file is None else read_took(self.folder / "live" / file)
+        return read_metadata(live_file(self.store.path, snapshot_id), self.kept[snapshot_id]["sha256"])[1]
 
     @property
     def shard_seconds(self) -> list[tuple[int, int, float]]:
@@ -190,15 +171,26 @@ class Run:
         """A table in stored form, parts in order."""
         if not self.live:
             return joined(name, [self.part(name, path) for path in self._parts(name)])
-        return joined(name, [self._live(self._files[0]).get(name)] if name in PER_RUN else self._joined.get(name, ()))
+        if name in PER_RUN:
+            return joined(name, [read_tables(self.store.shared(self._inputs), self._inputs, {name}).get(name)])
+        return self.joined_live([name])[name]
 
-    def part(self, name: str, path: str) -> pa.Table:
+    def joined_live(self, names: Iterable[str], snapshots: Sequence[str] | None = None) -> dict[str, pa.Table]:
+        """Tables of the interactive files of all or some snapshots, in stored form; each file is read once."""
+        wanted, names = [*(self.kept if snapshots is None else snapshots)], [*names]
+        found: dict[str, list[pa.Table]] = {name: [] for name in names}
+        for at in range(0, len(wanted), JOINED):
+            read = [
+                read_tables(live_file(self.store.path, one), self.kept[one]["sha256"], names)
+                for one in wanted[at : at + JOINED]
+            ]
+            for name in names:
+                found[name].append(joined(name, [tables.get(name) for tables in read]).combine_chunks())
+        return {name: joined(name, tables) for name, tables in found.items()}
+
+    def part(self, name: str, path: str, columns: Sequence[str] | None = None) -> pa.Table:
         """One Parquet part of a table, in stored form."""
-        if self.older:
-            table = read_parquet_as_is(self.folder / path)
-            self._inline.setdefault(path, inline_texts(name, table))
-            return adapted(name, table)
-        return read_parquet(self.folder / path, partial(stored_schema, name))
+        return read_parquet(self.folder / path, partial(stored_schema, name), columns)
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, including its free text (null if erased).
@@ -220,21 +212,11 @@ class Run:
     @cached_property
     def texts(self) -> pa.Table:
         """Every text of the run by hash."""
-        return self._with_inline(self.stored("texts"))
+        return self.stored("texts")
 
     def texts_of(self, snapshot_id: str) -> pa.Table:
         """The texts of the shard or interactive file of a snapshot, by hash."""
-        return self._with_inline(self._beside("texts", snapshot_id))
-
-    def _with_inline(self, texts: pa.Table) -> pa.Table:
-        """These texts with the inline ones of tables of an older version."""
-        if not self.older or self.live:
-            return texts
-        for declared in PERSISTED:
-            for path in self._parts(declared.name):
-                if path not in self._inline:
-                    self.part(declared.name, path)
-        return one_each(pa.concat_tables([texts, *self._inline.values()]))
+        return self._beside("texts", snapshot_id)
 
     @cached_property
     def snapshots(self) -> pa.Table:
@@ -265,35 +247,13 @@ class Run:
 
     def tables(self) -> dict[str, pa.Table]:
         """Every table of the run in stored form, by name."""
-        return {t.name: self.stored(t.name) for t in PERSISTED}
+        live = self.joined_live(t.name for t in PER_REQUEST) if self.live else {}
+        return {t.name: live[t.name] if t.name in live else self.stored(t.name) for t in PERSISTED}
 
-    @cached_property
-    def _files(self) -> list[str]:
-        """The interactive files of the run.
-
-        Raises:
-            StoreError: there are none: the run was compacted or removed since it was opened.
-        """
-        if files := live_files(self.folder):
-            return files
-        raise StoreError(f"Expected the files of a session, got none any more - at {self.run_id}", hint="ask again")
-
-    @cached_property
-    def _joined(self) -> dict[str, list[pa.Table]]:
-        """The tables of all interactive files, joined in groups: separate tables need many times the memory of their
-        rows."""
-        found: dict[str, list[pa.Table]] = {}
-        for at in range(0, len(self._files), JOINED):
-            read = [read_live(self.folder / "live" / file) for file in self._files[at : at + JOINED]]
-            for name in sorted({name for tables in read for name in tables} - {*PER_RUN}):
-                table = joined(name, [tables.get(name) for tables in read])
-                found.setdefault(name, []).append(table.combine_chunks())
-        return found
-
-    def _live(self, file: str) -> dict[str, pa.Table]:
-        if file not in self._opened:
-            self._opened[file] = read_live(self.folder / "live" / file)
-        return self._opened[file]
+    @property
+    def _inputs(self) -> str:
+        """SHA-256 of the file with the tables and settings of an interactive run."""
+        return self.lines[0].body["inputs_sha256"]
 
     def _beside(self, name: str, snapshot_id: str) -> pa.Table:
         """The rows of a table in the shard or interactive file of a snapshot."""
@@ -301,47 +261,33 @@ class Run:
         if shard is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
         if self.live:
-            return joined(name, [self._live(shard).get(name)])
+            if shard not in self._opened:
+                self._opened[shard] = read_tables(live_file(self.store.path, shard), self.kept[shard]["sha256"])
+            return joined(name, [self._opened[shard].get(name)])
         read = self._opened.setdefault(shard, {})
         if name not in read:
-            read[name] = joined(
-                name, [self.part(name, path) for path in self._parts(name) if path.endswith(f"/{shard}")]
-            )
+            paths = (path for path in self._parts(name) if path.endswith(f"/{shard}"))
+            read[name] = joined(name, [self.part(name, path) for path in paths])
         return read[name]
 
     def _shard(self, snapshot_id: str) -> str | None:
-        """The name of the interactive file with a snapshot, or of the parts of its shard; None if there is none."""
+        """The interactive snapshot itself, or the name of the parts of its shard; None if there is none."""
+        if self.live:
+            return snapshot_id if snapshot_id in self.kept else None
         if snapshot_id not in self._shards:
             damage: StoreError | None = None
-            for shard in self._likely(snapshot_id):
+            for path in self._parts("snapshots"):
                 try:
-                    ids = self._ids(shard)
+                    ids = self.part("snapshots", path, ["snapshot_id"])["snapshot_id"]
                 except StoreError as error:
                     damage = damage or error
                     continue
                 if pc.index(ids, snapshot_id).as_py() >= 0:
-                    self._shards[snapshot_id] = shard
-                    return shard
+                    self._shards[snapshot_id] = path.rpartition("/")[2]
+                    return self._shards[snapshot_id]
             if damage:
                 raise damage
         return self._shards.get(snapshot_id)
-
-    def _likely(self, snapshot_id: str) -> list[str]:
-        """Every shard or interactive file, the one with the number in the id first."""
-        if not self.live:
-            return [path.rpartition("/")[2] for path in self._parts("snapshots")]
-        named = SNAPSHOT_ID.fullmatch(snapshot_id)
-        own = live_file(int(named["number"])) if named else ""
-        return sorted(self._files, key=lambda file: file != own)
-
-    def _ids(self, shard: str) -> pa.ChunkedArray:
-        """The snapshot ids of a shard or interactive file."""
-        if self.live:
-            return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
-        path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
-        if self.older:
-            return self.part("snapshots", path)["snapshot_id"]
-        return read_parquet(self.folder / path, stored_schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
         """The paths of the parts of a table in the manifest.
@@ -350,8 +296,6 @@ class Run:
             StoreError: the manifest lacks them or is malformed.
         """
         try:
-            if self.older and name not in self.manifest["tables"]:
-                return []  # the table was added since
             return [str(part["path"]) for part in self.manifest["tables"][name]["parts"]]
         except (KeyError, TypeError) as error:
             raise StoreError(
@@ -359,16 +303,8 @@ class Run:
             ) from error
 
 
-def one_each(texts: pa.Table) -> pa.Table:
-    """Distinct texts, in order of their hashes."""
-    sha256 = texts["sha256"].combine_chunks()
-    return texts.take(pc.index_in(pc.unique(sha256), value_set=sha256)).sort_by("sha256")
-
-
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """The parts of a table, concatenated."""
     tables = [table for table in found if table is not None]
-    filled = [table for table in tables if table.num_rows] or tables[
-        :1
-    ]  # parts without rows lack the columns of plugins
+    filled = [table for table in tables if table.num_rows] or tables[:1]  # empty parts lack the columns of plugins
     return pa.concat_tables(filled) if filled else stored_schema(name).empty_table()

@@ -1,48 +1,54 @@
 """A folder of runs: staged, written shard by shard, finished once, and read again.
 
-A run is staged with its resolved requests and the pinned corpus generation; each finished shard writes its parts and a
-receipt; then come the manifest, the removal of the stage, and the line in LOG. After a crash at any point, `resume`
-runs exactly the remaining steps: a shard whose receipt is missing, or whose parts do not match it, is run again.
+A batch is staged with its resolved requests and the pinned corpus generation; each finished shard writes its parts and a
+receipt; then come the manifest, the line in LOG, and the removal of the stage. After a crash at any point, `resume` runs
+exactly the remaining steps: a shard whose receipt is missing, or whose parts do not match it, is run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError, VerificationError
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
-from ..storage.durable import exists, make_folders, publish_folder, remove_tree, sync_all
-from ..storage.file_access import keep_out, make_folder
-from ..storage.locks import confirm
+from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all
+from ..storage.file_access import keep_out
 from ..storage.places import ObjectPlace, Place, fixed_place
-from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
+from ..storage.signing import UNSIGNED, Signer
+from .files import (
+    files_below,
+    json_bytes,
+    locked,
+    read_json,
+    read_parquet,
+    remove_unnamed,
+    sha256_of,
+    write_json,
+    write_parquet,
+)
 from .ids import RUN_ID, new_run_id, run_named, snapshot_id
-from .live_files import is_live
-from .log import log_at
-from .parts import PER_RUN, Vectors
-from .receipts import receipt_name, receipt_of
-from .run import BATCH, FORMAT, INTERACTIVE, STAGE, Run
-from .signed_head import Signer, sign
-from .staging import remove_abandoned, run_folder
-from .writing import PROVENANCE_PART, write_manifest, write_shard
+from .live import LIVE, live_file
+from .log import Line, RunFolder, of_kind, snapshots_named
+from .parts import FORMAT, PER_RUN, Vectors, expect_format
+from .run import BATCH, Run
+from .writing import PROVENANCE_PART, STAGE, receipt_name, receipt_of, write_manifest, write_shard
 
 _SHARD = pa.field("shard", pa.int32(), False)
 
 
-class RunStore:
+class RunStore(RunFolder):
     """One folder of runs."""
 
-    def __init__(self, path: str | Place, *, create: bool = True, signer: Signer | None = None) -> None:
-        self.path = fixed_place(path)
+    def __init__(self, path: str | Place, *, create: bool = True, signer: Signer = UNSIGNED) -> None:
+        super().__init__(fixed_place(path), signer)
         if create:
             try:
                 make_folders(self.path)
@@ -51,8 +57,6 @@ class RunStore:
                 raise StoreError(f"{error.strerror}: folder of runs {self.path}") from error
         elif not self.path.is_dir():
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
-        self.log = log_at(self.path, signer)
-        self._signer = signer
 
     def stage(
         self,
@@ -72,37 +76,55 @@ class RunStore:
         lanes, ...). `pin` locates the pinned generation, see `Corpus.pin`; the manifest records the corpus head from
         it.
         """
-        run_id = new_run_id(now)
-        plan = {
-            "format": FORMAT,
-            "run_id": run_id,
-            "created_at": now.isoformat(),
-            "settings": dict(settings),
-            "pin": pin,
-            "shards": max(shards.to_pylist(), default=-1) + 1,
-            "failures": failures.num_rows,
-        }
+        run_id, begun = new_run_id(now), self.log.number()
         try:
-            self.remove_abandoned()
-            with run_folder(self.path, run_id, self.lock_of(run_id)) as new:
-                make_folder(new / STAGE / "receipts")
+            plan = {
+                "format": FORMAT,
+                "run_id": run_id,
+                "created_at": now.isoformat(),
+                "settings": dict(settings),
+                "pin": pin,
+                "shards": max(shards.to_pylist(), default=-1) + 1,
+                "failures": failures.num_rows,
+                "lineage_sha256": self.share(json_bytes(lineage)),
+            }
+            new = self.path / run_id
+            with locked(self.lock_of(run_id), "a run"):
+                make_folders(new / STAGE / "receipts", self.path)
                 write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
                 write_parquet(new / STAGE / "failures.parquet", failures)
                 receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
-                write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
-                write_json(new / "lineage.json", lineage, sync=False)
-                write_json(new / STAGE / "run.json", plan, sync=True)
+                write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=False)
                 sync_all([new / name for name in files_below(new)], new)
-                publish_folder(new, self.path / run_id, last=f"{STAGE}/run.json")
+                write_json(new / STAGE / "run.json", plan, sync=True)  # from now on, it exists
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{error.strerror or error}: {self.path}") from error
+        if self.log.swept(begun):  # maybe this folder, before it existed
+            raise StoreError(f"Expected to stage a run, got an erasure - at {run_id}", hint="run it again.")
         return StagedRun(self, run_id)
 
-    def remove_abandoned(self) -> None:
-        """Remove the remains of runs whose processes were killed while staging."""
-        remove_abandoned(self.path, self.path / ".locks")
+    def sweep(self) -> None:
+        """Remove what no line names: files of interactive snapshots, and folders of runs that no writer stages."""
+        found = [file.name for file in entries(self.path / LIVE)]
+        folders = self.folders()
+        self.log.commit("sweep", {})
+        runs = self.log.by_run()
+        kept = {
+            live_file(self.path, name).name
+            for lines in runs.values()
+            if not of_kind(lines, "run")
+            for name in snapshots_named(lines)
+        }
+        for name in found:
+            if name not in kept:
+                (self.path / LIVE / name).unlink(missing_ok=True)
+        for run_id in folders:
+            if run_id not in runs:
+                with suppress(OSError), locked(self.lock_of(run_id), "a run", timeout=0.0):
+                    if not exists(self.path / run_id / STAGE / "run.json"):
+                        remove_tree(self.path / run_id)
 
     def resume(self, run_id: str) -> StagedRun:
         """An unfinished run, to finish it.
@@ -111,37 +133,28 @@ class RunStore:
             StoreError: there is no such run, or it is finished.
         """
         folder = self.folder(run_id)
-        if exists(folder / "manifest.json"):
-            run = StagedRun(self, run_id, finished=True)
-            if run_id in self.logged():
-                raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
-            if run_kind(folder) != BATCH:
-                hint = f"`compact {run_id}` completes it"
-                raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
-            return run
+        if self.holds(run_id):
+            raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
         if not exists(folder / STAGE / "run.json"):
             raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
         return StagedRun(self, run_id)
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
-        logged = self.log.named("run")
-        return [run_id for run_id in self.folders() if run_id not in logged and _is_batch(self.path / run_id)]
+        named = self.run_ids()
+        return [id_ for id_ in self.folders() if id_ not in named and exists(self.path / id_ / STAGE / "run.json")]
 
-    def plan_of(self, run_id: str) -> dict[str, Any] | None:
-        """The plan with which a run was staged, including its generation; None if everything was answered.
+    def plan_of(self, run_id: str) -> dict[str, Any]:
+        """The plan with which an unfinished run was staged, including its generation.
 
         Raises:
             StoreError: the plan cannot be read.
         """
-        folder = self.folder(run_id)
-        return None if exists(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
+        return read_json(self.folder(run_id) / STAGE / "run.json")
 
     def uncompacted(self) -> list[str]:
-        """Ids of interactive runs that `compact` has not finished, oldest first."""
-        logged = self.logged()
-        rest = (run_id for run_id in self.folders() if run_id not in logged)
-        return [run_id for run_id in rest if run_kind(self.path / run_id) == INTERACTIVE]
+        """Ids of interactive runs that are not compacted, oldest first."""
+        return sorted(run_id for run_id, lines in self.log.by_run().items() if not of_kind(lines, "run"))
 
     def list(self) -> list[Run]:
         """Every readable run, finished or interactive, oldest first. `verify` names the others."""
@@ -149,52 +162,46 @@ class RunStore:
 
     def newest(self) -> Iterator[Run]:
         """The runs of `list`, newest first, opened lazily."""
-        for run_id in reversed(self.folders()):
+        for run_id, lines in sorted(self.log.by_run().items(), reverse=True):
             with suppress(StoreError, VerificationError):
-                if self._readable(self.path / run_id):
-                    yield self.open(run_id)
+                yield Run(self, run_id, lines)
 
     def run_ids(self) -> tuple[str, ...]:
-        """The ids of every run that was finished or is interactive, damaged ones included."""
-        return tuple(run_id for run_id in self.folders() if self._readable(self.path / run_id))
+        """The ids of every run that LOG names, damaged ones included, oldest first."""
+        return tuple(sorted(self.log.by_run()))
 
     def holds(self, run_id: str) -> bool:
-        """Whether a run of this id was finished or is interactive, damaged or not."""
-        return bool(RUN_ID.fullmatch(run_id)) and self._readable(self.path / run_id)
+        """Whether LOG names a run of this id."""
+        return bool(RUN_ID.fullmatch(run_id)) and bool(self.log.of(run_id))
 
     def open(self, run_id: str) -> Run:
         """A run to read, by its id or by the id of one of its snapshots.
 
         Raises:
-            StoreError: there is no such run, or it is not finished.
+            StoreError: there is no such run, it is not finished, or it cannot be read.
+            VerificationError: its manifest is not the one that LOG names.
         """
         run_id = run_named(run_id)
-        folder = self.folder(run_id)
-        if not self._readable(folder):
-            raise StoreError(
-                f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
-            )
-        return Run(folder)
+        if not self.holds(run_id):
+            self.folder(run_id)
+        return Run(self, run_id)
 
-    @staticmethod
-    def _readable(folder: Place) -> bool:
-        return exists(folder / "manifest.json") or is_live(folder)
+    def starter_of(self, run_id: str, lines: Sequence[Line] | None = None) -> str | None:
+        """The principal who started a run, finished or not; None if nothing says who. See `Run` about `lines`."""
+        with suppress(ScopedRetrievalError):
+            for line in self.log.of(run_id) if lines is None else lines:
+                if starter := line.body.get("started_by"):
+                    return starter
+            if exists(self.path / run_id / STAGE / "run.json"):
+                return self.plan_of(run_id)["settings"].get("principal")
+        return None
 
     def lock_of(self, run_id: str) -> Place:
         """The lock file that a writer of this run holds."""
         return self.path / ".locks" / run_id
 
-    def session_of(self, run_id: str) -> Place:
-        """The lock file that the session of an interactive run holds until it ends."""
-        return self.path / ".locks" / f"{run_id}.session"
-
-    @property
-    def opened(self) -> Place:
-        """The folder of marks of runs that a session may still write to."""
-        return self.path / ".open"
-
     def folders(self) -> list[str]:
-        """The ids of everything that is or becomes a run."""
+        """The ids of every folder of a run, finished or not."""
         return sorted(entry.name for entry in self.path.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
 
     def folder(self, run_id: str) -> Place:
@@ -208,39 +215,6 @@ class RunStore:
             raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")
         return folder
 
-    def sign_log(self) -> bool:
-        """Sign the log as it is, whatever was signed before; False if there is no key or nothing to sign.
-
-        Raises:
-            VerificationError: its chain is broken.
-        """
-        if self._signer is None or not self._signer.signs or not isinstance(self.path, Path):
-            return False
-        return sign(self.path, self._signer, self.log.lines())
-
-    def logged(self) -> set[str]:
-        """The ids of the runs that LOG names as finished."""
-        return {line.run_id for line in self.log.lines() if line.kind == "run"}
-
-
-def run_kind(folder: Place) -> str | None:
-    """The kind of the run in a folder, even of one that a crash left; None if unknown."""
-    if exists(folder / "manifest.json"):
-        with suppress(StoreError, AttributeError):
-            return read_json(folder / "manifest.json").get("kind")
-        return None
-    if exists(folder / STAGE / "run.json"):
-        return BATCH
-    return INTERACTIVE if is_live(folder) else None
-
-
-def _is_batch(folder: Place) -> bool:
-    """Whether a folder contains a batch run, staged or with its manifest; False if it cannot be read."""
-    with suppress(StoreError):
-        kept = exists(folder / "manifest.json") or exists(folder / STAGE / "run.json")
-        return kept and run_kind(folder) == BATCH
-    return False
-
 
 def _staged_schema(columns: Sequence[str]) -> pa.Schema:
     """The schema of the requests of a staged run, including those `columns` that plugins may add."""
@@ -250,21 +224,18 @@ def _staged_schema(columns: Sequence[str]) -> pa.Schema:
 class StagedRun:
     """A run being written. One process at a time holds it."""
 
-    def __init__(self, store: RunStore, run_id: str, *, finished: bool = False) -> None:
+    def __init__(self, store: RunStore, run_id: str) -> None:
         self.store = store
         self.run_id = run_id
         self.folder = store.path / run_id
-        self._finished = finished
         self._listed: set[str] = set()
         self._whole: set[int] = set()
         """Shards whose parts were verified against their receipt."""
         stage = self.folder / STAGE
-        self.plan: dict[str, Any] = read_json(self.folder / "manifest.json" if finished else stage / "run.json")
-        if self.plan.get("format") != FORMAT:
-            raise StoreError(f"Expected format {FORMAT}, got {self.plan.get('format')} - at {run_id}")
-        if not finished:
-            self._requests = read_parquet(stage / "requests.parquet", _staged_schema)
-            self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
+        self.plan: dict[str, Any] = read_json(stage / "run.json")
+        expect_format(self.plan, run_id)
+        self._requests = read_parquet(stage / "requests.parquet", _staged_schema)
+        self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -275,12 +246,7 @@ class StagedRun:
             StoreError: another process finished or removed it since it was opened here.
         """
         with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
-            written = exists(self.folder / "manifest.json")
-            if self._finished:
-                ended = not written or self.run_id in self.store.logged()
-            else:
-                ended = written or not exists(self.folder / STAGE / "run.json")
-            if ended:
+            if self.store.holds(self.run_id) or not exists(self.folder / STAGE / "run.json"):
                 raise StoreError(
                     f"Expected an unfinished run, got one that another process has finished - at {self.run_id}"
                 )
@@ -316,8 +282,6 @@ class StagedRun:
 
     def pending(self) -> list[int]:
         """Shards still to run. The last one is for requests that failed on arrival."""
-        if self._finished:
-            return []
         shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
         if isinstance(self.folder, ObjectPlace):
             self._listed = set(self.folder.files())
@@ -347,24 +311,34 @@ class StagedRun:
         receipt = write_shard(self.folder, shard, tables, vectors=vectors) | {"seconds": dict(seconds or {})}
         write_json(self._receipt_path(shard), receipt, sync=False)
 
-    def finish(self) -> Run:
-        """Write the manifest, remove the stage, add the line to LOG. Every shard must be done."""
+    def finish(self, confirmed: Callable[[], None] = lambda: None) -> Run:
+        """Write the manifest, add the line to LOG, remove the stage. Every shard must be done.
+
+        `confirmed` raises if evidence was erased. An erasure that comes later reads the line.
+        """
         if pending := self.pending():
             raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
         manifest = self.folder / "manifest.json"
-        if not self._finished:
+        if not exists(manifest):
             receipts = [read_json(self.folder / STAGE / "receipts" / "inputs.json")]
             shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
             receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
-            confirm(self.store.lock_of(self.run_id))
             remove_unnamed(self.folder, {part["path"] for receipt in receipts for part in receipt["parts"]})
             write_manifest(self.folder, self.plan, receipts, kind=BATCH)
-            self._finished = True
+        body = {
+            "run_id": self.run_id,
+            "manifest_sha256": sha256_of(manifest),
+            "started_by": self.plan["settings"].get("principal"),
+        }
+
+        def unnamed() -> bool:
+            confirmed()
+            return not self.store.holds(self.run_id)
+
+        self.store.log.commit("run", body, unnamed)
         with suppress(FileNotFoundError):
             remove_tree(self.folder / STAGE)
-        started_by = self.plan["settings"].get("principal")
-        self.store.log.append("run", self.run_id, manifest_sha256=sha256_of(manifest), started_by=started_by)
-        return Run(self.folder)
+        return Run(self.store, self.run_id)
 
     def _receipt_path(self, shard: int) -> Place:
         return self.folder / receipt_name(shard)

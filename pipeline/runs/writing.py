@@ -1,14 +1,18 @@
 """Writes the parts of a shard and their receipt, and the manifest of a finished run that names all parts.
 
-Note: files that name a part are written after it: a receipt after the parts of its shard, the manifest once every part
+stage/receipts/<shard>.json       the parts of a shard with their SHA-256, and its number of requests by status
+
+Note: parts are not synced before a run is finished, so a receipt may survive a crash that loses its parts. A shard is
+done if its receipt exists and every part matches it. Files that name a part are written after it: a receipt after the parts of its shard, the manifest once every part
 is on disk. On an object store the parts of a shard are put together, to wait for the store only once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,12 +20,15 @@ import pyarrow as pa
 
 from ...nodes.audit.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
-from ..storage.durable import sync_all
+from ..storage.durable import read_whole, sync_all
 from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
-from .files import parquet_bytes, read_parquet, sha256_of, write_bytes, write_json
+from .files import parquet_bytes, read_parquet, write_bytes, write_json
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
 
+STAGE = "stage"
+"""Folder of a run that is being written."""
+RECEIPTS_STAGED = f"{STAGE}/receipts"
 PROVENANCE_PART = "tables/provenance/part-00000.parquet"
 
 
@@ -124,11 +131,39 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
         "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
         "snapshots": sum(statuses.values()),
         "statuses": dict(statuses),
-        "lineage_sha256": sha256_of(folder / "lineage.json"),
+        "lineage_sha256": plan["lineage_sha256"],
         "tables": tables,
         **({"node_seconds": {node: round(spent, 6) for node, spent in sorted(seconds.items())}} if seconds else {}),
         **({"shard_seconds": sorted(shards)} if shards else {}),
     }
     parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
-    sync_all([*parts, folder / "lineage.json"], folder)
+    sync_all(parts, folder)
     return write_json(folder / "manifest.json", manifest, sync=True)
+
+
+def receipt_name(shard: int) -> str:
+    """The receipt of a shard, as a path in the folder of its run."""
+    return f"{RECEIPTS_STAGED}/{shard:05d}.json"
+
+
+def receipt_of(folder: Place, shard: int, listed: Set[str]) -> dict[str, Any] | None:
+    """The receipt of a shard that is done; None if it is not. On an object store, `listed` are the files in the folder.
+
+    Raises:
+        StoreError: the receipt or a part cannot be read now.
+    """
+    if isinstance(folder, ObjectPlace) and receipt_name(shard) not in listed:
+        return None
+    try:
+        receipt = json.loads(read_whole(folder / receipt_name(shard)))
+        wanted = {part["path"]: part["sha256"] for part in receipt["parts"]}
+        if isinstance(folder, ObjectPlace):
+            if not wanted.keys() <= listed:
+                return None
+            found = folder.read_all(list(wanted))
+        else:
+            found = (read_whole(folder / path) for path in wanted)
+        same = all(hashlib.sha256(data).hexdigest() == each for data, each in zip(found, wanted.values(), strict=True))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return receipt if same else None

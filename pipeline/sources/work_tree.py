@@ -172,7 +172,7 @@ class WorkTreeFiles:
             pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64()).cast(instant).take(of)
         )
         happened = pc.if_else(pc.less(chunks["event_time"], modified), chunks["event_time"], modified)
-        yield self._reader.table(
+        yield from self._reader.tables(
             chunks,
             dict(self._constant)
             | {

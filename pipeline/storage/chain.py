@@ -68,6 +68,7 @@ class Chain:
     def __init__(self, place: Place, signer: Signer = UNSIGNED) -> None:
         self.place, self.signer = place, signer
         self._lock: FileLock | None = None
+        self._process = os.getpid()
         self._guard = threading.Lock()
         self._known = 0
         """The number of the last line seen on an object store, so that lines are listed once."""
@@ -200,7 +201,8 @@ class Chain:
             yield
             return
         with self._guard:
-            if self._lock is None:
+            if self._lock is None or self._process != os.getpid():  # nobody may use the lock of their parent
+                self._process = os.getpid()
                 make_folder(self.place.parent)
                 name = self.place.with_name(f".{self.place.name}.lock")
                 self._lock = FileLock(name, mode=file_mode_in(self.place.parent))

@@ -22,10 +22,9 @@ from bench_records import Row
 from bench_world import World, open_world
 from options import Options
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.runs.live_files import live_file, write_live
-from scoped_retrieval.pipeline.runs.parts import PER_REQUEST, stored_tables, texts_of
+from scoped_retrieval.pipeline.runs import packed
 from scoped_retrieval.pipeline.runs.writing import write_shard
-from scoped_retrieval.pipeline.storage.durable import sync_all
+from scoped_retrieval.pipeline.storage.durable import sync_all, write_atomic
 
 REQUESTS = 2_000
 WARM_UP = 40
@@ -112,9 +111,7 @@ def writing_row(world: World, folder: Path, options: Options) -> Row:
 
 def as_file(place: Path, tables: Mapping[str, pa.Table]) -> None:
     """What an interactive request writes."""
-    stored = stored_tables(tables, PER_REQUEST)
-    texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, None)
-    write_live(place / live_file(1), stored | {"texts": texts})
+    write_atomic(place / "snapshot.arrow.lz4", packed(tables).data)
 
 
 def as_shard(place: Path, tables: Mapping[str, pa.Table]) -> None:

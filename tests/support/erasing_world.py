@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.runs.live_files import read_live
+from scoped_retrieval.pipeline.runs.live import SUFFIX, read_tables
 from small_corpus import Story, row
 
 CANARY = "zebrafink quartermaster"
@@ -86,8 +87,9 @@ def readable(path: Path) -> str:
     data = path.read_bytes().decode("utf-8", "replace")
     if path.suffix == ".parquet":
         return data + str(pq.read_table(path).to_pylist())
-    if path.parent.name == "live":
-        return data + "".join(str(table.to_pylist()) for table in read_live(path).values())
+    if path.name.endswith(SUFFIX):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        return data + "".join(str(table.to_pylist()) for table in read_tables(path, sha256).values())
     return data
 
 

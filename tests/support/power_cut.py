@@ -42,6 +42,9 @@ class _Disk:
         at, path = os.fstat(handle).st_ino, Path(f"/proc/self/fd/{handle}").readlink()
         if path.is_dir():
             self.names[at] = {each.name: each.lstat().st_ino for each in path.iterdir()}
+            for each in path.iterdir():
+                if each.is_dir():
+                    self.names.setdefault(each.stat().st_ino, {})  # there, and empty until it is synced itself
         else:
             self.bytes[at] = path.read_bytes() if path.exists() else b""
 
@@ -86,16 +89,17 @@ _watch: list[_Watch] = []
 
 
 def each_cut(
-    start: Path, work: Path, action: Callable[[Path], object], *, power: bool, at_most: int = 400
+    start: Path, work: Path, action: Callable[[Path], object], *, power: bool, at_most: int = 400, every: int = 1
 ) -> Iterator[tuple[int, bool, Path]]:
-    """Run `action` on copies of the folder `start`, ending before its first change, its second, and so on.
+    """Run `action` on copies of the folder `start`, ending before its first change, its second, and so on, or before each
+    that is `every` changes later.
 
     Yields the number, whether the action returned, and the folder as it was left. The last action returns.
     """
     if not _watch:
         _watch.append(_Watch())
     watch = _watch[0]
-    for step in range(at_most):
+    for step in range(0, at_most, every):
         folder = work / "running" / "it"
         shutil.copytree(start, folder)
         disk, fsync, done = _Disk(folder), os.fsync, False

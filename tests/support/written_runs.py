@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore
+from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, packed
+from scoped_retrieval.pipeline.runs.live import live_file
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -31,14 +34,31 @@ def batch(store: RunStore, line_tables: Maker) -> Run:
     return staged.finish()
 
 
+def session_of(store: RunStore, line_tables: Maker, settings: dict[str, Any] | None = None) -> LiveRun:
+    """A session that has written nothing yet."""
+    inputs = {n: line_tables(1)[n] for n in PER_RUN}
+    return LiveRun(store, now=NOON, inputs=inputs, lineage=LINEAGE, settings=settings)
+
+
 def live(store: RunStore, line_tables: Maker, snapshots: int = 2) -> Run:
-    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
+    session = session_of(store, line_tables)
     for number in range(1, snapshots + 1):
-        session.write(line_tables(1, run_id=session.run_id, first=number))
+        session.write([packed(line_tables(1, run_id=session.run_id, first=number))])
     return store.open(session.run_id)
 
 
-def without_last_lines(store: RunStore, count: int) -> None:
-    """The log as a loss of power may leave it: lines that were not synced are gone."""
-    log = store.path / "LOG"
-    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-count]))
+def file_of(run: Run, number: int) -> Path:
+    """The file of an interactive snapshot, from 1."""
+    return Path(str(live_file(run.store.path, [*run.kept][number - 1])))
+
+
+def head(store: RunStore) -> str:
+    """The hash of the last line of the log."""
+    return store.log.lines()[-1].hash
+
+
+def log_again(store: RunStore, *lines: tuple[str, dict[str, Any]]) -> None:
+    """Write the log anew with these lines, as a user with write access can."""
+    (Path(str(store.path)) / "LOG").unlink()
+    for kind, body in lines:
+        store.log.commit(kind, {name: value for name, value in body.items() if name != "kind"})

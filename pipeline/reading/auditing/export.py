@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 
 from ....nodes.audit.snapshot_digest import COVERED
 from ....nodes.errors import AccessError, StoreError, VerificationError
-from ...config.opening import runs_of, trust_of
+from ...config.opening import trust_of
 from ...config.settings import Settings
 from ...runs import replay
-from ...runs.log_lines import LogEntry
+from ...runs.log import Line, of_kind
 from ...runs.parts import references
 from ...storage.durable import read_whole
 from ..access import audience_of, open_run
@@ -44,7 +44,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
     Raises:
         AccessError: the principal does not audit the snapshot, or it does not exist.
-        StoreError: its run is damaged, of an earlier format, or in no line of the log.
+        StoreError: its run is damaged, or in no line of the log.
         VerificationError: stored data does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
@@ -53,20 +53,14 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
             f"Permission denied: only auditors of its projects may do this - at {snapshot_id}",
             hint="an export holds what was decided about every row; `xray` and `report` show your part of it",
         )
-    if not run.digests_follow:
-        raise StoreError(
-            f"Expected a run that was written in the present format, got one of an earlier format - at {run.run_id}",
-            hint="its digests cannot be recomputed from a file; `verify` checks the run where it is",
-        )
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
     texts = run.texts_of(snapshot_id)
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
-    lines = runs_of(settings).log.lines()
-    own = own_line(lines, run, found.snapshot["snapshot_digest"])
+    lines = run.store.log.lines()
+    own = own_line(run, snapshot_id)
     if own is None:
-        hint = "a crash broke the run off as it ended; `verify` says what ends it"
-        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG", hint=hint)
+        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG")
     predicate = {
         "schema_version": 1,
         "snapshot_id": snapshot_id,
@@ -129,18 +123,25 @@ def _packed(table: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def _log(lines: Sequence[LogEntry], own: LogEntry) -> dict[str, Any]:
+def _log(lines: Sequence[Line], own: Line) -> dict[str, Any]:
     """The lines of the log from the snapshot's own to the head."""
-    after = [line for line in lines if line.sequence >= own.sequence]
+    after = [line for line in lines if line.number >= own.number]
     kept = after if len(after) <= MOST_LINES else after[:1]
-    return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}
+    return {"lines": [f"{line.hash} {text_of(line)}" for line in kept], "head": lines[-1].hash}
 
 
-def own_line(lines: Sequence[LogEntry], run: Any, digest: str) -> LogEntry | None:
-    """The line that made a snapshot durable: the one with its digest, else the first with its run's manifest."""
-    mine = [line for line in lines if line.run_id == run.run_id]
-    live = (line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest)
-    return next(live, None) or next((line for line in mine if line.kind in ("run", "upgrade")), None)
+def text_of(line: Line) -> str:
+    """The JSON of a line, whose SHA-256 is its hash."""
+    content = {"body": line.body, "number": line.number, "previous": line.previous}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def own_line(run: Any, snapshot_id: str) -> Line | None:
+    """The line that made a snapshot durable: the one with its digest, else the one with its run's manifest."""
+    for line in of_kind(run.lines, "live"):
+        if snapshot_id in {one["snapshot_id"] for one in line.body["snapshots"]}:
+            return line
+    return next(iter(of_kind(run.lines, "run")), None)
 
 
 def _manifest(run: Any, snapshot_id: str) -> dict[str, Any]:

@@ -34,8 +34,6 @@ from ...corpus.trust import Trust
 from ...parsing.strict_json import strict_json
 from ...progress import counted
 from ...runs.files import json_bytes
-from ...runs.ids import snapshot_id
-from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
 from .unpacked_sizes import page_bytes, unpacked_bytes
@@ -235,7 +233,7 @@ def _log(statement: Mapping[str, Any]) -> Iterator[str]:
         previous = hash_
     if len(bodies) > 1 and previous != predicate["log"]["head"]:
         yield "Expected the lines of the log to end at the head, got another end - at predicate.log.head"
-    own, run = bodies[0], _held(predicate, "run_id")
+    own, run = _held(bodies[0], "body", dict, _line(0)), _held(predicate, "run_id")
     if _held(own, "run_id", str, _line(0)) != run:
         yield f"Expected a line of {run}, got one of another run - at {_line(0)}"
     if (kind := _held(own, "kind", str, _line(0))) == _LIVE:
@@ -245,13 +243,16 @@ def _log(statement: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named_alone(statement: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[str]:
-    """Check that the line of an interactive snapshot names its digest and, by its file, its id."""
-    predicate = statement["predicate"]
-    named = snapshot_id(predicate["run_id"], number_of(_held(line, "file", str, _line(0))))
-    if line.get("snapshot_digest") != _subjects(statement)[predicate["snapshot_id"]]:
+    """Check that the line of an interactive snapshot names it with its digest."""
+    name = statement["predicate"]["snapshot_id"]
+    named = {
+        _held(one, "snapshot_id", str, _line(0)): one.get("snapshot_digest")
+        for one in _held(line, "snapshots", list, _line(0))
+    }
+    if name not in named:
+        yield f"Expected a snapshot that the log names, got {name} - at {_line(0)}"
+    elif named[name] != _subjects(statement)[name]:
         yield f"Expected the log to name the snapshot digest, got another - at {_line(0)}"
-    elif named != predicate["snapshot_id"]:
-        yield f"Expected {named}, which the log names, got another id - at predicate.snapshot_id"
 
 
 def _line(place: int) -> str:
@@ -259,7 +260,7 @@ def _line(place: int) -> str:
 
 
 def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The body of each line of the log."""
+    """Each line of the log."""
     bodies = []
     for place, raw in enumerate(statement["predicate"]["log"]["lines"] or ()):
         try:
@@ -274,7 +275,8 @@ def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     """For a run of parts: check that the log names the manifest, the manifest the part, and the part the snapshot."""
-    predicate, lines = statement["predicate"], _lines(statement)
+    predicate = statement["predicate"]
+    lines = [_held(line, "body", dict, _line(place)) for place, line in enumerate(_lines(statement))]
     if predicate.get("manifest") is None and (not lines or lines[0].get("kind") == _LIVE):
         return  # an interactive snapshot, named by its own line
     named = [
@@ -325,7 +327,7 @@ def _lineage(statement: Mapping[str, Any]) -> Iterator[str]:
     predicate = statement["predicate"]
     if not (lines := _lines(statement)):
         return
-    own = lines[0]
+    own = _held(lines[0], "body", dict, _line(0))
     names = own if own.get("kind") == _LIVE else _manifest_of(_bytes(predicate, "manifest"))
     if hashlib.sha256(json_bytes(_held(predicate, "lineage", dict))).hexdigest() != names.get("lineage_sha256"):
         yield "Expected the lineage that the log or the manifest names, got another - at predicate.lineage"

@@ -30,7 +30,7 @@ from ..access import audience_of, expect_reader, open_run
 from ..snapshots import audits_whole
 from .difference import frame_of, records
 from .frozen_plugins import frozen_plugins, recorded_terms
-from .reproduce import SHARD, expect_stored
+from .reproduce import SHARD
 from .rerun import Recorded, line_of
 from .what_if import changed_columns
 
@@ -98,7 +98,6 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
     if other := sorted(column for column in changes if not column.startswith("weight")):
         raise InputError.expected("weights alone", other[0], "changes", hint="other columns change more than the order")
     run = open_run(settings, name)
-    expect_stored(run)
     snapshot = name if is_snapshot(name) else None
     if not snapshot:
         expect_reader(settings, run)

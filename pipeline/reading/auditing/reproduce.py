@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.audit.snapshot_digest import COVERED
-from ....nodes.errors import AccessError, ModelError, StoreError
+from ....nodes.errors import AccessError, ModelError
 from ....nodes.schema import Table
 from ...config.settings import Settings
 from ...line.driver import Line, run_line
@@ -103,7 +103,6 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     run = open_run(settings, name)
     snapshot = name if is_snapshot(name) else None
     _expect_auditor(settings, run, snapshot)
-    expect_stored(run)
     recorded = Recorded.of(run, snapshot)
     try:
         policies = policies_now(settings)
@@ -272,17 +271,4 @@ def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
     if len(whole) < run.snapshots.num_rows or any("recalled" not in row for row in whole):
         raise AccessError(
             f"Permission denied: only auditors of all its projects may do this - at {run.run_id}", hint=hint
-        )
-
-
-def expect_stored(run: Any) -> None:
-    """Refuse a run of an earlier format: its tables lack current columns.
-
-    Raises:
-        StoreError: it is of an earlier format.
-    """
-    if run.older:
-        raise StoreError(
-            f"Expected a run of the present format, got one of format {run.format} - at {run.run_id}",
-            hint="`runs upgrade` migrates it",
         )

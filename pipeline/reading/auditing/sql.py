@@ -202,7 +202,7 @@ def _all_audited(settings: Settings) -> list[Any]:
 
     store = RunStore(settings["runs"], create=False)
     known = known_runs(settings, store)
-    return [run for run in store.list() if not run.older and known(run.run_id) and audits_whole(settings, run)]
+    return [run for run in store.list() if known(run.run_id) and audits_whole(settings, run)]
 
 
 def _hint(*, any_run: bool) -> str:

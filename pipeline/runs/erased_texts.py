@@ -1,13 +1,17 @@
-"""The texts of a run that show something of some rows of evidence and are removed when these rows are erased.
+"""What an erasure removes from a run: the texts that show something of some rows of evidence, and those of requests.
+
+    asked = RequestSelection(principal="ana", audited=frozenset({"shop"}), user="bo")
 
 Note: a block contains the text of every item, so the block of a request is erased with any of its items; the citation
 of an item may name the section of any of its merged rows; the value of a record may be noted on an item that is not a
 record; session events are in anchors and queries of requests that do not show them; and a path stays as long as another
-row has it.
+row has it. A run stores each text once, so a text that a request of another user or a row of evidence also has stays; a
+refused request names no principal, so it counts as one of the user who started the run.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,11 +23,13 @@ from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.fact_conflicts import DISAGREE
 from .parts import PERSISTED, values_of
 
-__all__ = ["StoredTables", "requests_showing", "texts_showing"]
+__all__ = ["Gone", "RequestSelection", "StoredTables", "Unheld", "chosen_among", "gone_from", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows record that something of a row of evidence reached a block."""
 _PATH = "path"
+_WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
+"""Tables whose free text comes from a request: questions, anchors, planned queries, messages."""
 
 
 class StoredTables(Protocol):
@@ -129,3 +135,121 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
     """Which rows belong to one of these items, by request and leading row."""
     codes, wanted = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (table, items)))
     return pa.array(np.isin(np.asarray(codes), np.asarray(wanted)))
+
+
+@dataclass(frozen=True)
+class RequestSelection:
+    """Requests of a user and a project (None = any), limited to those by `principal` and in `audited` projects."""
+
+    principal: str
+    audited: frozenset[str]
+    user: str | None = None
+    project: str | None = None
+    shown: bool = False
+    """Only requests to which one of the erased rows was shown."""
+
+    def of(self, principals: pa.Array, askers: pa.Array, projects: pa.Array) -> pa.Array:
+        """Whether each request is selected, by its principal or the user who asked it, and by project; boolean[n]."""
+        own = _either(principals, askers, self.principal)
+        chosen = pc.or_(own, pc.is_in(projects, value_set=pa.array(sorted(self.audited), pa.string())))
+        if self.user is not None:
+            chosen = pc.and_(chosen, _either(principals, askers, self.user))
+        if self.project is not None:
+            chosen = pc.and_(chosen, pc.fill_null(pc.equal(projects, self.project), False))
+        return chosen
+
+
+@dataclass(frozen=True)
+class Unheld:
+    """Rows that were shown to requests of `asked` and are not in the corpus, for example after it was rebuilt.
+
+    Their owner is no longer recorded: they are erased with the requests of a project, by source or by id.
+    """
+
+    asked: RequestSelection
+    held: pa.Array
+    """Ids of the rows in the corpus, which determines who may erase them."""
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    def of(self, run: StoredTables, starter: str | None) -> pa.Array:
+        """The ids of such rows in a run."""
+        requests = chosen_among(self.asked, run.stored("requests"), run.stored("failures"), starter)
+        cited = run.stored("citations")
+        if self.source is not None:
+            cited = cited.filter(pc.equal(cited["source_id"], self.source))
+        tables = [cited] if self.source is not None else [cited, run.stored("trimmed")]
+        ids = [flat(table.filter(pc.is_in(table["request_id"], value_set=requests))["evidence_id"]) for table in tables]
+        shown = pc.unique(pa.concat_arrays(ids))
+        if self.evidence:
+            shown = shown.filter(pc.is_in(shown, value_set=pa.array(self.evidence, pa.string())))
+        return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
+
+
+def requests_of(run: StoredTables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
+    """The ids of the selected requests of a run, refused ones included."""
+    ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
+    return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
+
+
+def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
+    """The ids of the selected REQUESTS and FAILURES, whatever was shown to them."""
+    chosen = asked.of(*(flat(requests[name]) for name in ("principal", "asked_by", "project")))
+    started = pa.repeat(pa.scalar(starter, pa.string()), failures.num_rows)
+    refused = asked.of(started, started, flat(failures["project"]))
+    return pa.concat_arrays([flat(requests["request_id"]).filter(chosen), flat(failures["request_id"]).filter(refused)])
+
+
+def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
+    """Hashes of texts that only these requests use, and the number of their texts shared with others."""
+    own, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
+    for declared in PERSISTED:
+        free = declared.names(free_text=True)
+        if not free:
+            continue
+        table = run.stored(declared.name)
+        if declared.name in _WORDS:
+            mine = pc.is_in(flat(table["request_id"]), value_set=requests)
+            own += [values_of(table.filter(mine)[name]) for name in free]
+            table = table.filter(pc.invert(mine))
+        others += [values_of(table[name]) for name in free]
+    wanted = pc.unique(pa.concat_arrays(own).drop_null())
+    wanted = wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"])))
+    shared = pc.is_in(wanted, value_set=pa.concat_arrays(others))
+    return set(wanted.filter(pc.invert(shared)).to_pylist()), pc.sum(shared).as_py() or 0
+
+
+def _either(principals: pa.Array, askers: pa.Array, name: str) -> pa.Array:
+    return pc.or_(*(pc.fill_null(pc.equal(column, name), False) for column in (principals, askers)))
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What an erasure removes from a run.
+
+    `hashes` are those of the removed texts, `questions` counts the requests that lose texts, `shared` counts their texts
+    that remain because other requests use them too, and `unheld` has the ids of erased rows that the corpus does not
+    contain.
+    """
+
+    hashes: set[str]
+    questions: int = 0
+    shared: int = 0
+    unheld: frozenset[str] = frozenset()
+
+
+def gone_from(
+    run: StoredTables, starter: str | None, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None
+) -> Gone:
+    """What an erasure of these rows, and of requests, removes from a run that `starter` began."""
+    lost = frozenset[str]()
+    if unheld is not None:
+        also = unheld.of(run, starter)
+        lost = frozenset(also.to_pylist())
+        ids = pa.concat_arrays([ids, also])
+    showing = texts_showing(run, ids)
+    if asked is None:
+        return Gone(showing, unheld=lost)
+    requests = requests_of(run, asked, starter, ids)
+    words, shared = words_of(run, requests)
+    return Gone(showing | words, len(requests) if words else 0, shared, lost)

@@ -1,0 +1,244 @@
+"""A line of LOG is the commit: whatever a process or a machine that ends leaves, what was acknowledged is there, nothing is
+half there, and nothing looks like tampering. Every change of the folder is tried under TEST_PROFILE=full, else a fraction.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from power_cut import each_cut
+from scoped_retrieval.nodes.errors import ErasedError, ScopedRetrievalError, StoreError
+from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.runs import (
+    LiveRun,
+    RunStore,
+    RunTakenError,
+    compact,
+    erase_evidence,
+    packed,
+    replay,
+    verify,
+)
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.storage.places import Place, place_of
+from written_runs import LINEAGE, NOON, Maker, batch, file_of, live, session_of
+
+FULL = os.environ.get("TEST_PROFILE") == "full"
+Action = Callable[[RunStore, Maker], Iterator[str]]
+"""Does something to a folder of runs, and yields the id of each snapshot once it is acknowledged."""
+
+
+def ask(store: RunStore, line_tables: Maker) -> Iterator[str]:
+    session = session_of(store, line_tables)
+    for numbers in ((1,), (2, 3)):
+        names = session.take(len(numbers))
+        session.write([packed(line_tables(1, run_id=session.run_id, first=number)) for number in numbers])
+        yield from names
+
+
+def run(store: RunStore, line_tables: Maker) -> Iterator[str]:
+    tables = line_tables(2)
+    inputs = {name: tables[name] for name in PER_RUN}
+    asked, shards = tables["requests"], pa.array([0, 0])
+    if not (begun := store.unfinished()):
+        none = TABLES["failures"].empty()
+        staged = store.stage(asked, none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
+    else:
+        staged = store.resume(begun[0])
+    for shard in staged.pending():
+        staged.write(shard, line_tables(2, run_id=staged.run_id))
+    yield from staged.finish().snapshots["snapshot_id"].to_pylist()
+
+
+def compacted(store: RunStore, _: Maker) -> Iterator[str]:
+    for run_id in store.uncompacted():
+        yield from compact(store, run_id).snapshots["snapshot_id"].to_pylist()
+
+
+def erased(store: RunStore, line_tables: Maker) -> Iterator[str]:
+    erase_evidence(store, evidence_of(line_tables), reason="asked by its owner")
+    yield from ()
+
+
+def evidence_of(line_tables: Maker) -> set[str]:
+    return {*line_tables(3)["trimmed"]["evidence_id"].to_pylist()}
+
+
+def files_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["killed", "power cut"])
+@pytest.mark.parametrize(("action", "every"), [(ask, 9), (run, 41), (compacted, 43), (erased, 41)])
+def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, action: Action, every: int, power: bool
+) -> None:
+    start, line_tables = tmp_path / "start", cache(line_tables)
+    numbers = count(1)
+    for module in ("live", "store"):
+        name = f"scoped_retrieval.pipeline.runs.{module}.new_run_id"
+        monkeypatch.setattr(
+            name, lambda _: f"run-{next(numbers):018d}"
+        )  # the same at each cut: their tables are made once
+    store = RunStore(start)
+    before = [*live(store, line_tables).kept, *batch(store, line_tables).snapshots["snapshot_id"].to_pylist()]
+    acknowledged: list[str] = []
+
+    def act(folder: Path) -> None:
+        nonlocal numbers
+        acknowledged.clear()
+        numbers = count(100)
+        acknowledged.extend(action(RunStore(folder), line_tables))  # one by one, so that an end keeps those before it
+
+    every = 1 if FULL else every
+    for step, done, left in each_cut(start, tmp_path, act, power=power, at_most=1000, every=every):
+        store = RunStore(left)
+        if action is erased and not done:
+            assert {verify(store, one).status for one in store.run_ids()} <= {"ok", "erased", "changed"}
+            problems = [problem.detail for one in store.run_ids() for problem in verify(store, one).problems]
+            assert all("run the erasure again" in detail for detail in problems), step
+        else:
+            assert {verify(store, one).status for one in store.run_ids()} <= {"ok", "erased"}, step
+        for name in (*before, *acknowledged):
+            assert replay(store, name).status in (("ok", "erased") if action is erased else ("ok",)), step
+        again = [*action(store, line_tables)]
+        assert not store.unfinished() and not (action is compacted and store.uncompacted())
+        names = [name for one in store.list() for name in one.snapshots["snapshot_id"].to_pylist()]
+        assert {*before, *acknowledged, *again} <= {*names} and len(names) == len({*names})
+        assert {verify(store, one).status for one in store.run_ids()} == {"erased" if action is erased else "ok"}, step
+
+
+def test_an_erasure_sweeps_what_no_line_names_with_what_it_contains(tmp_path: Path, line_tables: Maker) -> None:
+    store = RunStore(tmp_path)
+    run_id = live(store, line_tables).run_id
+    crashed = tmp_path / "live" / file_of(store.open(run_id), 1).name.replace("-0001", "-0009")
+    crashed.write_bytes(b"what a crash left")
+    (tmp_path / "live/.tmp-1").write_bytes(b"what a crash left")
+    assert verify(store, run_id).ok and len(store.open(run_id).kept) == 2
+    erase_evidence(store, ["ev-none"], reason="none")
+    assert b"what a crash left" not in files_of(tmp_path)
+    assert verify(store, run_id).ok
+
+
+@pytest.fixture(params=["folder", "object store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return tmp_path / "runs" if request.param == "folder" else place_of(f"memory://{uuid.uuid4().hex}")
+
+
+def between(store: RunStore, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let something happen after a session has put its files, and before its line."""
+    commit, done = store.log.commit, list[bool]()
+
+    def paused(kind: str, *args: object, **how: object) -> object:
+        if kind == "live" and not done:
+            done.append(True)
+            act()
+        return commit(kind, *args, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store.log, "commit", paused)
+
+
+def one_more(session: LiveRun, line_tables: Maker, number: int, **how: Callable[[], None]) -> None:
+    session.take(1)
+    session.write([packed(line_tables(1, run_id=session.run_id, first=number))], **how)
+
+
+def test_a_session_that_is_paused_before_its_line_loses_nothing_to_a_compaction(
+    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(place)
+    session = session_of(store, line_tables)
+    one_more(session, line_tables, 1)
+    between(store, monkeypatch, lambda: compact(RunStore(place), session.run_id))
+    with pytest.raises(RunTakenError):
+        one_more(session, line_tables, 2)
+    (run_id,) = store.run_ids()
+    assert store.open(run_id).snapshots.num_rows == 1
+    assert verify(store, run_id).ok
+
+
+def test_no_erased_text_gets_a_line_after_its_erasure(
+    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, gone = RunStore(place), list[bool]()
+    session = session_of(store, line_tables)
+
+    def confirmed() -> None:
+        if gone:
+            raise ErasedError("Expected evidence that is not erased, got an erasure")
+
+    def erasure() -> None:
+        gone.append(True)  # the corpus is erased first
+        erase_evidence(RunStore(place), evidence_of(line_tables), reason="asked by its owner")
+
+    between(store, monkeypatch, erasure)
+    with pytest.raises(RunTakenError):
+        one_more(session, line_tables, 1, confirmed=confirmed)
+    with pytest.raises(ErasedError):
+        one_more(session_of(store, line_tables), line_tables, 1, confirmed=confirmed)
+    assert store.run_ids() == () and not [*(store.path / "live").glob("*.lz4")]
+
+
+def test_a_session_whose_file_is_swept_before_its_line_is_told_so(
+    place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(place)
+    session = session_of(store, line_tables)
+    one_more(session, line_tables, 1)
+    between(store, monkeypatch, RunStore(place).sweep)
+    with pytest.raises(RunTakenError):
+        one_more(session, line_tables, 2)
+    one_more(session, line_tables, 3)
+    assert [name[-4:] for name in store.open(session.run_id).kept] == ["0001", "0003"]
+    assert verify(store, session.run_id).ok
+
+
+def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -> None:
+    store, tables = RunStore(place), line_tables(2)
+    inputs = {name: tables[name] for name in PER_RUN}
+    none, shards = TABLES["failures"].empty(), pa.array([0, 0])
+    staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
+    other = RunStore(place).resume(staged.run_id)
+    for each in (staged, other):
+        each.write(0, line_tables(2, run_id=staged.run_id))
+    staged.finish()
+    with pytest.raises(StoreError), other.lock():
+        other.finish()
+    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
+    assert verify(store, staged.run_id).ok
+
+
+def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path, line_tables: Maker) -> None:
+    store = RunStore(tmp_path)
+    for _ in range(3):
+        live(store, line_tables, 1)
+    assert len([*(tmp_path / "shared").iterdir()]) == 2
+    assert len([*(tmp_path / "live").iterdir()]) == 3
+
+
+def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path, line_tables: Maker) -> None:
+    store = RunStore(tmp_path)
+    run_id = live(store, line_tables, 1).run_id
+    (name,) = store.open(run_id).kept
+    right = replay(store, name)
+    paths = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    for number in range(120):
+        path = paths[number % len(paths)]
+        data = bytearray(path.read_bytes())
+        at = (number * 7919) % (len(data) * 8)
+        data[at // 8] ^= 1 << at % 8
+        whole = path.read_bytes()
+        path.write_bytes(data)
+        try:
+            found = replay(RunStore(tmp_path), name)
+        except (ScopedRetrievalError, OSError, ValueError):
+            found = None
+        assert found is None or (found.block, found.status) == (right.block, right.status), (path.name, at)
+        path.write_bytes(whole)
