@@ -119,7 +119,7 @@ def _document(path: str, text: str) -> list[Part]:
 
 def _web_page(path: str, text: str) -> list[Part]:
     """The visible text of a web page as Markdown, one line per block, with the line of the file that it begins on."""
-    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
     page, root = _WebPage(), etree.fromstring(text.encode(), parser)
     for event, element in () if root is None else etree.iterwalk(root, events=("start", "end")):
         page.start(element) if event == "start" else page.end(element)
