@@ -19,7 +19,7 @@ from ..sources.grammars import QUERIES, WHEELS
 __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.parsing")
-_LIBRARIES = ("PyYAML", "markdown-it-py", "tree-sitter", *WHEELS)
+_LIBRARIES = ("PyYAML", "lxml", "markdown-it-py", "pypdf", "python-docx", "tree-sitter", *WHEELS)
 
 
 @lru_cache(maxsize=1)

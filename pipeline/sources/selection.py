@@ -103,11 +103,6 @@ class Rules:
         """Whether a path is excluded."""
         return self.says(os.fsdecode(path)) is True
 
-    def digest(self) -> list[str]:
-        """The patterns, to compare with those of an earlier import."""
-        specs = [self._patterns, *self._files.specs()]
-        return [f"{pattern.include} {pattern.regex}" for spec in specs for pattern in spec.patterns]
-
     def includes(self, listed: Iterable[bytes]) -> bool:
         """Whether a file that Git ignores may be included, by a pattern or by an ignore file beside the files listed."""
         folders = {path.rpartition(b"/")[0] for path in listed if path.endswith(IGNORE_FILE.encode())}
