@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from failing_store import FailingStore
+from failing_store import FailingStore, PausedStore
 from hypothesis import given
 from hypothesis import strategies as st
 from power_cut import each_cut
@@ -189,32 +188,11 @@ def test_a_store_whose_response_is_lost(tmp_path: Path, takes: bool, silent: boo
     assert bodies(Chain(place)) == (["one", "two"] if takes else ["one"])
 
 
-class Paused(FailingStore):
-    """Another writer's turn comes before the n-th call of the store."""
-
-    def __init__(self, turn: Callable[[], object], calls: int) -> None:
-        super().__init__()
-        self.turn, self.calls = turn, calls
-
-    def __getattr__(self, name: str) -> object:
-        found = super().__getattr__(name)
-        if not callable(found):
-            return found
-
-        def called(*args: object, **how: object) -> object:
-            self.calls -= 1
-            if self.calls == -1:
-                self.turn()
-            return found(*args, **how)
-
-        return called
-
-
 def test_a_writer_paused_before_any_call_of_the_store_wins_or_is_told(tmp_path: Path) -> None:
     for at in range(20):
         name = f"{tmp_path.name}-{at}/LOG"
         chain_of(place_of(f"memory://{name}"), "one")
-        store = Paused(lambda name=name: chain_of(place_of(f"memory://{name}"), "theirs"), at)
+        store = PausedStore(lambda name=name: chain_of(place_of(f"memory://{name}"), "theirs"), at)
         mine = Chain(store.at(name))
         try:
             line = mine.append(mine.last(), {"it": "mine"})

@@ -12,7 +12,7 @@ from placed import flat
 from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.writing import CACHE
+from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.sources import chunk_cache, document_reader, path_history, work_tree
 from scoped_retrieval.pipeline.sources.git_history import read_git_history

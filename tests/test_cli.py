@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import typer
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from repinned import repin
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
@@ -21,6 +20,7 @@ from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.redaction.masking import REDACTOR
 from scoped_retrieval.pipeline.runs.live import SUFFIX
+from stored_corpus import repin
 
 COMMANDS = [
     "index",
@@ -47,7 +47,6 @@ GROUPED = [
     "corpus info",
     "corpus gc",
     "corpus verify",
-    "corpus upgrade",
     "contract preview",
     "contract explain",
     "contract lint",
@@ -389,7 +388,6 @@ def test_a_corpus_is_verified_against_a_head_that_was_kept(shop, capsys):
     assert (code, out.splitlines()[-1]) == (5, f"head of the corpus: {found['head']}")
     assert out.startswith("Expected the anchor among the heads of the corpus, got another chain - at ")
     assert run("corpus", "verify", "--anchor", "main", capsys=capsys)[0] == 2
-    assert run("corpus", "upgrade", capsys=capsys)[1].startswith("is up to date: ")
 
 
 def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop, capsys, monkeypatch):

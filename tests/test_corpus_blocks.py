@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -13,11 +12,9 @@ import pytest
 from corpus_rows import HashEncoder, content, day, import_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from repinned import repin
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, blocks
 from scoped_retrieval.pipeline.corpus.blocks import BlockSums, CheckedFile
-from scoped_retrieval.pipeline.corpus.heads import chain
 
 WORDS = ("lock", "timeout", "session", "guard", "role", "token", "cache", "shard")
 
@@ -141,45 +138,3 @@ def test_offsets_are_verified_before_they_are_followed(offsets: list[int], expec
     table = file.table()
     with pytest.raises(StoreError, match=expected):
         file.expect_rows(table, 0, 2)
-
-
-def manifest_of(path: Path) -> Path:
-    return path / "generations" / f"{chain(path)[-1].generation}.json"
-
-
-def without_sums(path: Path) -> None:
-    """Make it a corpus that was written before there were checksums of blocks."""
-    at = manifest_of(path)
-    document = json.loads(at.read_bytes())
-    for files in document["packs"].values():
-        for entry in files.values():
-            del entry["block_bytes"], entry["block_xxh3"]
-    at.write_text(json.dumps(document))
-    repin(path)
-
-
-def test_a_file_without_sums_is_verified_as_a_whole(tmp_path: Path, stored: Path) -> None:
-    path = tmp_path / "corpus"
-    shutil.copytree(stored, path)
-    without_sums(path)
-    expected = everything(path)
-    assert expected == everything(stored)
-    for file in sorted(path.glob("packs/*/*.arrow")):
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:])
-        with pytest.raises(StoreError, match=rf"^Expected SHA-256 \w+, got another - at .*{file.name}"):
-            everything(path)
-        file.write_bytes(whole)
-
-
-def test_corpus_upgrade_adds_sums(tmp_path: Path, stored: Path) -> None:
-    path = tmp_path / "corpus"
-    shutil.copytree(stored, path)
-    without_sums(path)
-    assert Corpus.open(path).upgrade()
-    written = json.loads(manifest_of(path).read_bytes())["packs"]
-    assert written
-    assert all("block_xxh3" in entry for files in written.values() for entry in files.values())
-    assert everything(path) == everything(stored)
-    assert Corpus.open(path).verify() == []
-    assert not Corpus.open(path).upgrade()

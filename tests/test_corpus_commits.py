@@ -79,7 +79,7 @@ def test_commits_are_erased_with_their_source(corpus: Corpus, selection: dict[st
     before = known(corpus)
     for audited in (frozenset[str](), frozenset(["shop"])):
         chosen = Selection("ana", audited, **selection)
-        assert bool(corpus.selected_histories(chosen)) == (bool(audited) and left is not None)
+        assert bool(corpus.stored(chosen).histories) == (bool(audited) and left is not None)
         corpus.erase(chosen, now=day(5))
         assert known(corpus) == (before if left is None or not audited else left)
     assert corpus.verify() == []

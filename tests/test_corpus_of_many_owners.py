@@ -116,9 +116,9 @@ def test_a_merge_leaves_the_small_packs_as_one_and_then_nothing_to_do(tmp_path: 
     corpus.merge(now=day(3))
     assert (len(rows_only(corpus)), corpus.info()["packs"]) == (1, 1)
     assert (content(corpus.frame()), corpus.generation, corpus.verify()) == (wanted, generation, [])
-    written = (tmp_path / "CURRENT").read_text()
+    written = (tmp_path / "HEADS").read_text()
     assert corpus.merge(now=day(4)).segments_written == 0
-    assert (tmp_path / "CURRENT").read_text() == written
+    assert (tmp_path / "HEADS").read_text() == written
 
 
 def test_what_is_erased_of_a_shared_pack_leaves_the_other_owners_whole(tmp_path: Path) -> None:

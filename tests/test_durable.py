@@ -16,12 +16,13 @@ import pytest
 from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
-from scoped_retrieval.pipeline.corpus import Corpus, manifest
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
 from scoped_retrieval.pipeline.runs.captures import keep_captured
-from scoped_retrieval.pipeline.runs.log import Line, RunLog
+from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import (
     TEMPORARY,
     make_folders,
@@ -108,23 +109,22 @@ def test_a_receipt_is_on_disk_before_its_line_and_the_part_before_it_is_said_to_
     assert found == [[], []]
 
 
-def test_a_corpus_is_on_disk_before_its_pointer(
+def test_a_corpus_is_on_disk_before_its_line(
     tmp_path: Path, evidence_rows: Callable[..., pa.Table], monkeypatch: pytest.MonkeyPatch
 ):
     disk, found = Disk(), []
-    write = manifest.write_atomic
+    append = Chain.append
 
-    def watched(path: Path, data: bytes) -> None:
-        if path.name == "CURRENT":
-            found.append(disk.lost(*(tmp_path / "a" / "corpus" / name for name in ("packs", "generations"))))
-        write(path, data)
+    def watched(self: Chain, *args: Any) -> Line:
+        found.append(disk.lost(*(tmp_path / "a" / "corpus" / name for name in ("packs", "generations"))))
+        return append(self, *args)
 
-    monkeypatch.setattr(manifest, "write_atomic", watched)
+    monkeypatch.setattr(Chain, "append", watched)
     with disk.watched():
         corpus = Corpus.create(tmp_path / "a" / "corpus")
         rows, _ = normalize(evidence_rows("shop"), project="shop", principal="ana", now=NOON)
         corpus.publish(rows, now=NOON)
-        assert disk.lost(tmp_path / "a") == []
+        assert disk.lost(tmp_path / "a") == ["a/corpus/HEADS"]  # whose name was synced with its first line
     assert found == [[], []]
 
 

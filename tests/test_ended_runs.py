@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from repinned import repin
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.asking.resuming import GONE
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.manifest import manifest_of
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
+from stored_corpus import manifest_at
 
 
 def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
@@ -111,10 +110,10 @@ def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewh
     run_id = interrupted(corpus, store, batch(4))
     before = corpus.generation
     corpus.publish(normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0], now=NOON)
-    manifest_of(corpus.path, before).write_text("{")
+    manifest_at(corpus.path, before).write_text("{")
     with opened(Corpus.open(corpus.path), runs=store) as retriever, pytest.raises(StoreError) as raised:
         retriever.run(resume=run_id)
-    assert "got another" not in str(raised.value) and before in str(raised.value)
+    assert "got another" not in str(raised.value) and manifest_at(corpus.path, before).name in str(raised.value)
     assert store.unfinished() == [run_id]
 
 
@@ -247,34 +246,6 @@ def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(
     move_on()
     shutil.move(tmp_path / "corpus", tmp_path / "moved")
     with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
-        assert retriever.run(resume=run_id).unanswered == 2
-
-
-def without_id(folder: Path) -> Corpus:
-    """A corpus as it was made before corpora had ids."""
-    for file in (folder / "generations").glob("*.json"):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"corpus_id": ""}))
-    repin(folder)
-    return Corpus.open(folder)
-
-
-def test_of_corpora_without_an_id_the_one_in_the_folder_alone_ends_the_run(
-    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any], move_on: Callable[[], None]
-):
-    run_id = interrupted(without_id(tmp_path / "corpus"), store, batch(4))
-    other = Corpus.create(tmp_path / "other")
-    for count in (20, 21, 22):
-        rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
-        other.publish(rows, now=NOON)
-    other = without_id(tmp_path / "other")
-    shutil.move(tmp_path / "corpus", tmp_path / "away")
-    grants = tmp_path / "away" / "grants.yaml"
-    with opened(other, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match="began with, got none"):
-        retriever.run(resume=run_id)
-    assert store.unfinished() == [run_id]
-    shutil.move(tmp_path / "away", tmp_path / "corpus")
-    move_on()
-    with opened(without_id(tmp_path / "corpus"), runs=store) as retriever:
         assert retriever.run(resume=run_id).unanswered == 2
 
 

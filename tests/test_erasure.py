@@ -30,17 +30,19 @@ from erasing_world import (
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.corpus import Corpus, tombstones, writing
-from scoped_retrieval.pipeline.corpus import erasing as corpus_erasing
+from scoped_retrieval.pipeline.corpus import Corpus, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
+from scoped_retrieval.pipeline.corpus.manifest import Manifest
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.storage import chain
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
+from stored_corpus import manifest_at
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
@@ -186,18 +188,18 @@ def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked(told(tmp_path), batch=True)
-    other, without_texts = filelock.FileLock(tmp_path / "corpus" / "LOCK"), corpus_erasure.erase_evidence
+    other, without_texts = filelock.FileLock(tmp_path / "corpus" / ".HEADS.lock"), corpus_erasure.erase_evidence
 
     def before_another_writer(*given: Any, **how: Any) -> Any:
         other.acquire()
         return without_texts(*given, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "WAIT_SECONDS", 0)
+        patch.setattr(chain, "WAIT_SECONDS", 0)
         patch.setattr(corpus_erasure, "erase_evidence", before_another_writer)
         done = erase(settings(tmp_path), source="doc:story")
     assert (done.rows, len(done.runs.runs), done.dry_run) == (2, 1, False)
-    busy = f"Expected no other writer, got a held lock - at {tmp_path / 'corpus'}"
+    busy = f"Expected no other writer, got a held lock - at {tmp_path / 'corpus' / 'HEADS'}"
     assert done.as_dict()["receipt_unclosed"] == busy
     assert done.text().endswith(
         f"everything is erased, but the receipt is not updated yet: {busy}\nrun the same command again to close the receipt\n"
@@ -206,7 +208,7 @@ def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
     other.release()
     done = erase(settings(tmp_path), source="doc:story")
     assert (done.unclosed, "receipt" in done.text()) == ("", False)
-    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
     assert receipt["finished"]
 
 
@@ -225,14 +227,14 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
 ) -> None:
     told(tmp_path)
     opened: list[Corpus] = []
-    without = corpus_erasing._without_rows
+    without = corpus_store.erased
 
     def amid(*given: Any) -> Any:
         opened.append(Corpus.open(tmp_path / "corpus"))
         opened[0].expect_unerased()  # what is asked for is not done yet
         return without(*given)
 
-    monkeypatch.setattr(corpus_erasing, "_without_rows", amid)
+    monkeypatch.setattr(corpus_store, "erased", amid)
     erase(settings(tmp_path), source="doc:story")
     for each in (opened[0], opened[0].view()):
         with pytest.raises(ErasedError):
@@ -244,7 +246,7 @@ def test_no_receipt_is_read_while_the_generation_stands(tmp_path: Path, monkeypa
     erase(settings(tmp_path), source="doc:story")
     corpus = Corpus.open(tmp_path / "corpus")
     with monkeypatch.context() as patch:
-        patch.setattr(corpus_store, "receipts", lambda _: pytest.fail("however many rows were erased, it is read"))
+        patch.setattr(Manifest, "read", lambda *_: pytest.fail("it is read on every request"))
         corpus.expect_unerased()
     erase(settings(tmp_path), source="memory:bo")
     with pytest.raises(ErasedError):
@@ -414,20 +416,18 @@ def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhil
     def meanwhile(*given: Any) -> None:
         monkeypatch.setattr(Corpus, "finish_erasure", finish)
         with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(
-                corpus_erasing, "_without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left"))
-            )
+            patch.setattr(corpus_store, "forget", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
             erase(settings(tmp_path, "bo"), user="bo")
         finish(*given)
 
     monkeypatch.setattr(Corpus, "finish_erasure", meanwhile)
     erase(settings(tmp_path), source="doc:story")
-    assert [(each.by, each.finished) for each in tombstones.receipts(tmp_path / "corpus")] == [
+    assert [(each.by, each.finished) for each in Corpus.open(tmp_path / "corpus")._base.manifest.receipts] == [
         ("ana", True),
         ("bo", False),
     ]
     erase(settings(tmp_path), source="doc:other")
-    assert all(each.finished for each in tombstones.receipts(tmp_path / "corpus"))
+    assert all(each.finished for each in Corpus.open(tmp_path / "corpus")._base.manifest.receipts)
     assert holding(tmp_path) == []
 
 
@@ -460,12 +460,13 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
 def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     told(tmp_path)
     erase(settings(tmp_path), source="doc:story", reason="asked")
-    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
     assert (receipt["by"], receipt["reason"], receipt["selection"], receipt["finished"]) == (
         "ana",
         "asked",
         {"source": "doc:story"},
         True,
     )
-    assert len(receipt["evidence_ids"]) == len(receipt["keys"]) == 2
-    assert "drawer" not in json.dumps(receipt)
+    (file,) = (tmp_path / "corpus" / "erased").iterdir()
+    assert (receipt["rows"], file.name) == (2, receipt["file"])
+    assert b"drawer" not in file.read_bytes() + json.dumps(receipt).encode()

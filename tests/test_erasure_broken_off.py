@@ -29,12 +29,14 @@ from erasing_world import (
 )
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import Corpus, manifest, packs, tombstones
+from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.maintenance.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, compact, live, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import writing as runs_writing
 from small_corpus import Story
+from stored_corpus import manifest_at
 
 
 def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_path: Path) -> None:
@@ -214,8 +216,8 @@ def _failing(right: Any, at: int, touched: list[int]) -> Any:
 
 
 PLACES = [
-    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
-    (erasing, "forget_packs"), (runs_erasing, "write_bytes"), (log.RunLog, "append"),
+    (tombstones, "store_table"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
+    (corpus_store, "forget"), (runs_erasing, "write_bytes"), (log.RunLog, "append"),
     (shutil, "rmtree"), (Path, "unlink"),
 ]  # fmt: skip
 
@@ -321,5 +323,5 @@ def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path
     run = RunStore(tmp_path / "runs").open(snapshot)
     (run.folder / "manifest.json").unlink()
     assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
-    (receipt,) = json.loads((tmp_path / "corpus" / "ERASED.json").read_text())["receipts"]
+    (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
     assert not receipt["finished"]

@@ -18,7 +18,8 @@ from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
 from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError, InputError
-from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
+from scoped_retrieval.pipeline.corpus import Trust
+from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
 from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing import exported_file
 from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication

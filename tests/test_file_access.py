@@ -98,10 +98,10 @@ def test_doctor_names_what_others_can_read_and_write(
 
     assert said() == {}
     corpus = tmp_path / ".scoped-retrieval" / "corpus"
-    (corpus / "CURRENT").chmod(0o644)
+    (corpus / "HEADS").chmod(0o644)
     assert said() == {}, "nobody else reaches it"
     corpus.chmod(0o755)
-    assert said() == {"corpus access": "others can read 1 file, such as CURRENT"}
+    assert said() == {"corpus access": "others can read 1 file, such as HEADS"}
     (corpus / "grants.yaml").chmod(0o620)
     assert said()["grants access"] == f"others can write {corpus / 'grants.yaml'}"
     (corpus / "grants.yaml").chmod(0o600)

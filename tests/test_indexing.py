@@ -19,10 +19,11 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.corpus import Corpus, writing
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.progress import quiet
+from scoped_retrieval.pipeline.storage import file_access
 
 
 def indexed(folder: Path, said: list[str] | None = None, **sources: Any) -> IndexReport:
@@ -42,7 +43,7 @@ def test_a_bad_value_of_a_line_names_file_line_and_field(tmp_path: Path):
     file.write_text('{"source_id": "a:b", "text": "x"}\n\n{"source_id": "a:b", "text": "y", "zone": "attic"}\n')
     with pytest.raises(InputError, match=rf"Expected one of public, .*got 'attic' - at {file}:3.zone"):
         indexed(tmp_path, evidence=file)
-    assert not (tmp_path / "corpus" / "CURRENT").exists()
+    assert not (tmp_path / "corpus" / "HEADS").exists()
 
 
 def test_a_bad_value_of_a_table_names_file_row_and_field(tmp_path: Path):
@@ -187,7 +188,7 @@ def test_an_import_into_what_may_not_be_written_to_reads_nothing(tmp_path: Path,
         before = sorted(tmp_path.rglob("*"))
         said: list[str] = []
         with monkeypatch.context() as patch, pytest.raises(StoreError) as caught:
-            patch.setattr(writing, "TemporaryFile", _read_only)
+            patch.setattr(file_access, "TemporaryFile", _read_only)
             indexed(tmp_path, said, evidence=file)
         assert caught.value.message == f"Read-only file system: {tmp_path}/corpus"
         assert said == [] and sorted(tmp_path.rglob("*")) == before
@@ -316,6 +317,6 @@ def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):
     one, other = two_folders_of_one_name(tmp_path)
     with pytest.raises(InputError, match=rf"Expected folders of different names, got {one} - at {other}"):
         indexed(tmp_path, paths=(one, other))
-    assert not (tmp_path / "corpus" / "CURRENT").exists()
+    assert not (tmp_path / "corpus" / "HEADS").exists()
     indexed(tmp_path, paths=(one, other), source="both")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]

@@ -26,7 +26,7 @@ from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
-from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation import lost_gold
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, batches, leak_test, surfaces, through_servers
@@ -40,6 +40,7 @@ from scoped_retrieval.pipeline.maintenance import model_checks
 from scoped_retrieval.pipeline.servers import retriever_pool
 from scoped_retrieval.pipeline.sources import importing
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.storage.chain import Chain
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -376,16 +377,16 @@ def characters_that_act(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "escape", lambda text: text)
 
 
-def any_pointer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CURRENT is taken for what it says."""
-    monkeypatch.setattr(manifest, "checked_pointer", heads.read_pointer)
+def any_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HEADS is taken for what it says."""
+    monkeypatch.setattr(Chain, "anchored", lambda *_: True)
 
 
 OWN: dict[str, tuple[Plant, str]] = {
     "key lines": (secrets_stored, "corpus"),
     "tokens": (tokens_stored, "corpus"),
     "control characters": (characters_that_act, "block"),
-    "pointer set back": (any_pointer, "heads"),
+    "chain set back": (any_chain, "heads"),
 }
 
 

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from audited_runs import ASKED, audited, settings_of
-from repinned import repin
 from scoped_retrieval.nodes.errors import AccessError, ModelError
 from scoped_retrieval.nodes.tables import DECISIONS, SNAPSHOTS
+from scoped_retrieval.pipeline.corpus.blocks import BlockSums
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
 from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
+from stored_corpus import repin
 
 
 @pytest.fixture(name="world")
@@ -100,9 +101,9 @@ def _mend(corpus: Path, pack: Path) -> None:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         for name, entry in manifest["packs"].get(pack.name, {}).items():
             data = (pack / name).read_bytes()
-            entry["sha256"] = hashlib.sha256(data).hexdigest()
-            entry.pop("block_xxh3", None)
-            entry.pop("block_bytes", None)
+            sums = BlockSums(len(data))
+            sums.add(memoryview(data))
+            entry |= {"sha256": hashlib.sha256(data).hexdigest(), **sums.entry}
         file.write_text(json.dumps(manifest), encoding="utf-8")
     repin(corpus)
 

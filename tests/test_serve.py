@@ -361,7 +361,7 @@ def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_b
     client: TestClient, settings: Settings, caplog
 ):
     assert client.post("/v1/retrieve", json=ASKED).status_code == 200
-    head = settings["corpus"] / "CURRENT"
+    head = settings["corpus"] / "HEADS"
     away = head.rename(head.with_name("AWAY"))
     for answer in (client.post("/v1/retrieve", json=ASKED), client.get("/v1/health")):
         problem(answer, 503, "store_unavailable")

@@ -1,4 +1,4 @@
-"""`index`, `corpus info`, `corpus gc`, `corpus verify`, `corpus upgrade`: from paths and flags to a corpus."""
+"""`index`, `corpus info`, `corpus gc`, `corpus verify`: from paths and flags to a corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, w
 
 __all__ = ["register"]
 
-corpus_app = typer.Typer(help="Inspect, verify, upgrade or clean up a corpus.", no_args_is_help=True)
+corpus_app = typer.Typer(help="Inspect, verify or clean up a corpus.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -209,19 +209,6 @@ def verify(
     return EXIT["differs"] if problems else EXIT["ok"]
 
 
-@corpus_app.command("upgrade")
-def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Upgrade a corpus to the current schema version. Rows and generation stay; its head is signed if there is a key."""
-    from ..config.opening import corpus_to_upgrade
-
-    opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))
-    upgraded = opened.upgrade()
-    emit(
-        {"upgraded": upgraded}, as_json=as_json, text=f"{'upgraded' if upgraded else 'is up to date'}: {opened.path}\n"
-    )
-    return 0
-
-
 def _counted(found: dict[str, int]) -> str:
     """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
@@ -229,13 +216,11 @@ def _counted(found: dict[str, int]) -> str:
 
 def _current(settings: Settings) -> str | None:
     """The current generation; None if there is no corpus or it is still empty."""
-    from ..config.opening import head_file
+    from ..config.opening import corpus_of, head_of
 
-    try:
-        first = len(list((settings["corpus"] / "generations").glob("*.json"))) == 1
-        return None if first else head_file(settings).read_text()
-    except OSError:
+    if head_of(settings) is None or not (corpus := corpus_of(settings)).projects():
         return None
+    return corpus.generation
 
 
 def _facts(found: dict) -> str:

@@ -106,16 +106,15 @@ def _first(row: tuple[Any, ...]) -> str:
 def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     """What `run --resume` will do, as far as the current corpus shows."""
     from ...nodes.errors import ScopedRetrievalError
-    from ..config.opening import head_file, trust_of
+    from ..config.opening import head_of, trust_of
     from ..corpus.pinned import pinned_at
-    from ..storage.durable import exists
 
     command = f"`run --resume {run_id}`"
     try:
         plan = store.plan_of(run_id)
         if pinned_at(plan, settings["corpus"], trust_of(settings)):
             return f"{command} completes the run"
-        if exists(head_file(settings)):
+        if head_of(settings) is not None:
             return f"its generation is gone: {command} ends it with what was answered"
     except (ScopedRetrievalError, OSError, KeyError, TypeError):  # `run --resume` reports what is wrong
         pass

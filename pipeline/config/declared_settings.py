@@ -61,7 +61,7 @@ SETTINGS: Mapping[str, Setting] = {
             "corpus_head",
             "place",
             None,
-            "separate folder for the heads of the corpus, CURRENT and HEADS, with stricter write access; unset = the corpus folder",
+            "separate folder for the heads of the corpus, HEADS, with stricter write access; unset = the corpus folder",
         ),
         Setting(
             "signing_key",

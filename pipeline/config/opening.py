@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError, StoreError, VerificationError
 from ..corpus import Corpus, Trust
 from ..corpus.manifest import Manifest
 from ..runs import RunStore
@@ -29,10 +29,9 @@ from .settings import Settings, user_folder
 __all__ = [
     "adopt",
     "corpus_of",
-    "corpus_to_upgrade",
     "expect_known",
     "expect_untracked",
-    "head_file",
+    "head_of",
     "made_or_opened",
     "runs_of",
     "signer_of",
@@ -52,29 +51,20 @@ def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
     return Corpus.open(settings["corpus"], generation, trust_of(settings))
 
 
-def corpus_to_upgrade(settings: Settings) -> Corpus:
-    """The corpus without a check of its head: an upgrade signs an unsigned one.
-
-    Raises:
-        StoreError: there is no corpus, or it cannot be read.
-    """
-    return Corpus.open(settings["corpus"], trust=replace(trust_of(settings), trusted_key=None, seen=None))
-
-
 def made_or_opened(settings: Settings) -> Corpus:
     """The corpus, created if there is none.
 
     Raises:
         StoreError: it can be neither opened nor created.
     """
-    if not exists(head_file(settings)):
+    if head_of(settings) is None:
         try:
             made = Corpus.create(settings["corpus"], trust_of(settings))
             if _of_a_folder(settings, "corpus"):
                 adopt(settings, "corpus")
             return made
         except StoreError:
-            if not exists(head_file(settings)):
+            if head_of(settings) is None:
                 raise  # otherwise another first import has created it in the meantime
     return corpus_of(settings)
 
@@ -93,16 +83,22 @@ def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
     return store
 
 
-def head_file(settings: Settings) -> Place:
-    """The file that names the current generation; without it, there is no corpus."""
-    return trust_of(settings).place(settings["corpus"]) / "CURRENT"
+def head_of(settings: Settings) -> str | None:
+    """The hash of the last line of the corpus; None if there is no corpus.
+
+    Raises:
+        StoreError: it cannot be read now.
+        VerificationError: the line was changed, or is not signed with the trusted key.
+    """
+    last = trust_of(settings).chain(settings["corpus"]).last()
+    return last.hash if last else None
 
 
 def trust_of(settings: Settings) -> Trust:
-    """The head settings. Accepted heads are recorded if signatures are required."""
+    """The keys of corpus and runs. Lines seen are recorded if signatures are required."""
     trusted = settings["trusted_key"]
     seen = user_folder("state") / "heads.json" if trusted else None
-    return Trust(settings["corpus_head"], settings["signing_key"], trusted, seen)
+    return Trust(settings["signing_key"], trusted, seen, settings["corpus_head"])
 
 
 def signer_of(settings: Settings) -> Signer:
@@ -178,8 +174,9 @@ def _id_of(settings: Settings, name: str) -> str | None:
         return None
     if name == "runs":
         return str(place.stat().st_ino) if entries(place) else None
-    with suppress(StoreError):
-        return Manifest.read(place, trust=replace(trust_of(settings), trusted_key=None, seen=None)).corpus_id
+    with suppress(StoreError, VerificationError):
+        chain = replace(trust_of(settings), trusted_key=None, seen=None).chain(place)
+        return Manifest.read(place, chain).corpus_id
     return None
 
 

@@ -1,7 +1,7 @@
 """The corpus: immutable segments of evidence, published as generations.
 
-- `store`: a corpus as a whole; `memory`: a corpus in memory; `writing`: the writer lock
-- the current generation: `manifest`, `heads`; its signature: `trust`
+- `store`: a corpus as a whole; `memory`: a corpus in memory
+- the generations and the chain that publishes them: `manifest`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` and changed placements; `deltas`:
   both
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
@@ -15,8 +15,8 @@
 from ..encoders.unit_vectors import Encoder
 from .erasing import Selection
 from .frame import CorpusFrame
+from .manifest import Trust
 from .publishing import PublishReport
 from .store import Corpus
-from .trust import Trust
 
 __all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport", "Selection", "Trust"]

@@ -7,7 +7,7 @@ opens the file as a table and verifies the blocks of the rows that are read.
 
 XXH3 (64 bits) detects damage, not tampering: the SHA-256 in the manifest detects both, see `checking.py`. XXH3 was
 chosen over CRC-32C because it measured one and a half to two times as fast, with a wider sum. A file of an object store
-is verified against its SHA-256 when it is downloaded, and a file written without block sums at its first read.
+is verified against its SHA-256 when it is downloaded.
 
 Note: Arrow does not check the offsets in a file, and a process that reads past the end of a mapping crashes. So footer
 and metadata are verified before Arrow parses them, and offsets before the data they point to.
@@ -93,13 +93,9 @@ class CheckedFile:
     """A file of a pack. `stamp` distinguishes it from a file that replaces it; None if the file is already verified."""
 
     def __init__(self, file: Place, data: pa.Buffer, entry: Mapping[str, Any], stamp: tuple[int, ...] | None) -> None:
-        self._file, self._data, self._entry = file, data, entry
-        sums = entry.get("block_xxh3")
-        self._sums = sums
-        self._size = entry["block_bytes"] if sums is not None else max(data.size, 1)
+        self._file, self._data = file, data
+        self._sums, self._size = entry["block_xxh3"], entry["block_bytes"]
         blocks = -(-data.size // self._size)
-        if sums is not None and len(sums) != blocks * _DIGITS:
-            raise self._damaged(f"{len(sums) // _DIGITS} checksums", f"{blocks} blocks")
         whole = _Verified(bytearray(b"\1" * blocks)) if stamp is None else None
         self._verified = whole or _verified(str(file), stamp or (), entry["sha256"], blocks)
 
@@ -216,9 +212,6 @@ class CheckedFile:
         return int.from_bytes(self._data.slice(at, 4).to_pybytes(), "little", signed=True)
 
     def _expect_block(self, block: int, data: memoryview) -> None:
-        if self._sums is None:
-            expect_sha256(data, self._entry, self._file)
-            return
         expected = self._sums[block * _DIGITS : (block + 1) * _DIGITS]
         if (got := xxhash.xxh3_64_hexdigest(data)) != expected:
             start = block * self._size

@@ -7,7 +7,6 @@ digests are derived from the rows, and the generation's id from these, so all of
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.tables import IMPORT_ROWS
-from ..storage.durable import entries, exists, file_sha256
+from ..storage.durable import file_sha256
 from ..storage.places import Place
 from .commits import commit_hash
 from .generation import Generation
-from .heads import Head
 from .identity import ID_COLUMNS, evidence_ids, row_digests, row_keys
-from .manifest import aside
+from .manifest import manifest_of, stored
 from .stored import StoredRows
 
 __all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
@@ -33,14 +31,12 @@ _OCCURRENCES_TRIED = 64
 _OCCURRENCE = IMPORT_ROWS.schema.field("occurrence")
 
 
-def changed_manifests(base: Generation, heads: Collection[Head]) -> list[str]:
-    """Manifests of other generations that do not match the last of these `heads` that names them."""
-    named = {head.generation: head.manifest_sha256 for head in heads if head.generation != base.manifest.generation}
+def changed_manifests(base: Generation) -> list[str]:
+    """Manifests of other generations that do not match the line that names them."""
     return [
-        f"Expected SHA-256 {named[at.stem]}, got another - at generations/{at.name}"
-        for at in entries(base.path / "generations")
-        if at.suffix == ".json" and at.stem in named and not exists(aside(at))
-        if file_sha256(at) != named[at.stem]
+        f"Expected SHA-256 {line.body['manifest']}, got another - at generations/{at.name}"
+        for line in stored(base.path, base.chain)
+        if line != base.manifest.line and file_sha256(at := manifest_of(base.path, line)) != line.body["manifest"]
     ]
 
 

@@ -52,8 +52,8 @@ def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapp
 
 def gathered(
     folder: Place, packs: Mapping[str, Pack], segments: Sequence[PackSegment]
-) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write segments of some packs as one pack, in their order; returns its id, its files and the moved segments."""
+) -> tuple[Files, Sequence[PackSegment]]:
+    """Write segments of some packs as the pack `folder`, in their order; returns its files and the moved segments."""
     lists = [packs[segment.pack].postings(segment) for segment in segments]
     spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
     joined = PostingLists(

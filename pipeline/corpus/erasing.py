@@ -1,17 +1,18 @@
 """Permanent removal of rows from a corpus: from the current generation and from every pack on disk.
 
 A pack is immutable, so a pack that contains an erased row is removed as a whole: its other current rows are rewritten
-to a new pack, and every generation that needs it is removed. Packs that no manifest names, left by crashed writers, are
-removed, too. Every step is idempotent, and an interrupted erasure is resumed from the ids in its receipt.
+to a new pack, and every generation that needs it is removed. One line publishes the receipt and the generation without
+the rows; what other generations and writers left is removed after that. Every step is idempotent: an interrupted erasure
+is completed by the next one of the same selection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +20,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
-from ..storage.durable import entries, read_table, remove_leftovers, remove_published, remove_tree, sync_path
-from ..storage.locks import confirm
-from .blocks import DAMAGED
+from ...nodes.errors import StoreError
+from ..storage.chain import Line
+from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
+from ..storage.places import Place
 from .commits import FILE, without_sources
 from .embedding_checkpoints import forget_checkpoints
 from .generation import Generation
-from .manifest import LOCK, manifest_of, needs
+from .manifest import CACHE, manifest_of, needs, new_name, number_of, stored
 from .next_generation import Next, Revision
+from .packs import Pack
 from .stored import StoredRows
-from .tombstones import Receipt, receipts, tombstone_keys, write_receipt
-from .writing import CACHE
+from .tombstones import FOLDER, Receipt, write_erased
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
 
@@ -76,90 +78,109 @@ class Selection:
         }
 
 
-def selected_ids(base: Generation, selection: Selection) -> set[str]:
-    """The ids of the selected rows, current or not, including those of an interrupted erasure of the same selection."""
-    chosen = [table["evidence_id"].filter(pa.array(selection.of(table))) for table in _rows_on_disk(base).values()]
-    again = [receipt.evidence_ids for receipt in receipts(base.path) if _repeats(receipt, selection)]
-    return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
-
-
-def selected_sources(base: Generation, selection: Selection) -> set[str]:
-    """The source ids of the selected rows."""
-    chosen = (table["source_id"].filter(pa.array(selection.of(table))) for table in _rows_on_disk(base).values())
-    return {source for sources in chosen for source in sources.unique().to_pylist()}
-
-
-def selected_histories(base: Generation, selection: Selection) -> dict[str, set[tuple[str, str]]]:
-    """Project and source of the selected commit tables, by the pack that contains them."""
-    return {pack: selection.sources_in(table) for pack, table in _on_disk(base, FILE)}
-
-
-def ids_on_disk(base: Generation) -> pa.Array:
-    """The distinct ids of all stored rows, of this and earlier generations."""
-    columns = [chunk for table in _rows_on_disk(base).values() for chunk in table["evidence_id"].chunks]
-    return pc.unique(pa.chunked_array(columns, pa.string()))
-
-
-def erased(base: Generation, selection: Selection, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
-    """The generation after `base` without the selected rows, their ids, and the packs to pass to `forget_packs` next.
-
-    A receipt without payload is written first. Rows of unfinished erasures are erased as well.
+class Stored:
+    """The rows of every stored generation, and those of them that a selection names.
 
     Raises:
-        StoreError: a file is damaged or cannot be read now; no generation and no pack was removed.
+        StoreError: a pack is damaged or cannot be read now, so its content is unknown.
     """
-    stored = _rows_on_disk(base)
-    receipt = _receipt_of(stored, selection, now, reason)
-    left = [each.evidence_ids for each in receipts(base.path) if not each.finished or _repeats(each, selection)]
-    ids = set(receipt.evidence_ids).union(*left)
-    named = selected_histories(base, selection)
-    packs = _packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
+
+    def __init__(self, base: Generation, selection: Selection) -> None:
+        self.base, self.selection = base, selection
+        self._needs = [(line, needs(base.path, [line])) for line in stored(base.path, base.chain)]
+        named = {name: files for _, packs in self._needs for name, files in packs.items()}
+        self._rows, self._commits = dict[str, pa.Table](), dict[str, pa.Table]()
+        for name, files in named.items():
+            try:
+                pack = base.packs.get(name) or Pack(base.path / "packs" / name, files)
+                if "evidence.arrow" in pack:
+                    pack.expect_whole("evidence.arrow")  # its owner may be another one after damage
+                    self._rows[name] = pack.columns("evidence.arrow", *_READ)
+                if FILE in pack:
+                    self._commits[name] = pack.table(FILE)
+            except StoreError:
+                if exists(base.path / "packs" / name):
+                    raise  # else another writer has removed an older generation in the meantime
+
+    @cached_property
+    def chosen(self) -> pa.Table:
+        """Id, owner, source and text digest of the selected rows, current or not."""
+        return pa.concat_tables(rows.filter(pa.array(self.selection.of(rows))) for rows in self._tables())
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """The ids of the selected rows, including those of an interrupted erasure of the same selection."""
+        again = (each.evidence_ids(self.base.path) for each in self.base.manifest.receipts if self.repeats(each))
+        return set[str](self.chosen["evidence_id"].to_pylist()).union(*again)
+
+    @cached_property
+    def histories(self) -> dict[str, set[tuple[str, str]]]:
+        """Project and source of the selected commit tables, by the pack that contains them."""
+        return {name: found for name, table in self._commits.items() if (found := self.selection.sources_in(table))}
+
+    @property
+    def evidence_ids(self) -> pa.Array:
+        """The distinct ids of all stored rows."""
+        columns = [chunk for rows in self._rows.values() for chunk in rows["evidence_id"].chunks]
+        return pc.unique(pa.chunked_array(columns, pa.string()))
+
+    def repeats(self, receipt: Receipt) -> bool:
+        """Whether a receipt has the same principal and selection: an erasure may be repeated for another folder of
+        runs.
+        """
+        return (receipt.by, receipt.selection) == (self.selection.principal, self.selection.named)
+
+    def packs_with(self, ids: Collection[str]) -> set[str]:
+        """The packs that contain one of these rows, or a selected commit table."""
+        return {name for name, rows in self._rows.items() if among(rows["evidence_id"], ids).any()} | set(
+            self.histories
+        )
+
+    def lines_needing(self, packs: Collection[str]) -> list[Line]:
+        """The generations, other than the current one, that need one of these packs."""
+        return [line for line, needed in self._needs if not needed.keys().isdisjoint(packs)]
+
+    def _tables(self) -> Sequence[pa.Table]:
+        return [*self._rows.values()] or [self.base.evidence().select(_READ)]
+
+
+def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
+    """The generation after `base` without the selected rows, their ids, and the packs that contain any of them.
+
+    Rows of unfinished erasures are erased as well.
+
+    Raises:
+        MovedOnError: another writer published after `base`.
+        StoreError: a file is damaged or cannot be read now; nothing is published.
+    """
+    base, selection = found.base, found.selection
+    known = base.manifest.receipts
+    left = [each.evidence_ids(base.path) for each in known if not each.finished or found.repeats(each)]
+    chosen = set(found.chosen["evidence_id"].to_pylist())
+    ids = chosen.union(*left)
+    packs = found.packs_with(ids)
     _expect_whole(base, packs)
     forget_checkpoints(base.path)
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
-    if receipt.rows:
-        write_receipt(base.path, receipt)
-    return _without_rows(base, packs, ids, now, set[tuple[str, str]]().union(*named.values())), ids, packs
+    receipts = None
+    if not chosen <= set[str]().union(*left):
+        file = f"{new_name(base.manifest.number + 1)}.arrow"
+        sha256 = write_erased(base.path, file, found.chosen)
+        receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
+        receipts = [*known, receipt]
+    histories = set[tuple[str, str]]().union(*found.histories.values())
+    return _without_rows(base, packs, ids, now, histories, receipts), ids, packs
 
 
-def _receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
-    """The receipt for the selected rows."""
-    chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
-    rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
-    keys = {key for table in chosen for key in tombstone_keys(table).to_pylist()}
-    named = selection.named
-    return Receipt(now.isoformat(), selection.principal, reason, named, tuple(sorted(rows)), tuple(sorted(keys)))
-
-
-def _repeats(receipt: Receipt, selection: Selection) -> bool:
-    """Whether a receipt has the same principal and selection: an erasure may be repeated for another folder of runs."""
-    return (receipt.by, receipt.selection) == (selection.principal, selection.named)
-
-
-def _rows_on_disk(base: Generation) -> dict[str, pa.Table]:
-    """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
-
-    Raises:
-        StoreError: a pack is damaged or cannot be read, so its content is unknown.
-    """
-    return {pack: table.select(_READ) for pack, table in _on_disk(base, "evidence.arrow")}
-
-
-def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
-    """A file of every pack that has it, by the pack's name; verified by checksum unless no manifest names the pack."""
-    path = base.path
-    named = {pack: files for each in needs(path, base.trust) for pack, files in each.packs.items()}
-    for folder in entries(path / "packs"):
-        if not folder.name.startswith("."):
-            sha256 = named.get(folder.name, {}).get(name, {}).get("sha256")
-            with suppress(FileNotFoundError):
-                yield folder.name, read_table(folder / name, sha256, DAMAGED)
-
-
-def _packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
-    """The packs that contain one of these rows."""
-    return {pack for pack, table in rows.items() if among(table["evidence_id"], ids).any()}
+def finished(base: Generation, evidence_ids: Collection[str], now: datetime) -> Generation:
+    """The generation with the receipts whose rows are all among these marked as finished; `base` if there are none."""
+    known, done = base.manifest.receipts, {*evidence_ids}
+    after = [replace(each, finished=each.finished or done.issuperset(each.evidence_ids(base.path))) for each in known]
+    if after == [*known]:
+        return base
+    none = StoredRows.of(base, ())
+    return Next(base, none, Revision(()), receipts=after).write(none.nothing, now, added=0)
 
 
 def _expect_whole(base: Generation, packs: Collection[str]) -> None:
@@ -181,8 +202,10 @@ def _without_rows(
     ids: Collection[str],
     now: datetime,
     histories: Collection[tuple[str, str]],
+    receipts: Sequence[Receipt] | None,
 ) -> Generation:
-    """The generation after `base` without these rows, packs and commit tables; `base` if it uses none of them.
+    """The generation after `base` without these rows, packs and commit tables, and with these receipts; `base` if it uses
+    none of them.
 
     `histories` are pairs of project and source whose commits are removed; `packs` includes the packs of their tables.
     """
@@ -195,50 +218,54 @@ def _without_rows(
         if pack in packs
     }
     revision = Revision(range(len(old.segments)), dropped)
-    return Next(base, old, revision, commits=commits).write(old.nothing, now, added=-lost)
-
-
-def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
-    """Remove packs, the generations that need one, and unused packs; returns the number of removed generations.
-
-    `base` is the current generation, which needs none of them.
-
-    Raises:
-        StoreError: a manifest cannot be read now, so the packs it needs are unknown; nothing was removed.
-    """
-    path = base.path
-    others = [each for each in needs(path, base.trust) if each.generation != base.manifest.generation]
-    forgotten = [each.generation for each in others if not packs.isdisjoint(each.packs)]
-    used = set(base.manifest.packs).union(*(each.packs for each in others if packs.isdisjoint(each.packs)))
-    unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
-    confirm(path / LOCK)
-    for name in forgotten:
-        manifest_of(path, name).unlink()
-    for folder in unused:
-        remove_published(folder)
-    for folder in (path, path / "generations", path / "packs"):
-        remove_leftovers(folder)
-        sync_path(folder)
-    return len(forgotten)
+    return Next(base, old, revision, commits=commits, receipts=receipts).write(old.nothing, now, added=-lost)
 
 
 def forget_generations(base: Generation, keep: int) -> dict[str, int]:
-    """Remove all but the newest `keep` generations and unused packs; returns counts and bytes freed.
+    """Remove all but the newest `keep` generations and unused files; returns counts and bytes freed.
 
     Raises:
         StoreError: a manifest cannot be read now, so the packs it uses are unknown; nothing was removed.
     """
-    path, known = base.path, needs(base.path, base.trust)
-    forgotten = [name for name, _ in known[:-keep] if name != base.manifest.generation]
-    used = set(base.manifest.packs).union(*(packs for name, packs in known if name not in forgotten))
-    unused = [folder for folder in entries(path / "packs") if folder.name not in used and folder.is_dir()]
-    sizes = [file.stat().st_size for folder in unused for file in entries(folder)]
-    confirm(path / LOCK)
-    for name in forgotten:
-        manifest_of(path, name).unlink()
-    for folder in unused:
-        remove_published(folder)
+    return forget(base, [*stored(base.path, base.chain)][:-keep])
+
+
+def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
+    """Remove the generations of these lines, unless current, and every file that no other generation needs; returns
+    counts and bytes freed.
+
+    Only files with a number up to that of the current line are removed: another writer may be about to publish the
+    others. Generations go first, and durably, so that each one that is left has its packs.
+    """
+    path, number = base.path, base.manifest.number
+    gone = [line for line in lines if line.body["generation"] != base.manifest.generation]
+    kept = [line for line in stored(path, base.chain) if line not in gone]
+    used = {manifest_of(path, line).name for line in kept} | set(needs(path, kept))
+    used |= set(base.manifest.packs)  # another writer may build on them, and have removed this generation by now
+    used |= {receipt.file for receipt in base.manifest.receipts}
+
+    def unused(folder: str) -> list[Place]:
+        return [
+            each
+            for each in entries(path / folder)
+            if (of := number_of(each.name)) is not None and of <= number and each.name not in used
+        ]
+
+    manifests, packs, receipts = unused("generations"), unused("packs"), unused(FOLDER)
+    sizes = list[int]()
+    for file in (each for folder in packs for each in entries(folder)):
+        with suppress(FileNotFoundError):  # another writer removes them, too
+            sizes.append(file.stat().st_size)
+    for manifest in manifests:
+        manifest.unlink(missing_ok=True)
+    sync_path(path / "generations")
+    for folder in packs:
+        with suppress(FileNotFoundError):
+            remove_tree(folder)
+    for file in receipts:
+        file.unlink(missing_ok=True)
     forget_checkpoints(path)
-    remove_leftovers(path)
-    remove_leftovers(path / "generations")
-    return {"generations": len(forgotten), "packs": len(unused), "files": len(sizes), "bytes": sum(sizes)}
+    for folder in (path, path / "generations", path / "packs", *([path / FOLDER] if exists(path / FOLDER) else [])):
+        remove_leftovers(folder)
+        sync_path(folder)
+    return {"generations": len(gone), "packs": len(packs), "files": len(sizes), "bytes": sum(sizes)}

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.columns.kept import Kept
+from ..storage.chain import Chain
 from ..storage.places import Place
 from .commits import COMMITS, FILE, commits_of
 from .deltas import Deltas
 from .frame import CorpusFrame, corpus_frame, stored_evidence
-from .heads import chain
-from .manifest import ANALYZERS, Manifest
-from .packs import Pack, PackSegment, has_sums
-from .trust import Trust
+from .manifest import ANALYZERS, Manifest, Trust
+from .packs import Pack, PackSegment
 
 
 @dataclass(frozen=True)
@@ -27,38 +26,20 @@ class Generation:
     path: Place
     manifest: Manifest
     packs: Mapping[str, Pack]
-    trust: Trust
+    chain: Chain
 
     @classmethod
-    def open(cls, path: Place, generation: str | None, trust: Trust) -> Generation:
+    def open(cls, path: Place, chain: Chain, generation: str | None = None) -> Generation:
         """The generation with this id, by default the current one."""
-        manifest = Manifest.read(path, generation, trust)
+        manifest = Manifest.read(path, chain, generation)
         packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}
-        return cls(path, manifest, packs, trust)
+        return cls(path, manifest, packs, chain)
 
-    def with_sums(self) -> Generation:
-        """The same content, its manifest rewritten with checksums of the blocks of all files; itself if it has them.
-
-        The caller holds the lock.
-
-        Raises:
-            StoreError: a file does not match its checksum.
-        """
-        lacking = [name for name, files in self.manifest.packs.items() if not has_sums(files)]
-        if not lacking:
-            return self
-        packs = {**self.manifest.packs, **{name: self.packs[name].files_with_sums() for name in lacking}}
-        return self._again(packs=packs)
-
-    def with_signature(self) -> Generation:
-        """The same content under a signed head; itself if it has one or there is no key. The caller holds the lock."""
-        if self.trust.signing_key is None or self.trust.is_signed(chain(self.trust.place(self.path))[-1]):
-            return self
-        return self._again()
-
-    def _again(self, **changes: Any) -> Generation:
-        manifest = replace(self.manifest, sequence=self.manifest.sequence + 1, **changes)
-        return replace(self, manifest=manifest.write(self.path, self.trust))
+    @property
+    def trust(self) -> Trust:
+        """The place of its chain, and the keys of its signatures."""
+        assert isinstance(self.chain.signer, Trust)
+        return self.chain.signer
 
     @cached_property
     def deltas(self) -> Deltas:

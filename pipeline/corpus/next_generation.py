@@ -1,4 +1,4 @@
-"""Writing the generation after another one: packs first, then the manifest, then the pointer.
+"""Writing the generation after another one: packs first, then the manifest, then the line of HEADS.
 
 The changes to stored rows are decided beforehand (`Revision`, see `publishing.py`). Only rows that it names are hashed,
 analyzed or written: the digest of a generation is a sum over its rows, so the next one is computed from the rows that
@@ -7,7 +7,8 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -18,7 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import slabs
+from ...nodes.errors import MovedOnError
 from ..encoders.unit_vectors import Encoder
+from ..storage.durable import remove_tree
 from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
 from .deltas import Deltas
@@ -27,9 +30,11 @@ from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
-from .packs import Pack, PackSegment, write_pack, write_segment, write_tables
+from .manifest import new_name
+from .packs import Files, Pack, PackSegment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
+from .tombstones import Receipt
 from .vectors import vectors_among, vectors_kept, vectors_of
 
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
@@ -82,35 +87,42 @@ class Next:
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that differ from `base`, by project."""
     checkpoints: EmbeddingCheckpoints | None = None
+    receipts: Sequence[Receipt] | None = None
+    """The receipts of all erasures, if they differ from `base`."""
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
-        """Write packs, manifest and pointer; `base` if there is nothing to write.
+        """Write packs, manifest and line; `base` if there is nothing to write.
 
         `fresh` are the new and rewritten rows, `added` is the number of added placements.
 
         Raises:
+            MovedOnError: another writer published after `base`.
             StoreError: a pack that is partly rewritten is damaged; nothing is written.
         """
-        base, manifest = self.base, self.base.manifest
-        if not fresh.evidence.num_rows and self.revision.empty and not self.commits:
+        base = self.base
+        if not fresh.evidence.num_rows and self.revision.empty and not self.commits and self.receipts is None:
             return base
         self._expect_whole()
+        shelf = _Shelf(base)
+        try:
+            return self._written(shelf, fresh, now, added)
+        except MovedOnError:
+            shelf.clear()
+            raise
+
+    def _written(self, shelf: _Shelf, fresh: Incoming, now: datetime, added: int) -> Generation:
+        base, manifest = self.base, self.base.manifest
         content = manifest.content + self._altered()
         gone = {self.old.segments[at].segment_id for at in self._gone}
-        shelf = _Shelf(base)
         staying = [segment for segment in manifest.segments if segment.segment_id not in gone]
         segments = shelf.gather(staying, self.revision.gathered)
         for part, new in self._parts(fresh):
-            name, files, written = write_pack(shelf.folder, part)
-            shelf.add(name, files)
-            segments += written
+            segments += shelf.add(write_pack, part)
             content += new
         for at in self._trimmed:
             keep = self._keep[self.old.starts[at] : self.old.starts[at + 1]]
             if keep.any():
-                name, files, written = write_segment(shelf.folder, *self._after.trimmed(at, keep))
-                shelf.add(name, files)
-                segments += written
+                segments += shelf.add(write_segment, *self._after.trimmed(at, keep))
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
         commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
@@ -121,7 +133,6 @@ class Next:
         used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
         manifest = replace(
             manifest,
-            sequence=manifest.sequence + 1,
             created=now.isoformat(),
             encoder_profile=self._profile or None,
             content=content,
@@ -131,8 +142,9 @@ class Next:
             changes=changes,
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
+            receipts=manifest.receipts if self.receipts is None else self.receipts,
         )
-        manifest = manifest.write(base.path, base.trust)
+        manifest = manifest.publish(base.path, base.chain)
         return replace(
             base, manifest=manifest, packs={name: pack for name, pack in shelf.packs.items() if name in used}
         )
@@ -271,15 +283,21 @@ class _Shelf:
     """The packs available to the next generation: those of `base` and those written since."""
 
     def __init__(self, base: Generation) -> None:
-        self.folder = base.path / "packs"
-        self.files: dict[str, Mapping[str, Any]] = dict(base.manifest.packs)
+        self._base = base
+        self.files: dict[str, Files] = dict(base.manifest.packs)
         self.packs = dict(base.packs)
 
+    def add(self, write: Callable[..., tuple[Files, Sequence[PackSegment]]], *args: Any) -> Sequence[PackSegment]:
+        """Write a new pack by calling `write` with its folder; returns its segments."""
+        folder = self._base.path / "packs" / new_name(self._base.manifest.number + 1)
+        files, segments = write(folder, *args)
+        self.files[folder.name], self.packs[folder.name] = files, Pack(folder, files)
+        return segments
+
     def write(self, tables: Mapping[str, pa.Table]) -> str:
-        """Write tables as a pack; returns its id."""
-        name, files = write_tables(self.folder, tables)
-        self.add(name, files)
-        return name
+        """Write tables as a pack; returns its name."""
+        self.add(lambda folder: (write_tables(folder, tables), ()))
+        return [*self.files][-1]
 
     def gather(self, segments: Sequence[PackSegment], packs: Collection[str]) -> list[PackSegment]:
         """The segments after those in these packs are moved into as few packs as possible."""
@@ -287,11 +305,12 @@ class _Shelf:
         placed = dict[str, PackSegment]()
         sizes = np.array([segment.size for segment in moving], dtype=np.int64)
         for low, high in slabs(sizes, SEGMENT_ROWS) if moving else ():
-            name, files, written = gathered(self.folder, self.packs, moving[low:high])
-            self.add(name, files)
+            written = self.add(gathered, self.packs, moving[low:high])
             placed |= {segment.segment_id: segment for segment in written}
         return [placed.get(segment.segment_id, segment) for segment in segments]
 
-    def add(self, name: str, files: Mapping[str, Any]) -> None:
-        """Add a pack that was written."""
-        self.files[name], self.packs[name] = files, Pack(self.folder / name, files)
+    def clear(self) -> None:
+        """Remove the new packs; what a crash leaves of them, the next `gc` removes."""
+        for name in self.files.keys() - self._base.manifest.packs:
+            with suppress(OSError):
+                remove_tree(self._base.path / "packs" / name)

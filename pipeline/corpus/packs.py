@@ -1,7 +1,7 @@
 """Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
 rows.
 
-    packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
+    packs/<n>-<random>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
@@ -15,7 +15,6 @@ share its files, and small packs are merged into shared ones, see `compaction.py
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -118,21 +117,6 @@ class Pack:
                 expect_sha256(self._held[name][0], self._files[name], self.folder / name)
             self._whole.add(name)
 
-    def files_with_sums(self) -> Files:
-        """The manifest entries of the files, with checksums of their blocks.
-
-        Raises:
-            StoreError: a file does not match its SHA-256.
-        """
-        self.expect_whole()
-        files = {}
-        for name, entry in self._files.items():
-            data = self._held[name][0]
-            sums = BlockSums(data.size)
-            sums.add(memoryview(data))
-            files[name] = {**entry, **sums.entry}
-        return files
-
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy; all of it is verified.
 
@@ -141,6 +125,16 @@ class Pack:
         """
         self._file(name).expect_all()
         return self._table(name)
+
+    def columns(self, name: str, *columns: str) -> pa.Table:
+        """Columns of a file, all rows; only they are verified.
+
+        Raises:
+            StoreError: they are damaged.
+        """
+        table = self._table(name)
+        self._file(name).expect_rows(table, 0, table.num_rows, *columns)
+        return table.select(columns)
 
     def evidence(self, start: int, size: int) -> pa.Table:
         """EVIDENCE and `row_digest` of some rows."""
@@ -201,10 +195,7 @@ class Pack:
     def _matrix(self) -> NDArray[np.int16]:
         """The vectors of all rows; `matrix` verifies the ones it returns."""
         column = self._table("vectors.arrow")["vector"].chunk(0)
-        numbers = column.values
-        if numbers.null_count:  # from before missing vectors were stored as zeros
-            numbers = numbers.fill_null(0)
-        return numbers.to_numpy().reshape(-1, column.type.list_size)
+        return column.values.to_numpy().reshape(-1, column.type.list_size)
 
     def matrix(self, segment: PackSegment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
@@ -243,73 +234,66 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     return pa.py_buffer(data)
 
 
-def has_sums(files: Files) -> bool:
-    """Whether these files have block checksums in the manifest."""
-    return all("block_xxh3" in entry for entry in files.values())
-
-
-def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write rows in the order of `Part.sorted` as a pack; returns its id, its files and its segments."""
+def write_pack(folder: Place, part: Part) -> tuple[Files, Sequence[PackSegment]]:
+    """Write rows in the order of `Part.sorted` as the pack `folder`; returns its files and its segments."""
     bounds = part.segment_starts()
-    return _write_rows(packs, part, bounds, *posting_lists(part.postings, bounds))
+    return _write_rows(folder, part, bounds, *posting_lists(part.postings, bounds))
 
 
-def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write rows of one segment with the given posting lists as a pack; returns its id, its files and the segment."""
-    return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
+def write_segment(folder: Place, part: Part, lists: PostingLists) -> tuple[Files, Sequence[PackSegment]]:
+    """Write rows of one segment with the given posting lists as a pack; returns its files and the segment."""
+    return _write_rows(folder, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
 def write_gathered(
-    packs: Place,
+    folder: Place,
     segments: Sequence[PackSegment],
     evidence: pa.Table,
     placements: pa.Table,
     lists: PostingLists,
     vectors: pa.Table | None,
-) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write stored segments, one after the other, as a pack; returns its id, its files and the moved segments."""
-    pack, files = write_tables(packs, _tables(evidence, placements, lists, vectors))
+) -> tuple[Files, Sequence[PackSegment]]:
+    """Write stored segments, one after the other, as a pack; returns its files and the moved segments."""
+    files = write_tables(folder, _tables(evidence, placements, lists, vectors))
     starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
     placed = [
         segment._replace(
-            pack=pack, row_start=low[0], row_end=high[0], placement_start=low[1], placement_end=high[1],
+            pack=folder.name, row_start=low[0], row_end=high[0], placement_start=low[1], placement_end=high[1],
             key_start=low[2], key_end=high[2],
         )
         for segment, low, high in zip(segments, starts, starts[1:], strict=False)
     ]  # fmt: skip
-    return pack, files, placed
+    return files, placed
 
 
-def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Files]:
-    """Write tables by file name as a pack; returns its id, a digest of its content, and its files."""
+def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Files:
+    """Write tables by file name as the pack `folder`, durably; returns its files."""
     files = {}
-    with staging_folder(packs) as folder:
+    with staging_folder(folder.parent) as staged:
         for name, table in tables.items():
             sums = BlockSums(table.nbytes)
-            written = write_table(folder / name, table, sync=False, observed=sums.add)
+            written = write_table(staged / name, table, sync=False, observed=sums.add)
             files[name] = {**written, **sums.entry}
-        sync_all((folder / name for name in files), folder)
-        named = "\n".join(f"{name} {file['sha256']}" for name, file in files.items())
-        pack = hashlib.sha256(named.encode()).hexdigest()[:32]
-        publish_folder(folder, packs / pack)
-    return pack, files
+        sync_all((staged / name for name in files), staged)
+        publish_folder(staged, folder)
+    return files
 
 
 def _write_rows(
-    packs: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
-) -> tuple[str, Files, Sequence[PackSegment]]:
-    pack, files = write_tables(packs, _tables(part.evidence, part.placements, lists, part.vectors))
+    folder: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
+) -> tuple[Files, Sequence[PackSegment]]:
+    files = write_tables(folder, _tables(part.evidence, part.placements, lists, part.vectors))
     owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
     starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
     ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
     encoded = part.encoded()[bounds[:-1]].tolist()
     segments = [
-        PackSegment._make((name, pack, *owner.values(), has_vectors, *spans))
+        PackSegment._make((name, folder.name, *owner.values(), has_vectors, *spans))
         for name, owner, has_vectors, spans in zip(
             part.segment_ids(bounds.tolist()), owners, encoded, ranges, strict=True
         )
     ]
-    return pack, files, segments
+    return files, segments
 
 
 def _tables(

@@ -1,62 +1,49 @@
-"""A corpus: a folder of immutable packs, generations that list their segments, and one pointer to the current one.
+"""A corpus: a folder of immutable packs, generations that list their segments, and a chain whose last line is current.
 
 Reading: `Corpus.open(path).frame(projects)`. Writing: `publish`, `append`, `merge`, `gc`, one writer at a time. Packs are
-written first, then the manifest, then the pointer, so a crash at any moment leaves the previous generation intact.
+written first, then the manifest, then the line, so a crash at any moment leaves the previous generation intact. On an
+object store, a writer that another one was ahead of begins again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ...nodes.errors import ErasedError, InputError, StoreError
+from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..encoders.unit_vectors import Encoder
-from ..storage.durable import exists, make_folders, read_whole
-from ..storage.file_access import keep_out
+from ..storage.durable import exists, make_folders
+from ..storage.file_access import keep_out, system_errors
 from ..storage.places import Place, fixed_place
-from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
-from .erasing import (
-    Selection,
-    erased,
-    forget_generations,
-    forget_packs,
-    ids_on_disk,
-    selected_histories,
-    selected_ids,
-    selected_sources,
-)
+from .erasing import Selection, Stored, erased, finished, forget, forget_generations
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
-from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
+from .manifest import UNSIGNED, Manifest, Trust, generations, manifest_of
 from .publishing import Import, PublishReport, merged, published
-from .tombstones import finish_receipts, kept_out, receipts
-from .trust import UNSIGNED, Trust
-from .writing import locked, taken
+from .tombstones import kept_out
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
+T = TypeVar("T")
 
 
 class Corpus:
     """An open generation of a corpus. After a write, this object is at the generation that was written."""
 
-    def __init__(self, base: Generation, *, pinned: bool, erased: int) -> None:
+    def __init__(self, base: Generation, *, pinned: bool) -> None:
         self._base = base
         self._pinned = pinned
-        self._erased = erased
-        """The number of finished erasures when the generation was opened."""
         self._frames = KeptFrames()
 
     @classmethod
@@ -64,18 +51,23 @@ class Corpus:
         """A new, empty corpus.
 
         Raises:
-            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            BusyError: another writer held the lock for ten seconds.
             StoreError: a corpus exists already, or the store does not support conditional creation; nothing is written.
         """
-        _expect_none(heads := trust.place(path := fixed_place(path)))
-        with taken(path, "use another folder or fix the permissions."):
+        chain = trust.chain(path := fixed_place(path))
+        there = StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
+        if chain.last() is not None:
+            raise there
+        with system_errors(path, "use another folder or fix the permissions."):
             make_folders(path)
-            with locked(path):
-                _expect_none(heads)  # another process may have created it in the meantime
-                for folder in ("packs", "generations"):
-                    make_folders(path / folder, path)
-                keep_out(path)
-                Manifest(0, "", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).write(path, trust)
+            make_folders(chain.place.parent)
+            for folder in ("packs", "generations"):
+                make_folders(path / folder, path)
+            keep_out(path)
+            try:
+                Manifest("", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).publish(path, chain)
+            except MovedOnError:  # another process has created it in the meantime
+                raise there from None
         return cls.open(path, trust=trust)
 
     @classmethod
@@ -83,21 +75,21 @@ class Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
-            StoreError: there is no corpus or generation, its head is not trusted, or it or its receipts of erasures
-                cannot be read.
+            StoreError: there is no corpus or generation, or it cannot be read.
+            VerificationError: its chain was changed or rolled back, or is not signed with the trusted key.
         """
         path = fixed_place(path)
-        erased = sum(receipt.finished for receipt in receipts(path))  # others may still remove what is opened
+        chain = trust.chain(path)
         try:
-            base = Generation.open(path, generation, trust)
+            base = Generation.open(path, chain, generation)
         except StoreError:
-            # A writer may have published and cleaned up after the pointer was read and before the packs were.
-            base = Generation.open(path, generation, trust)
-        return cls(base, pinned=generation is not None, erased=erased)
+            # A writer may have published and cleaned up after the line was read and before the packs were.
+            base = Generation.open(path, chain, generation)
+        return cls(base, pinned=generation is not None)
 
     def view(self) -> Corpus:
         """A read-only view of the open generation: it stays at this generation and caches its own frames."""
-        return Corpus(self._base, pinned=True, erased=self._erased)
+        return Corpus(self._base, pinned=True)
 
     @property
     def path(self) -> Place:
@@ -106,7 +98,7 @@ class Corpus:
 
     @property
     def trust(self) -> Trust:
-        """The place of its heads, and the keys of their signatures."""
+        """The place of its chain, and the keys of its signatures."""
         return self._base.trust
 
     @property
@@ -121,12 +113,12 @@ class Corpus:
 
     @property
     def pin(self) -> dict[str, Any]:
-        """What a run records to find its generation again: folder and id of the corpus, sequence number and head."""
+        """What a run records to find its generation again: folder and id of the corpus, number and hash of the line."""
         manifest = self._base.manifest
         return {
             "path": str(self.path.resolve()),
             "corpus_id": manifest.corpus_id,
-            "sequence": manifest.sequence,
+            "sequence": manifest.number,
             "head": manifest.head,
         }
 
@@ -139,7 +131,12 @@ class Corpus:
         Raises:
             ErasedError: evidence was erased since the generation was opened, and the generation is gone.
         """
-        if not exists(manifest_of(self.path, self.generation)) and len(receipts(self.path)) > self._erased:
+        manifest, chain = self._base.manifest, self._base.chain
+        if manifest.line is None or exists(manifest_of(self.path, manifest.line)):
+            return
+        if self.generation in generations(self.path, chain):
+            return  # the same content was published again
+        if len(Manifest.read(self.path, chain).receipts) > len(manifest.receipts):
             raise ErasedError(
                 f"Expected the corpus as it was opened, got one from which evidence was erased since - at {self.path}",
                 hint="open it again",
@@ -201,34 +198,34 @@ class Corpus:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
         if commits and project is None:
             raise InputError.expected("the project of the commits", None, "project")
-        with self._writing():
-            histories = self._changed_commits(project, commits) if project and commits else {}
-            new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
+        on_encoded_ = [on_encoded] if on_encoded else []
+        checkpoints = EmbeddingCheckpoints(self.path, encoder.profile, *on_encoded_) if encoder is not None else None
+
+        def change(base: Generation) -> tuple[PublishReport, Generation]:
+            new, erased = kept_out(self.path, base.manifest.receipts, incoming(rows, now, _family(base, rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            checkpoints = (
-                None
-                if encoder is None
-                else EmbeddingCheckpoints(self.path, encoder.profile, *([on_encoded] if on_encoded else []))
+            report, after = published(
+                base,
+                Import(
+                    new,
+                    now,
+                    complete_sources,
+                    projects,
+                    users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
+                    partly=partly or {},
+                    standing=standing or {},
+                    commits=_changed_commits(base, project, commits) if project and commits else {},
+                    encoder=encoder,
+                    checkpoints=checkpoints,
+                    redactor=redactor,
+                ),
             )
-            import_ = Import(
-                new,
-                now,
-                complete_sources,
-                projects,
-                users={None, user, *new.evidence["owner_user"].unique().to_pylist()},
-                partly=partly or {},
-                standing=standing or {},
-                commits=histories,
-                encoder=encoder,
-                checkpoints=checkpoints,
-                redactor=redactor,
-            )
-            report, base = published(self._base, import_)
-            self._move_on(base)
             if encoder is not None:
                 with suppress(OSError):  # the publication succeeded; the next writer removes them
                     forget_checkpoints(self.path)
-        return replace(report, erased_rows=erased)
+            return replace(report, erased_rows=erased), after
+
+        return self._change(change)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; all other rows stay. Small segments are merged on the way."""
@@ -236,10 +233,7 @@ class Corpus:
 
     def merge(self, *, now: datetime) -> PublishReport:
         """Merge every owner's smaller segments, with their changes. Rows, generation and results stay the same."""
-        with self._writing():
-            report, base = merged(self._base, now)
-            self._move_on(base)
-        return report
+        return self._change(lambda base: merged(base, now))
 
     def gc(self, keep: int = 1) -> dict[str, int]:
         """Remove all but the newest `keep` generations and unused packs; returns counts and bytes freed.
@@ -252,46 +246,33 @@ class Corpus:
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
         with self._writing("some unused files may already be removed; the current generation is intact"):
-            remove_ghosts(self.path, self.trust, all_=True)
             return forget_generations(self._base, keep)
 
-    def selected(self, selection: Selection) -> set[str]:
-        """The ids of the rows that `erase` would remove, including those of an interrupted erasure of the same rows."""
-        return selected_ids(self._base, selection)
-
-    def selected_sources(self, selection: Selection) -> set[str]:
-        """The source ids of the rows that `erase` would remove."""
-        return selected_sources(self._base, selection)
-
-    def evidence_ids(self) -> pa.Array:
-        """The ids of all rows of this and earlier generations."""
-        return ids_on_disk(self._base)
-
-    def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
-        """Project and source of the commit tables that `erase` would remove."""
-        return set[tuple[str, str]]().union(*selected_histories(self._base, selection).values())
+    def stored(self, selection: Selection) -> Stored:
+        """The rows of this and earlier generations, and those of them that `erase` would remove."""
+        return Stored(self._base, selection)
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Remove rows from every generation and pack, permanently; returns their ids and the number of removed
         generations.
 
-        A receipt without payload is written first. Call `finish_erasure` with these ids once runs contain nothing of
-        the rows.
+        Call `finish_erasure` with these ids once runs contain nothing of the rows.
 
         Raises:
-            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            BusyError: another writer held the lock for ten seconds.
             StoreError: a file is damaged or cannot be read now; no generation and no pack was removed. Erase again.
         """
-        with self._writing(_HALF_ERASED):
-            remove_ghosts(self.path, self.trust, all_=True)
-            base, ids, packs = erased(self._base, selection, now, reason)
-            self._move_on(base)
-            return ids, forget_packs(base, packs)
+
+        def change(base: Generation) -> tuple[tuple[set[str], int], Generation]:
+            found = Stored(base, selection)
+            after, ids, packs = erased(found, now, reason)
+            return (ids, forget(after, found.lines_needing(packs))["generations"]), after
+
+        return self._change(change, left=_HALF_ERASED)
 
     def finish_erasure(self, evidence_ids: Collection[str]) -> None:
         """Mark the receipts whose rows are all among these as finished; later ones belong to other erasures."""
-        with self._writing(_HALF_ERASED):
-            finish_receipts(self.path, evidence_ids)
+        self._change(lambda base: (None, finished(base, evidence_ids, datetime.now(UTC))), left=_HALF_ERASED)
 
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
         """The number of rows that `frame` returns for these projects and users, and how many of them have a vector."""
@@ -303,7 +284,7 @@ class Corpus:
         known = {
             "path": str(self.path),
             "generation": self.generation,
-            "generations": generations(self.path, self.trust),
+            "generations": generations(self.path, self._base.chain),
         }
         return known | self._base.facts()
 
@@ -312,59 +293,52 @@ class Corpus:
         return damaged_files(self.path, self._base)
 
     def verify(self, anchor: str | None = None) -> list[str]:
-        """Problems of the stored generation: changed files or rows, content with another digest, a chain of heads
-        without `anchor`, the hash of a head that was kept elsewhere. Empty if there are none."""
-        heads = self.trust.place(self.path)
-        lost = anchored(heads, anchor) if anchor is not None else None
-        changed = changed_manifests(self._base, chain(heads))
-        return [*([lost] if lost else []), *changed, *problems(self.path, self._base)]
+        """Problems of the stored generation: changed files or rows, content with another digest, a chain without
+        `anchor`, the hash of a line that was kept elsewhere. Empty if there are none.
+
+        Raises:
+            VerificationError: a line of the chain was changed.
+        """
+        chain = self._base.chain
+        lost = [] if anchor is None or chain.anchored(anchor) else [
+            f"Expected the anchor among the heads of the corpus, got another chain - at {chain.place}"
+        ]  # fmt: skip
+        return [*lost, *changed_manifests(self._base), *problems(self.path, self._base)]
 
     @property
     def head(self) -> str:
-        """The hash of the head that was opened, to be kept elsewhere as an anchor; empty for a corpus without heads."""
+        """The hash of the line that was opened, to be kept elsewhere as an anchor."""
         return self._base.manifest.head
 
-    def upgrade(self) -> bool:
-        """Upgrade a corpus to the current schema version, with checksums of all blocks; returns whether it changed.
-
-        Raises:
-            StoreError: a corpus of schema version 1, whose manifests have no recorded hash, has damaged files or
-                changed rows.
-        """
-        before = self.head
-        if not before and (found := self.verify()):
-            raise StoreError(found[0], hint=DAMAGED)
-        with self._writing():
-            self._move_on(self._base.with_sums())
-            self._move_on(self._base.with_signature())
-        self._move_on(Generation.open(self.path, None, self.trust))
-        return before != self.head
-
-    def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """The project's commit table after an import of these histories, by project; empty if it is unchanged."""
-        stored = self._base.commits(project)
-        after = commits_after(stored, project, read)
-        return {} if after.equals(stored) else {project: after}
-
-    def _family(self, rows: pa.Table) -> pa.Table | None:
-        """The stored rows that may be parents of imported ones; None if no imported row names a parent."""
-        if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
-            return None
-        return self._base.evidence().select(FAMILY)
+    def _change(
+        self,
+        change: Callable[[Generation], tuple[T, Generation]],
+        *,
+        left: str = "the corpus is as it was",
+    ) -> T:
+        """Apply a change to the current generation; if another writer of an object store was first, again."""
+        while True:
+            with self._writing(left):
+                try:
+                    result, base = change(self._base)
+                except StoreError:
+                    if self._base.chain.last() == self._base.manifest.line:
+                        raise
+                    continue  # also after a file that another writer has removed
+                self._move_on(base)
+                return result
 
     @contextmanager
     def _writing(self, left: str = "the corpus is as it was") -> Iterator[None]:
         """Hold the lock, at the current generation; `left` describes the state of the corpus after a failed write."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
-        trust = self.trust
-        trust.expect_signer()
+        chain = self._base.chain
+        chain.signer.expect_signer()
         hint = f"{left}; free disk space or fix the permissions, then try again."
-        with locked(self.path), taken(self.path, hint):
-            remove_ghosts(self.path, trust)
-            complete_heads(self.path, trust)
-            if current(self.path, trust) != (self.generation, self._base.manifest.sequence):
-                self._move_on(Generation.open(self.path, None, self.trust))
+        with system_errors(self.path, hint), chain.writing():
+            if chain.last() != self._base.manifest.line:
+                self._move_on(Generation.open(self.path, chain))
             yield
 
     def _move_on(self, base: Generation) -> None:
@@ -373,7 +347,15 @@ class Corpus:
             self._frames = KeptFrames()
 
 
-def _expect_none(path: Place) -> None:
-    with suppress(FileNotFoundError):
-        read_whole(path / "CURRENT")  # an unreadable file may be a corpus
-        raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
+def _changed_commits(base: Generation, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The project's commit table after an import of these histories, by project; empty if it is unchanged."""
+    stored = base.commits(project)
+    after = commits_after(stored, project, read)
+    return {} if after.equals(stored) else {project: after}
+
+
+def _family(base: Generation, rows: pa.Table) -> pa.Table | None:
+    """The stored rows that may be parents of imported ones; None if no imported row names a parent."""
+    if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
+        return None
+    return base.evidence().select(FAMILY)

@@ -28,6 +28,7 @@ from ...nodes.lanes import LANES, Lane
 from ..asking.retriever import Retriever
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
+from ..corpus.manifest import has_corpus
 from ..encoders.choice import EncoderChoice
 from ..encoders.encoder import NAME, load_encoder
 from ..plugins import installed
@@ -92,7 +93,7 @@ def _indexed(path: Path) -> dict[str, Any]:
 
 
 def _corpus_of(work: Path, named: str | None) -> Corpus | None:
-    return Corpus.open(work / named) if named and (work / named / "CURRENT").exists() else None
+    return Corpus.open(work / named) if named and has_corpus(work / named) else None
 
 
 def _stale(

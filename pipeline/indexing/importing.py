@@ -25,12 +25,11 @@ from tqdm.auto import tqdm
 from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import InputError
 from ..config.grants import load_grants, write_starter_grants
-from ..config.opening import corpus_of, head_file, made_or_opened
+from ..config.opening import corpus_of, head_of, made_or_opened
 from ..config.settings import Settings
 from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
-from ..corpus.writing import expect_writable
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet, taking
@@ -46,6 +45,7 @@ from ..sources.selection import Selection
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
+from ..storage.file_access import expect_writable
 from .reader_digest import reader_digest
 from .report import IndexReport
 
@@ -297,7 +297,7 @@ class _Import:
         if not rows.num_rows:
             return None
         self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
-        known = corpus_of(settings).encoder_profile if exists(head_file(settings)) else None
+        known = corpus_of(settings).encoder_profile if head_of(settings) is not None else None
         encoder = load_encoder(settings.encoder_choice, known)
         if encoder is not None:
             _ = encoder.profile  # raises before there is a corpus if the encoder does not answer
@@ -335,7 +335,7 @@ def _expect_names(paths: Paths) -> None:
 
 def _reader(settings: Settings, request: IndexRequest, plugins: Any) -> DocumentReader:
     """The reader of texts, with the cache of the corpus if there is one."""
-    corpus = settings["corpus"] if exists(head_file(settings)) else None
+    corpus = settings["corpus"] if head_of(settings) is not None else None
     cache = ChunkCache(corpus, reader_digest() + plugins.digest)
     in_process = any(reader.extensions for reader in plugins.readers)  # readers of plugins are not sent to workers
     workers = 1 if in_process else request.workers or processors()

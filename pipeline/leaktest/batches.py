@@ -28,7 +28,6 @@ from ..config.policies.tables import Policies
 from ..config.settings import Settings, SettingValue
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
-from ..corpus.heads import HEADS
 from ..runs import RunStore, replays_kept
 from ..runs.run import Run
 from .angles import LEAK_TEST, OPEN
@@ -391,7 +390,7 @@ def _first(one: str, other: str) -> int:
 def _linked(source: str, target: str) -> None:
     """Hard-link a file of our own copy: packs are immutable, and all other files but HEADS are replaced atomically."""
     try:
-        if Path(source).name == HEADS:
+        if Path(source).name == "HEADS":
             raise OSError  # HEADS is appended to
         os.link(source, target)
     except OSError:

@@ -35,12 +35,13 @@ from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import MODES
 from ..config.grants import load_grants
+from ..config.opening import trust_of
 from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..corpus import Corpus
 from ..plugins import installed
 from ..sources.importing import normalize
-from ..storage.durable import copy_tree
+from ..storage.durable import copy_tree, remove_tree
 from .angles import ANGLES, LEAK_TEST, OPEN, angle, with_own_presets
 from .batches import Bench, TenantCase, test_batch
 from .canaries import CanaryCase, base_of, folder_of
@@ -107,6 +108,10 @@ def leak_test(  # noqa: PLR0913 - options by keyword
         folder = Path(temporary)
         pristine = folder / "pristine"
         copy_tree(settings["corpus"], pristine)
+        heads = pristine / "HEADS"
+        if heads.is_dir():
+            remove_tree(heads)  # of an object store
+        heads.write_bytes(trust_of(settings).chain(settings["corpus"]).data())
         corpus = Corpus.open(pristine)
         asking = asking_for_all(grants, corpus.projects())
         bench = Bench(settings, asking, policies, _encoder(corpus, settings), pristine, folder, now, plugins, bar)
@@ -121,7 +126,7 @@ def leak_test(  # noqa: PLR0913 - options by keyword
             under = policies if name == OPEN else own
             for group in of_angle:
                 tested |= test_batch(bench.under(under), group, report)
-        if ready and requests is None and (pristine / "CURRENT").is_file():
+        if ready and requests is None:
             (first,) = units[0][0][:1]
             report.own = len(CHECKS)
             report.leaks += _own_rows(bench, first.tenant, first.case, report)
@@ -243,7 +248,7 @@ def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport
     bench.tell("secrets, control characters and heads")
     at = bench.folder / "own"
     copy_tree(bench.pristine, at)
-    pointer = (at / "CURRENT").read_bytes()
+    heads = (at / "HEADS").read_bytes()
     secrets = [_token(), *_key()]
     rows, _ = normalize(
         _planted(case, bench, secrets), project=tenant.project, principal=tenant.principal, now=bench.now
@@ -264,25 +269,24 @@ def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport
         report.skipped.append(f"{tenant.name}: the planted control characters were not shown")
     if escape(block or "") != (block or ""):
         yield leak("block", "a control character", "a character that acts on a terminal or hides is in a block")
-    for what in _accepted(at, pointer):
+    for what in _accepted(at, heads):
         yield leak("heads", "an accepted change", what)
 
 
 def _accepted(at: Path, before: bytes) -> Iterator[str]:
-    """Changes to the heads of a corpus that opening it accepts."""
-    now = (at / "CURRENT").read_bytes()
-    manifest = at / "generations" / f"{now.split()[0].decode()}.json"
-    original = manifest.read_bytes()
+    """Changes to the chain of a corpus that verifying it against its anchor accepts."""
+    corpus = Corpus.open(at)
+    anchor, manifest = corpus.head, next((at / "generations").glob(f"{corpus.pin['sequence']:09d}-*"))
     changes: Mapping[str, tuple[Path, bytes]] = {
-        "a pointer that was set back": (at / "CURRENT", before),
-        "a manifest that was changed": (manifest, original + b" "),
+        "a chain that was set back": (at / "HEADS", before),
+        "a manifest that was changed": (manifest, manifest.read_bytes() + b" "),
     }
     for what, (file, content) in changes.items():
         kept = file.read_bytes()
         file.write_bytes(content)
         try:
-            Corpus.open(at)
-            yield what
+            if not Corpus.open(at).verify(anchor):
+                yield what
         except ScopedRetrievalError:
             pass
         finally:

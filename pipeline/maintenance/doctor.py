@@ -84,7 +84,7 @@ def _packages(_: Subject) -> Iterator[HealthCheck]:
 
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:
-    """Whether the object stores of corpus and runs answer, and create an object only once, as locks require."""
+    """Whether the object stores of corpus and runs answer, and create an object only once, as commits require."""
     from ..storage.locks import expect_create
     from ..storage.places import ObjectPlace
 
@@ -143,17 +143,14 @@ def _corpus_content(subject: Subject) -> Iterator[HealthCheck]:
     yield HealthCheck("corpus rows", "ok", "every row matches its id and digest")
     if not subject.audited:
         return
-    if corpus.head and corpus.trust.trusted_key:
+    if corpus.trust.trusted_key:
         yield HealthCheck("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
-    elif corpus.head:
+    else:
         hint = (
             "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since; or set "
             "`signing_key` and `trusted_key`."
         )
         yield HealthCheck("corpus head", "ok", corpus.head, hint)
-    else:
-        hint = "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads, which detect a corpus that was rolled back."
-        yield HealthCheck("corpus head", "warn", "none: the corpus has schema version 1", hint)
 
 
 def _times(subject: Subject) -> Iterator[HealthCheck]:

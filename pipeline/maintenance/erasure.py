@@ -3,7 +3,7 @@ runs.
 
     done = erase(settings, source="memory:ana", dry_run=True)
 
-Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt, current generation, older
+Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt and current generation, older
 generations and packs, runs, end of the receipt; after a crash at any point, repeating the command completes it.
 
 Note: a row may be erased by its owner and by auditors of its project; for all others it does not exist.
@@ -136,15 +136,16 @@ def erase(
     audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
     selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
     corpus = corpus_of(settings)
-    chosen = ids = corpus.selected(selection)
-    stored = bool(chosen or corpus.selected_histories(selection))
+    found = corpus.stored(selection)
+    chosen = ids = found.ids
+    stored = bool(chosen or found.histories)
     asked = None
     if questions or (questions is None and (user or project)):
         asked = RequestSelection(settings.principal, audited, user, project, shown=bool(source or evidence))
     unheld = None
     if user is None:  # the owner of a removed row is unknown
         unheld = Unheld(
-            RequestSelection(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
+            RequestSelection(settings.principal, audited, None, project), found.evidence_ids, source, tuple(evidence)
         )
     elif not stored and asked is None:
         raise _nothing(corpus, selection, asked)
@@ -178,7 +179,7 @@ def _nothing(corpus: Corpus, selection: Selection, asked: RequestSelection | Non
     hint = "you may erase your own rows and questions, and with an `audit` grant those of the project."
     if (source := selection.source) is not None and ":" not in source:
         hint = f"a source is given by its full id, such as `workspace:{source}` or `git:{source}`; {hint}"
-        found = corpus.selected_sources(replace(selection, source=None))  # only of rows that the principal may erase
+        found = corpus.stored(replace(selection, source=None)).chosen["source_id"].unique().to_pylist()
         if near := sorted(each for each in found if each.partition(":")[2] == source):
             hint = f"did you mean {' or '.join(near)}? {hint}"
     return AccessError(

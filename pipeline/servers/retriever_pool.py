@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...nodes.errors import AccessError, ErasedError, InputError, ScopedRetrievalError, StoreError
+from ...nodes.errors import AccessError, ErasedError, InputError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
-from ..config.opening import head_file, runs_of
+from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
 from ..reading.access import expect_reader, open_run
 from ..reading.across_runs import read_each
 from ..reading.snapshots import readable_snapshots
-from ..storage.durable import read_whole
 from ..views.recall_xray import envelope
 from .renderings import Rendering, answer_values, explained, rendered, xray_of
 
@@ -115,10 +114,7 @@ class RetrieverPool:
 
     def _current(self) -> Models:
         """The models of the current corpus; those opened on an earlier head are retired."""
-        try:
-            head = read_whole(head_file(self.settings))
-        except FileNotFoundError:
-            head = b""  # opening reports what is missing
+        head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:
             self._retire()
             self._head = head
@@ -295,9 +291,5 @@ def expect_healthy(settings: Settings) -> None:
     Raises:
         StoreError: they cannot be opened.
     """
-    try:
-        read_whole(head_file(settings))
-    except ScopedRetrievalError:
-        raise
-    except OSError as error:
-        raise StoreError("Expected a corpus, got none that can be opened - at corpus") from error
+    if head_of(settings) is None:
+        raise StoreError("Expected a corpus, got none that can be opened - at corpus")

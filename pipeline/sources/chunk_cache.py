@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
-from ..corpus.writing import CACHE
+from ..corpus.manifest import CACHE
 from ..storage.durable import make_folders, write_atomic
 from ..storage.places import Place
 from .files import RowBuilder

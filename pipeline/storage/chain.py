@@ -37,6 +37,8 @@ __all__ = ["START", "Chain", "Line", "LineInDoubtError"]
 
 START = "0" * 64
 """The `previous` hash of the first line."""
+WAIT_SECONDS = 10.0
+"""How long a local writer waits for others."""
 _WINDOW = 1 << 16
 """Bytes read from the end of a file at first, to find its last line."""
 _CHANGED = "if you did not restore an older copy yourself, it was changed: restore it from a backup."
@@ -82,7 +84,7 @@ class Chain:
             VerificationError: a line was changed or is missing.
             StoreError: the chain cannot be read now.
         """
-        whole = self._whole()
+        whole = self.data()
         before, known = self._read
         start = len(before) if whole.startswith(before) else 0
         found = list(known) if start else []
@@ -94,6 +96,19 @@ class Chain:
         self._read = whole, found
         return list(found)
 
+    def data(self) -> bytes:
+        """All lines, each with its line break: the file of a local chain. Nothing is verified.
+
+        Raises:
+            StoreError: the chain cannot be read now.
+        """
+        if isinstance(self.place, ObjectPlace):
+            return b"".join(line + b"\n" for line in self.place.read_all(self._names()))
+        try:
+            return _whole_lines(read_whole(self.place))
+        except FileNotFoundError:
+            return b""
+
     def lines_with(self, text: str) -> Iterator[Line]:
         """The lines whose JSON contains a text, verified only against their own hashes: for the long chains of lists.
 
@@ -102,7 +117,7 @@ class Chain:
             StoreError: the chain cannot be read now.
         """
         sought = text.encode()
-        for number, raw in enumerate(self._whole().split(b"\n")[:-1], start=1):
+        for number, raw in enumerate(self.data().split(b"\n")[:-1], start=1):
             if sought in raw:
                 if (line := _parsed(raw)) is None:
                     raise self._changed(number)
@@ -148,7 +163,7 @@ class Chain:
 
         Raises:
             MovedOnError: the chain has another last line; nothing was appended.
-            BusyError: another process held the lock for ten seconds.
+            BusyError: another process held the lock for `WAIT_SECONDS`.
             LineInDoubtError: the store confirmed neither success nor failure.
             VerificationError: the last line was changed, or is not signed with the trusted key.
             StoreError: nothing was appended.
@@ -190,12 +205,12 @@ class Chain:
                 return self.append(self.last(), body)
 
     @contextmanager
-    def writing(self, timeout: float = 10.0) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Hold the lock of a local chain, in which `append` cannot lose to others; a thread may nest it. On an object
         store, nothing is held.
 
         Raises:
-            BusyError: another process or thread held it for `timeout` seconds.
+            BusyError: another process or thread held it for `WAIT_SECONDS`.
         """
         if isinstance(self.place, ObjectPlace):
             yield
@@ -207,7 +222,7 @@ class Chain:
                 name = self.place.with_name(f".{self.place.name}.lock")
                 self._lock = FileLock(name, mode=file_mode_in(self.place.parent))
         try:
-            self._lock.acquire(timeout)
+            self._lock.acquire(WAIT_SECONDS)
         except Timeout as error:
             hint = "wait for the other writer to finish."
             raise BusyError(f"Expected no other writer, got a held lock - at {self.place}", hint=hint) from error
@@ -285,15 +300,6 @@ class Chain:
         assert isinstance(self.place, ObjectPlace)
         return sorted(entry.name for entry in self.place.iterdir() if entry.name.isdecimal())
 
-    def _whole(self) -> bytes:
-        """All lines, each with its line break."""
-        if isinstance(self.place, ObjectPlace):
-            return b"".join(line + b"\n" for line in self.place.read_all(self._names()))
-        try:
-            return _whole_lines(read_whole(self.place))
-        except FileNotFoundError:
-            return b""
-
     def _tail(self) -> tuple[bytes | None, int, bool]:
         """The last line of the file, where it ends, and whether its line break follows."""
         window = _WINDOW
@@ -303,7 +309,7 @@ class Chain:
                     start = max(0, file.seek(0, os.SEEK_END) - window)
                     file.seek(start)
                     data = file.read()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return None, 0, False
             except OSError as error:
                 raise StoreError(f"{error.strerror}: {self.place}") from error

@@ -109,18 +109,14 @@ class _Hashed:
         """Does nothing: the file's owner closes it."""
 
 
-def store_table(path: Place, table: pa.Table) -> None:
-    """Write a new Arrow IPC file atomically and durably."""
-    if isinstance(path, ObjectPlace):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        path.write_bytes(memoryview(sink.getvalue()))
-        return
-    temporary = path.with_name(f"{TEMPORARY}{path.stem}")
-    write_table(temporary, table)
-    temporary.replace(path)
-    sync_path(path.parent)
+def store_table(path: Place, table: pa.Table) -> str:
+    """Write a new Arrow IPC file atomically and durably; returns its SHA-256."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    data = memoryview(sink.getvalue())
+    write_atomic(path, data)
+    return hashlib.sha256(data).hexdigest()
 
 
 def read_whole(path: Place) -> bytes:

@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
-__all__ = ["file_mode_in", "keep_out", "make_folder", "open_new", "opened_below", "others_may_write"]
+__all__ = [
+    "expect_writable",
+    "file_mode_in",
+    "keep_out",
+    "make_folder",
+    "open_new",
+    "opened_below",
+    "others_may_write",
+    "system_errors",
+]
 
 
 def file_mode_in(folder: Path) -> int:
@@ -78,3 +91,32 @@ def keep_out(folder: Place) -> None:
     if not mark.exists():
         with open_new(mark) as file:
             file.write(b"# Written by scoped-retrieval: nothing below is a source.\n*\n")
+
+
+def expect_writable(path: Place) -> None:
+    """Check that this process may write to a folder or, if there is none, to the one that it would be made in. Leaves
+    nothing there.
+
+    Raises:
+        StoreError: it may not.
+    """
+    if isinstance(path, ObjectPlace):
+        return  # reads report errors of the store itself, and no check is cheaper than a put
+    with system_errors(path, "use another folder or fix the permissions; nothing was read."):
+        folder = next(each for each in (path, *path.parents) if each.exists())
+        TemporaryFile(dir=folder).close()
+        for lock in folder.glob(".*.lock") if folder == path else ():
+            lock.open("r+b").close()
+
+
+@contextmanager
+def system_errors(path: Place, hint: str) -> Iterator[None]:
+    """Raise errors of the disk as a StoreError with this hint."""
+    try:
+        yield
+    except ScopedRetrievalError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise StoreError(f"{error.strerror}: {path}", hint=hint) from error

@@ -23,7 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 SUPPORTED = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if name.startswith("Programming Language")]
 EXTRAS = "semantic,viz,fast,remote,sign"
 """What the demo shows and the tests of formats import."""
-TESTS = ("test_run_formats.py", "test_corpus_heads.py", "test_input_versions.py")
+TESTS = ("test_corpus_heads.py", "test_input_versions.py")
 TOOLS = ("pytest", "hypothesis")
 
 

@@ -3,6 +3,7 @@ or takes them, and its answers are lost; or does not answer who reads some of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
@@ -52,3 +53,24 @@ class FailingStore:
     def at(self, name: str) -> ObjectPlace:
         """A place in this store."""
         return ObjectPlace(self, "memory", f"/{name}")
+
+
+class PausedStore(FailingStore):
+    """A store whose user is paused before its n-th call: `turn` comes first. `calls` are those that are left."""
+
+    def __init__(self, turn: Callable[[], object], calls: int) -> None:
+        super().__init__()
+        self.turn, self.calls = turn, calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if not callable(found):
+            return found
+
+        def called(*args: Any, **how: Any) -> Any:
+            self.calls -= 1
+            if self.calls == -1:
+                self.turn()
+            return found(*args, **how)
+
+        return called

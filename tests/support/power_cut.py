@@ -29,7 +29,7 @@ class _Disk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.names: dict[int, dict[str, int]] = {}
+        self.names: dict[int, dict[str, tuple[int, bool]]] = {}
         self.bytes: dict[int, bytes] = {}
         self._handles: list[int] = []
         for path in (root, *root.rglob("*")):
@@ -41,24 +41,21 @@ class _Disk:
         self._handles.append(os.dup(handle))
         at, path = os.fstat(handle).st_ino, Path(f"/proc/self/fd/{handle}").readlink()
         if path.is_dir():
-            self.names[at] = {each.name: each.lstat().st_ino for each in path.iterdir()}
-            for each in path.iterdir():
-                if each.is_dir():
-                    self.names.setdefault(each.stat().st_ino, {})  # there, and empty until it is synced itself
+            self.names[at] = {each.name: (each.lstat().st_ino, each.is_dir()) for each in path.iterdir()}
         else:
             self.bytes[at] = path.read_bytes() if path.exists() else b""
 
     def cut(self, target: Path) -> None:
         """Write what is synced to a new folder."""
-        self._write(self.root.stat().st_ino, target)
+        self._write(self.root.stat().st_ino, True, target)
         for handle in self._handles:
             os.close(handle)
 
-    def _write(self, at: int, target: Path) -> None:
-        if at in self.names:
+    def _write(self, at: int, folder: bool, target: Path) -> None:
+        if folder:
             target.mkdir()
-            for name, each in self.names[at].items():
-                self._write(each, target / name)
+            for name, (each, below) in self.names.get(at, {}).items():
+                self._write(each, below, target / name)
         else:
             target.write_bytes(self.bytes.get(at, b""))
 

@@ -41,7 +41,7 @@ class Disk:
         found = []
         for root in roots:
             for path in (root, *sorted(root.rglob("*"))):
-                if (path.name.startswith(".") or path.name == "LOCK") and path.is_file():
+                if (path.name.startswith(".") or path.name.endswith(".lock")) and path.is_file():
                     continue  # marks and locks: created again when needed
                 written = path.is_dir() or path.stat().st_ino in self._synced
                 if not written or not self._has_name(path):

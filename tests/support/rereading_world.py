@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.writing import CACHE
+from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 
 NOW = datetime.now(UTC) + timedelta(hours=1)

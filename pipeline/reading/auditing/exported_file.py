@@ -30,7 +30,7 @@ from ....nodes.columns.digests import text_sha256
 from ....nodes.errors import InputError, VerificationError, kind_of
 from ....nodes.schema import Table
 from ....nodes.tables import SNAPSHOTS
-from ...corpus.trust import Trust
+from ...corpus import Trust
 from ...parsing.strict_json import strict_json
 from ...progress import counted
 from ...runs.files import json_bytes

@@ -1,0 +1,42 @@
+"""The chain and the manifests of a stored corpus, and a chain that was rewritten to name manifests as they are now."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scoped_retrieval.pipeline.corpus import manifest
+from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
+from scoped_retrieval.pipeline.storage.chain import Chain, Line
+
+
+def heads(path: Any) -> Sequence[Line]:
+    """The lines of HEADS in a folder."""
+    return UNSIGNED.chain(path).lines()
+
+
+def generations(path: Any) -> list[str]:
+    """The ids of the stored generations, oldest first."""
+    return manifest.generations(path, UNSIGNED.chain(path))
+
+
+def manifest_at(path: Any, generation: str | None = None) -> Any:
+    """The file of the manifest of a generation, by default of the current one."""
+    found = [line for line in heads(path) if generation in (None, line.body["generation"])]
+    return manifest.manifest_of(path, found[-1])
+
+
+def repin(path: Path) -> None:
+    """Make the chain name the manifests as they are now: only an anchor or a signature detects it."""
+    lines = heads(path)
+    (path / "HEADS").unlink()
+    chain = Chain(path / "HEADS")
+    for line in lines:
+        file = manifest.manifest_of(path, line)
+        body = dict(line.body)
+        if file.exists():
+            body["manifest"] = hashlib.sha256(file.read_bytes()).hexdigest()
+            file.rename(file.with_name(f"{line.number:09d}-{body['manifest'][:16]}.json"))
+        chain.add(body)
