@@ -194,6 +194,23 @@ TERMS = (
         contribution=_OF_FILE,
         weighed="weight of the outlines term, under a role as well; without vectors the term is 0",
     ),
+    ScoreTerm(
+        "file_name",
+        f"how well the question and the name of its file cover each other; {_NO_CODE}",
+        "file",
+        "lexical",
+        reason="named in the question",
+        contribution=_OF_FILE,
+        weighed="weight of the file_name term, under a role as well; of rows that are no source code the term is 0",
+    ),
+    ScoreTerm(
+        "definition",
+        f"how clearly the question names a symbol that it defines; {_NO_CODE}",
+        "file",
+        "lexical",
+        reason="defines what is asked for",
+        weighed="weight of the definition term, under a role as well; of rows that are no source code the term is 0",
+    ),
 )
 """Every score term, in column order."""
 

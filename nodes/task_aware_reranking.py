@@ -43,6 +43,7 @@ from .recall.recall_scope import RecallTables, sub_query_of
 from .recall.turn_scores import scores_of_rows
 from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
+from .reranking.name_terms import name_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import Rows, age_in_days, authority_term, recency_term, scope_term
@@ -68,6 +69,7 @@ from .tables import (
     QueryTerms,
     QueryVectors,
     Ranked,
+    Requests,
     RerankWeights,
     RolePolicies,
     RoleRules,
@@ -96,6 +98,7 @@ def plain_terms(
     feedback_scores: FeedbackScores,
     file_scores: FileScores,
     turn_scores: TurnScores,
+    requests: Requests,
     contracts: Contracts,
     anchors: Anchors,
     evidence: Evidence,
@@ -132,6 +135,8 @@ def plain_terms(
     authority = authority_term(rows)
     reach = floats(lane_scores["bm25_reach"])
     role = asked["role"]
+    question = requests["question"].take(pa.array(positions(contracts["request_id"], requests["request_id"])))
+    named = name_terms(owner, row, flat(question), evidence)
     by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
         {
@@ -157,6 +162,7 @@ def plain_terms(
             "file": floats(file_scores["file"]),
             "passages": floats(file_scores["passages"]),
             "outlines": floats(file_scores["outlines"]),
+            **named._asdict(),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),

@@ -23,6 +23,11 @@ BOTH = {"principals.ana.projects": ["shop", "billing"]}
 LAST_DAYS = {"last": "3d", "paths": ["/sessions/"]}
 
 
+NO_WORDS = dict.fromkeys(
+    ("lexical", "anchor", "actionability", "file", "passages", "outlines", "file_name", "definition"), 0
+)
+
+
 def ask(**fields: Any) -> Parts:
     return {"request": fields}
 
@@ -116,6 +121,13 @@ CASES: dict[str, tuple[Parts, Parts]] = {
             ask(question="retry payments", weights={"actionability": 0, term: 50}),
         )
         for term in ("file", "passages")
+    },
+    **{
+        f"weight_{term}": (
+            ask(question=NAMED["question"], weights=NO_WORDS),
+            ask(question=NAMED["question"], weights=NO_WORDS | {term: 50}),
+        )
+        for term in ("file_name", "definition")
     },
     "weight_outlines": (
         ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 0}),

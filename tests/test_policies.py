@@ -27,14 +27,14 @@ OPTIONAL = {*ROLE_TERMS, *PURPOSE_TERMS}
 """Terms that come on top: those of a role, of a model that is set, and those that only turns or code have."""
 WEIGHTS = {
     "fix-test": {"semantic": 0.15, "lexical": 0.25, "anchor": 0.1, "authority": 0.15, "recency": 0.05, "actionability": 0.15,
-                 "scope": 0.05, "cross_encoder": 0.3, "file": 0.6, "passages": 0.15, "outlines": 0.3},
+                 "scope": 0.05, "cross_encoder": 0.3, "file": 0.6, "passages": 0.15, "outlines": 0.3, "file_name": 0.3, "definition": 0.45},
     "explain-code": {"semantic": 0.2, "lexical": 0.3, "anchor": 0.05, "authority": 0.15, "recency": 0.1, "actionability": 0.15,
-                     "cross_encoder": 0.3, "file": 0.3, "passages": 0.3, "outlines": 0.3},
+                     "cross_encoder": 0.3, "file": 0.3, "passages": 0.3, "outlines": 0.3, "file_name": 0.3, "definition": 0.45},
     "review-risk": {"semantic": 0.2, "lexical": 0.2, "anchor": 0.05, "authority": 0.2, "recency": 0.15, "actionability": 0.15,
-                    "cross_encoder": 0.3, "file": 0.15, "passages": 0.15, "outlines": 0.15},
+                    "cross_encoder": 0.3, "file": 0.15, "passages": 0.15, "outlines": 0.15, "file_name": 0.05, "definition": 0.1},
     "answer-question": {"semantic": 0.11, "lexical": 0.16, "lexical_feedback": 0.04, "semantic_feedback": 0.09, "anchor": 0.05,
                         "authority": 0.2, "recency": 0.15, "actionability": 0.15, "cross_encoder": 0.3, "file": 0.2,
-                        "passages": 0.2, "outlines": 0.2, "turn_context": 0.15, "turn_answer": 0.2, "turn_session": 0.15},
+                        "passages": 0.2, "outlines": 0.2, "file_name": 0.2, "definition": 0.3, "turn_context": 0.15, "turn_answer": 0.2, "turn_session": 0.15},
 }  # fmt: skip
 """What each bundled purpose weighs of `PINNED`, by hand: the fitted weights; every other one of them weighs 0."""
 PINNED = {"diversity", *(term for weights in WEIGHTS.values() for term in weights)}

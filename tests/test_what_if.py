@@ -114,14 +114,14 @@ def test_the_items_say_what_entered_left_and_moved_and_why(world):
     found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
     assert told(found.items) == {
         "src/retry.py#1": ("same", 1, 1, ""),
-        "docs/retry.md#1": ("moved", 3, 2, "others entered or left before it"),
-        "src/session.py#1": ("left", 2, None, "trim: budget_items"),
+        "src/session.py#1": ("same", 2, 2, ""),
+        "docs/retry.md#1": ("left", 3, None, "trim: budget_items"),
         "decisions/7.md#1": ("left", 4, None, "trim: budget_items"),
         "memory/1#1": ("left", 5, None, "trim: budget_items"),
         "docs/limits.md#1": ("left", 6, None, "trim: budget_items"),
         "logs/test.log#1": ("left", 7, None, "trim: budget_items"),
     }
-    assert list(found.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 5, 1, 1]
+    assert list(found.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 5, 0, 2]
     more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
     moved = more.items[more.items["change"] == "moved"]
     assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
@@ -292,7 +292,5 @@ def test_what_moved_without_another_score_says_why(world):
     assert {
         place: (was, now, why) for place, (change, was, now, why) in told(found.items).items() if change == "moved"
     } == {
-        "docs/retry.md#1": (3, 2, "packed in another order"),
-        "src/session.py#1": (2, 3, "packed in another order"),
         "memory/1#1": (5, 4, "others entered or left before it"),
     }

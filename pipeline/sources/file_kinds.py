@@ -79,7 +79,45 @@ _LANGUAGES = {
     "lua": "lua",
     "r": "r",
     "perl": "pl pm",
+    "astro": "astro",
+    "clojure": "clj cljs cljc",
+    "cmake": "cmake",
+    "coffeescript": "coffee",
+    "crystal": "cr",
+    "cuda": "cu cuh",
+    "dart": "dart",
+    "elixir": "ex exs eex heex",
+    "elm": "elm",
+    "erlang": "erl hrl",
+    "fortran": "f f90 f95 f03 f08",
+    "fsharp": "fs fsi fsx",
+    "gleam": "gleam",
+    "glsl": "glsl vert frag",
+    "graphql": "graphql gql",
+    "groovy": "groovy gradle",
+    "haskell": "hs lhs hsc",
+    "hcl": "tf hcl",
+    "julia": "jl",
+    "lisp": "lisp el cl",
+    "make": "mk mak",
+    "nim": "nim",
+    "nix": "nix",
+    "objective-c": "m mm",
+    "ocaml": "ml mli",
+    "pascal": "pas",
+    "protobuf": "proto",
+    "purescript": "purs",
+    "racket": "rkt",
+    "scheme": "scm ss",
+    "solidity": "sol",
+    "svelte": "svelte",
+    "verilog": "v sv svh",
+    "vhdl": "vhd vhdl",
+    "vim": "vim",
+    "vue": "vue",
+    "zig": "zig",
 }
+"""Extensions by language, as GitHub Linguist lists them. Code of an extension that is not here counts as data."""
 _BY_EXTENSION = {extension: language for language, names in _LANGUAGES.items() for extension in names.split()}
 _SPLITTERS = {"h": "cpp"}
 """Extensions cut by the grammar of another language: `.h` is C or C++, and the C++ grammar parses both."""
@@ -119,7 +157,7 @@ _TEST_FOLDER = re.compile(
     r"^(?:(?:.*[-_.])?tests?(?:[-_.].*)?|testing|__tests__|specs?|e2e|testdata|testcases|_*fixtures_*|__mocks__)$"
 )
 _FOLDERS = {
-    "vendored": re.compile(r"^(?:_?vendor(?:ed|s)?|third[-_]?party|node_modules|bower_components|externs?|externals)$"),
+    "vendored": re.compile(r"^(?:_?vendor(?:ed)?|third[-_]?party|node_modules|bower_components|externs?|externals)$"),
     "example": re.compile(r"^(?:docs?|docs?[-_]src|documentation|examples?|samples?|demos?|tutorials?)$"),
     "benchmark": re.compile(r"^(?:(?:.*[-_])?bench(?:mark)?s?)$"),
 }

@@ -153,6 +153,9 @@ def line(
     ]
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
+        "requests": pa.table(
+            {"request_id": list(requests), "question": pa.array([""] * len(requests), pa.large_string())}
+        ),
         "bounded_candidates": _of("candidates", candidates),
         "lane_scores": _of("lane_scores", _lane_scores(candidates)),
         "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),

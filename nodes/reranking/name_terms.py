@@ -1,0 +1,153 @@
+"""The two score terms of names: how well the question names the file of a row, and the symbol that a row defines.
+
+Reads questions, and the paths and symbols of candidates. Gives `NameTerms`.
+
+Note: people ask for code by the words of its names, and an author names a file after what it is for. Both terms follow
+from the question and the row alone, so no other row changes them. A name is compared by its parts (`HttpClient`,
+`http_client` and "HTTP clients" share both), a symbol as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import flat, gathered_columns
+from ..columns.list_columns import flattened
+from ..columns.numbers import quantise
+from ..columns.ragged import Ragged, expand_ranges
+from ..scope.source_files import SOURCE_COLUMNS, is_source
+from ..text.text_analysis import terms_of
+
+IN_SENTENCE = 0.5
+"""Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
+NAMESAKE = 1.5
+"""Factor for a file that is named after the symbol."""
+
+_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#)[A-Za-z_$][\w$]*)*")
+_BETWEEN = re.compile(r"::|\.|->|#")
+_WRITTEN_AS_NAME = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\w_\w|::|\w\.\w|->|#")
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+class NameTerms(NamedTuple):
+    """The terms of each candidate, 0 to 1, multiples of 2**-30."""
+
+    file_name: Float
+    definition: Float
+
+
+def name_terms(owner: Int, row: Int, questions: pa.Array, evidence: pa.Table) -> NameTerms:
+    """The terms of candidates; 0 for rows that are no source code.
+
+    Args:
+        owner: request number of each candidate.
+        row: its row in `evidence`.
+        questions: the question of each request.
+        evidence: EVIDENCE.
+    """
+    terms = NameTerms(*(np.zeros(len(row)) for _ in NameTerms._fields))
+    rows = gathered_columns(evidence, (*SOURCE_COLUMNS, "symbols"), row)
+    source = is_source(rows).nonzero()[0]
+    if len(source):
+        paths = flat(rows["path"]).take(pa.array(source))
+        symbols = flat(rows["symbols"]).take(pa.array(source))
+        terms.file_name[source] = _file_name(owner[source], paths, questions)
+        terms.definition[source] = _definition(owner[source], paths, symbols, questions)
+    return terms
+
+
+def _file_name(owner: Int, paths: pa.Array, questions: pa.Array) -> Float:
+    """The Dice coefficient of the words of question and file name: twice the words in common by the words of both. A
+    word of the question that only the file's folder has counts once, so a long question names no file by chance.
+    """
+    files = paths.dictionary_encode()
+    parts = [path.rsplit("/", 2) for path in files.dictionary.to_pylist()]
+    stems, folders = (
+        [part[-1].partition(".")[0] for part in parts],
+        [part[-2] if len(part) > 1 else "" for part in parts],
+    )
+    words = _words(pa.concat_arrays([flat(questions).cast(pa.string()), pa.array(stems), pa.array(folders)]))
+    asked, named, above = _split(words, len(questions), len(stems))
+    width = len(words.vocabulary)
+    pairs, pair = np.unique(owner * len(stems) + np.asarray(files.indices), return_inverse=True)
+    request, file = np.divmod(pairs, len(stems))
+    shared, size = _shared(request, file, asked, named, width)
+    both, _ = _shared(request, file, asked, np.union1d(named, above), width)
+    spoken = np.bincount(asked // width, minlength=len(questions))[request]
+    return quantise(((shared + both) / np.maximum(size + spoken, 1))[pair])
+
+
+def _words(texts: pa.Array) -> Ragged:
+    """The stemmed words of each text; identifiers as their parts."""
+    for pattern, between in (("([a-z0-9])([A-Z])", r"\1 \2"), ("([A-Z])([A-Z][a-z])", r"\1 \2"), (r"[^\pL\pN]+", " ")):
+        texts = pc.replace_substring_regex(texts, pattern=pattern, replacement=between)
+    return terms_of(texts, "prose/1")
+
+
+def _split(words: Ragged, questions: int, files: int) -> Iterator[Int]:
+    """The distinct (text, word) of questions, names and folders, each a sorted number: text times vocabulary plus word."""
+    keys = np.unique(words.rows * len(words.vocabulary) + words.codes)
+    ends = [0, questions, questions + files, questions + 2 * files]
+    for first, last in pairwise(ends):
+        low, high = keys.searchsorted(np.array([first, last]) * len(words.vocabulary))
+        yield keys[low:high] - first * len(words.vocabulary)
+
+
+def _shared(request: Int, file: Int, asked: Int, named: Int, width: int) -> tuple[Int, Int]:
+    """Of each pair of request and file how many words of the file the question has, and how many the file has."""
+    starts, ends = (named.searchsorted(each * width) for each in (file, file + 1))
+    size = ends - starts
+    of_pair = np.arange(len(request)).repeat(size)
+    keys = request[of_pair] * width + named[expand_ranges(starts, size)] % max(width, 1)
+    place = np.minimum(asked.searchsorted(keys), max(len(asked) - 1, 0))
+    hit = asked[place] == keys if len(asked) else np.zeros(len(keys), dtype=bool)
+    return np.bincount(of_pair[hit], minlength=len(request)), size
+
+
+def _definition(owner: Int, paths: pa.Array, symbols: pa.Array, questions: pa.Array) -> Float:
+    """How clearly the question names a symbol that the row defines: 1 if it is the whole question, else its share of the
+    words of the question, at most `IN_SENTENCE`; all of them together for a row that defines several.
+    """
+    value = np.zeros(len(owner))
+    asked = [(request, name) for request, question in enumerate(questions.to_pylist()) for name in _names(question)]
+    if not asked:
+        return value
+    written = pa.array([name for _, name in asked])
+    words = np.diff(_words(pa.concat_arrays([flat(questions).cast(pa.string()), written])).starts)
+    strength: dict[tuple[int, str], float] = {}
+    for (request, name), count in zip(asked, words[len(questions) :].tolist(), strict=True):
+        share = count / max(int(words[request]), 1)
+        strength[request, _BETWEEN.split(name)[-1]] = 1.0 if share >= 1 else min(share, IN_SENTENCE)
+    names = pa.array(dict.fromkeys(name for _, name in strength))
+    listed, defined = flattened(symbols)
+    code = np.asarray(pc.index_in(flat(defined).cast(pa.string()), value_set=names).fill_null(-1))
+    known = names.to_pylist()
+    for at, name in dict.fromkeys((int(listed[n]), known[code[n]]) for n in (code >= 0).nonzero()[0].tolist()):
+        stem = paths[at].as_py().rsplit("/", 1)[-1].partition(".")[0]
+        value[at] += strength.get((int(owner[at]), name), 0.0) * (NAMESAKE if _bare(stem) == _bare(name) else 1.0)
+    return quantise(np.minimum(value / NAMESAKE, 1.0))
+
+
+def _names(question: str) -> list[str]:
+    """The symbols that a question names, as written there: the whole question, or what looks like a name in it."""
+    whole = question.strip().strip("`\"'").removesuffix("()")
+    if _NAME.fullmatch(whole):
+        return [whole]
+    found = ((each[0], question[: each.start()].strip()) for each in _NAME.finditer(question))
+    return list(
+        dict.fromkeys(name for name, before in found if _WRITTEN_AS_NAME.search(name) or (before and name[0].isupper()))
+    )
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()

@@ -1,0 +1,87 @@
+"""The two terms of names: the file that a question names, and the symbol that it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.reranking.name_terms import name_terms
+from scoped_retrieval.nodes.tables import EVIDENCE
+from selection_line import ROW
+
+
+def terms(rows: list[dict[str, Any]], *questions: str, owner: list[int] | None = None) -> Any:
+    full = [
+        ROW | {"text": "x", "evidence_id": str(n), "text_sha256": "", "path": "a.py"} | row
+        for n, row in enumerate(rows)
+    ]
+    of = np.zeros(len(rows), int) if owner is None else np.array(owner)
+    return name_terms(of, np.arange(len(rows)), pa.array(questions, pa.large_string()), EVIDENCE.from_rows(full))
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "value"),
+    [
+        ("core/Contravariant.scala", "how does the contravariant functor reverse?", 2 / 4),
+        ("src/http_client.rs", "HttpClient", 1.0),
+        ("src/http_client.rs", "where are clients of HTTP closed", 4 / 5),
+        ("src/http_client.rs", "client timeout", 2 / 4),
+        ("router/mod.rs", "router", 1 / 2),
+        ("src/other.py", "how is it parsed?", 0.0),
+        ("src/other.py", "", 0.0),
+    ],
+)
+def test_question_and_file_name_cover_each_other(path: str, question: str, value: float):
+    assert terms([{"path": path}], question).file_name.tolist() == pytest.approx([value], abs=2**-29)
+
+
+@pytest.mark.parametrize(
+    ("question", "symbols", "value"),
+    [
+        ("Depends", ["Depends"], 1.0),
+        ("`Router.add()`", ["Router", "add"], 1.0),
+        ("Sinatra::Base", ["Base"], 1.0),
+        ("how is a Router built?", ["Router"], 0.5),
+        ("what does parse_args return?", ["parse_args"], 0.5),
+        ("Router tables: how are they built?", ["Router"], 0.0),  # a capital begins the sentence
+        ("how is a request parsed?", ["request"], 0.0),
+        ("depends", ["Depends"], 0.0),
+    ],
+)
+def test_a_definition_counts_as_clearly_as_the_question_names_it(question: str, symbols: list[str], value: float):
+    rows = [{"symbols": symbols, "path": "x/other.py"}, {"symbols": ["unrelated"]}, {"symbols": None}]
+    assert terms(rows, question).definition.tolist() == pytest.approx([value / 1.5, 0.0, 0.0], abs=2**-29)
+
+
+def test_the_file_named_after_a_symbol_comes_before_its_namesakes():
+    rows = [
+        {"path": f"src/{name}", "symbols": ["SqlMapper"]} for name in ("SqlMapper.cs", "sql_mapper.h", "Settings.cs")
+    ]
+    assert terms(rows, "SqlMapper").definition.tolist() == pytest.approx([1.0, 1.0, 2 / 3], abs=2**-29)
+
+
+@pytest.mark.parametrize("columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}])
+def test_rows_that_are_no_source_have_neither(columns: dict[str, Any]):
+    found = terms([{"path": "router.py", "symbols": ["Router"]} | columns], "Router")
+    assert (found.file_name.tolist(), found.definition.tolist()) == ([0.0], [0.0])
+
+
+WORDS = ("router", "Router", "http", "HttpClient", "parse_args", "how", "is", "it", "built")
+ROWS = st.fixed_dictionaries({"path": st.sampled_from(["router.py", "src/http_client.py", "a/b/parse.py"]),
+                              "symbols": st.lists(st.sampled_from(WORDS), max_size=2)})  # fmt: skip
+QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
+
+
+@given(
+    st.lists(st.tuples(ROWS, st.integers(0, 2)), min_size=1, max_size=8), st.lists(QUESTIONS, min_size=3, max_size=3)
+)
+def test_a_value_follows_from_the_row_and_its_question_alone(pairs: list[tuple[dict[str, Any], int]], asked: list[str]):
+    rows, owner = [row for row, _ in pairs], [request for _, request in pairs]
+    together = terms(rows, *asked, owner=owner)
+    for n, (row, request) in enumerate(pairs):
+        alone = terms([row], asked[request])
+        assert (alone.file_name[0], alone.definition[0]) == (together.file_name[n], together.definition[n])
