@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
-__all__ = ["Say", "StepReporter", "counted", "quiet", "taking"]
+__all__ = ["LONG_SECONDS", "Say", "StepReporter", "counted", "quiet", "taking"]
 
+LONG_SECONDS = 60
+"""Work that takes this long is announced with an estimate."""
 Say = Callable[[str], None]
 """Receives a line of progress."""
 
@@ -27,19 +30,22 @@ def taking(seconds: float) -> str:
 
 
 class StepReporter:
-    """Reports progress at each tenth of a total but the last, and at most once per `least` items.
+    """Reports progress at each tenth of a total but the last, and at most once per `least` items, with an estimate of
+    the time left if it is `LONG_SECONDS` or more.
 
     `line` has placeholders for both numbers: `read {:,} of {:,} changes`.
     """
 
-    def __init__(self, say: Say, line: str, *, least: int = 1) -> None:
-        self._say, self._line, self._least = say, line, least
-        self._last_step = 0
+    def __init__(self, say: Say, line: str, *, least: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._line, self._least, self._clock = say, line, least, clock
+        self._last_step, self._began = 0, clock()
 
     def __call__(self, done: int, total: int) -> None:
         step = max(self._least, -(-total // 10))
         if done == 0:
-            self._last_step = 0
+            self._last_step, self._began = 0, self._clock()
         elif done // step > self._last_step and done < total:
             self._last_step = done // step
-            self._say(self._line.format(done, total))
+            left = (self._clock() - self._began) / done * (total - done)
+            more = f"; about {taking(left)} left" if left >= LONG_SECONDS else ""
+            self._say(self._line.format(done, total) + more)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from corpus_rows import SOURCE, HashEncoder, day, import_rows
 from placed import flat
 from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, embedding
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.sources import chunk_cache, document_reader, path_history, work_tree
@@ -300,3 +301,46 @@ def test_rows_of_another_reader_of_a_source_end_with_it(world: World) -> None:
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
     world.index(source="s")
     assert paths_of(world.corpus) == {"a.md", "b.md"}
+
+
+def test_a_work_tree_that_is_read_with_its_history_has_no_rows_of_its_own(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write(a="# A\n\nOne.\n")
+    repository(world.tree)
+    commit(world.tree)
+    world.index()
+    world.git = True
+    world.index()
+    frame = Corpus.open(world.corpus).frame()
+    current = rows_of(world.corpus)
+    rows = [
+        row for row in frame.evidence.select(["evidence_id", "source_id"]).to_pylist() if row["evidence_id"] in current
+    ]
+    assert [row["source_id"] for row in rows] == ["git:tree"]
+
+
+def test_current_rows_are_encoded_before_others_and_each_batch_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "ENCODED_ROWS", 2)
+    corpus = Corpus.create(tmp_path / "corpus")
+    old = [{"text": f"old {n}", "path": f"{n}.md"} for n in range(3)]
+    new = [{"text": f"new {n}", "path": f"{n}.md"} for n in range(3)]
+    for rows, when in ((old, day(1)), (new, day(2))):
+        corpus.publish(import_rows(*rows), complete_sources={SOURCE}, now=when)
+    ids = pa.array(corpus.frame().evidence["evidence_id"].to_pylist())
+    encoder, told = HashEncoder(), []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total, Corpus.open(corpus.path).info()["encoded_rows"]))
+
+    corpus.embed(ids.take(pa.array([0, 1, 2, 3, 4])), encoder, now=day(3), on_encoded=tell)
+    assert [text.split()[0] for text in encoder.asked][:2] == ["new", "new"]
+    assert told[-1][:2] == (5, 5) and {encoded for _, _, encoded in told} == {0, 2, 4}
+    assert (corpus.info()["encoded_rows"], corpus.unencoded(ids)) == (5, 1)
+    corpus.embed(ids, encoder, now=day(3))
+    whole = Corpus.create(tmp_path / "whole")
+    for rows, when in ((old, day(1)), (new, day(2))):
+        whole.publish(import_rows(*rows), complete_sources={SOURCE}, now=when, encoder=HashEncoder())
+    assert corpus.generation == whole.generation
+    assert corpus.verify() == []

@@ -33,6 +33,20 @@ def test_a_line_stands_at_each_tenth_and_not_at_the_end(total: int, least: int, 
     assert said == [f"{done} of {total}" for done in told]
 
 
+def test_what_takes_long_is_told_with_an_estimate():
+    said: list[str] = []
+    times = iter([0.0, 0.0, 10.0, 200.0])
+    tell = StepReporter(said.append, "{:,} of {:,}", clock=lambda: next(times))
+    for done in (0, 5, 8):
+        tell(done, 10)
+    assert said == ["5 of 10", "8 of 10"]
+    times = iter([0.0, 0.0, 100.0])
+    tell = StepReporter(said.append, "{:,} of {:,}", clock=lambda: next(times))
+    for done in (0, 1):
+        tell(done, 10)
+    assert said[-1] == "1 of 10; about 15 minutes left"
+
+
 def test_a_long_history_is_told_by_commits_and_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(path_history, "LEAST_REPORTED", 1)
     repository = tmp_path / "shop"

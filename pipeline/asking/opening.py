@@ -109,13 +109,10 @@ def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
     if exists(settings.grants_path) or corpus.projects():
         return
     from ...nodes.errors import StoreError
-    from ..corpus.embedding_checkpoints import kept_texts
 
-    kept = kept_texts(settings["corpus"])
-    again = f"; about {kept:,} texts that it embedded are kept" if kept else ""
     raise StoreError(
         f"Expected a corpus with rows, got one whose first `index` did not end - at {settings['corpus']}",
-        hint=f"run the same `index` again{again}; --no-semantic skips embedding",
+        hint="run the same `index` again",
     )
 
 

@@ -106,6 +106,10 @@ def index(
     no_semantic: Annotated[
         bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Processes that cut many files; default: one per core."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Build or extend a corpus."""
@@ -125,6 +129,7 @@ def index(
             source=source,
             selection=Selection(tuple(exclude or ()), tuple(include or ()), not no_git, submodules),
             semantic=not no_semantic,
+            workers=workers or 0,
         )
         bars = shows_progress(settings["progress"])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)

@@ -90,10 +90,8 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     Raises:
         StoreError: the corpus has vectors of another encoder.
     """
-    new, encoder, profile = import_.new, import_.encoder, base.manifest.encoder_profile
-    if encoder is not None and profile not in (None, encoder.profile):
-        hint = "index into a new corpus: vectors of two encoders cannot be compared."
-        raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
+    new, encoder = import_.new, import_.encoder
+    expect_encoder(base, encoder)
     old = StoredRows.of(base, _concerned(base, import_))
     whole, part = (
         old.in_sources(import_.projects, import_.users, sources)
@@ -116,6 +114,17 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
         segments_written=_written(base, after),
     )
     return report, after
+
+
+def expect_encoder(base: Generation, encoder: Encoder | None) -> None:
+    """
+    Raises:
+        StoreError: the corpus has vectors of another encoder.
+    """
+    profile = base.manifest.encoder_profile
+    if encoder is not None and profile not in (None, encoder.profile):
+        hint = "index into a new corpus: vectors of two encoders cannot be compared."
+        raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
 
 
 def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:

@@ -23,6 +23,7 @@ from ..storage.file_access import keep_out, system_errors
 from ..storage.places import Place, fixed_place
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
+from .embedding import next_encoded, unencoded
 from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
 from .erasing import Selection, Stored, erased, finished, forget, forget_generations
 from .frame import CorpusFrame, KeptFrames
@@ -30,7 +31,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import UNSIGNED, Manifest, Trust, generations, manifest_of
-from .publishing import Import, PublishReport, merged, published
+from .publishing import Import, PublishReport, expect_encoder, merged, published
 from .tombstones import kept_out
 from .zones import FAMILY
 
@@ -226,6 +227,37 @@ class Corpus:
             return replace(report, erased_rows=erased), after
 
         return self._change(change)
+
+    def expect_encoder(self, encoder: Encoder) -> None:
+        """
+        Raises:
+            StoreError: the corpus has vectors of another encoder.
+        """
+        expect_encoder(self._base, encoder)
+
+    def unencoded(self, ids: pa.Array) -> int:
+        """How many of the rows with these ids have no vector."""
+        return len(unencoded(self._base, ids)[1])
+
+    def embed(
+        self, ids: pa.Array, encoder: Encoder, *, now: datetime, on_encoded: OnEncoded = lambda done, total: None
+    ) -> None:
+        """Encode the rows with these ids that have no vector, current ones first, and publish them in batches.
+
+        Raises:
+            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            StoreError: the corpus has vectors of another encoder. Batches that were published stay.
+        """
+        total = left = self.unencoded(ids)
+
+        def change(base: Generation) -> tuple[int, Generation]:
+            expect_encoder(base, encoder)
+            return next_encoded(base, ids, encoder, now, lambda done, rest: on_encoded(total - rest + done, total))
+
+        while left:
+            left = self._change(change)
+            with suppress(OSError):  # the publication succeeded; the next writer removes them
+                forget_checkpoints(self.path)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; all other rows stay. Small segments are merged on the way."""

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from ...nodes.errors import InputError
 from ..config.grants import load_grants, write_starter_grants
 from ..config.opening import corpus_of, head_of, made_or_opened
 from ..config.settings import Settings
+from ..corpus import Corpus
 from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
-from ..progress import Say, StepReporter, counted, quiet, taking
+from ..progress import LONG_SECONDS, Say, StepReporter, counted, quiet, taking
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, records, work_tree
 from ..sources.chunk_cache import ChunkCache
@@ -58,8 +60,6 @@ RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag for their files."""
 PART_PLACEMENTS = 400_000
 """A history with more placements than this is published in parts."""
-LONG_SECONDS = 60
-"""Embedding that takes longer is announced with an estimated duration."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,14 @@ class IndexRequest:
     """Processes that cut files and blobs; 0: as many as there are processors."""
 
     @property
+    def records(self) -> bool:
+        """Whether an input is named that is not a work tree."""
+        return bool(self.mcp or self.read or self.evidence)
+
+    @property
     def empty(self) -> bool:
         """Whether no input is named."""
-        return not (self.mcp or self.read or self.paths or self.evidence)
+        return not (self.paths or self.records)
 
 
 def index_into(
@@ -144,12 +149,13 @@ def index_into(
         import_ = _Import(settings, request, now, _reader(settings, request, plugins), progress, say, readers)
         try:
             published = import_.publish()
+            if grant:  # before anything is encoded: the rows can be asked for now
+                _grant(settings, import_.report)
+            generation = import_.embed()
         finally:
             import_.documents.close()
     report = import_.report
-    if grant:
-        _grant(settings, report)
-    report.published, report.generation = asdict(published), published.generation
+    report.published, report.generation = asdict(replace(published, generation=generation)), generation
     report.seconds = time.perf_counter() - started
     return report
 
@@ -166,6 +172,8 @@ class _Import:
     say: Say
     readers: Mapping[str, SourceReader]
     report: IndexReport = field(init=False)
+    _corpus: Corpus | None = None
+    _encoder: Any = None
 
     def __post_init__(self) -> None:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
@@ -188,34 +196,47 @@ class _Import:
                         done.setdefault(source, set()).update(paths)
                     waiting = []
         report.rows = {kind: len(pa.chunked_array(self._ids[kind], pa.string()).unique()) for kind in report.places}
-        return _together(
-            published,
-            self._publish(
-                waiting,
-                complete_sources=report.sources.complete_sources,
-                commits=report.sources.commits,
-                standing=done,
-            ),
-        )
+        histories = report.sources.commits  # the rows of their work trees from imports without a history end
+        ended = {f"workspace:{source.removeprefix('git:')}" for source in histories}
+        whole = {
+            "complete_sources": report.sources.complete_sources | ended,
+            "commits": histories,
+            "standing": done,
+        }
+        return _together(published, self._publish(waiting, **whole))
 
     def _publish(self, tables: list[pa.Table], **sources: Any) -> PublishReport:
+        """Publish rows without vectors. The encoder is loaded before: one that does not answer leaves the corpus alone."""
         rows = pa.concat_tables(tables, promote_options="default") if tables else self._no_rows()
-        encoder = self._encoder(rows)
-        corpus = made_or_opened(self.settings)
-        self.documents.cache.keep_in(corpus.path)
+        if self._corpus is None:
+            if self.documents.cut or self.request.records:
+                self._encoder = self._loaded()
+            self._corpus = made_or_opened(self.settings)
+            if self._encoder is not None:
+                self._corpus.expect_encoder(self._encoder)
+            self.documents.cache.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
-        with _Embedding(self.progress, self.say) as embedding:
-            return corpus.publish(
-                rows,
-                project=self.report.project,
-                user=self.settings.principal,
-                now=self.now,
-                encoder=encoder,
-                redactor=REDACTOR,
-                on_encoded=embedding,
-                **sources,
-            )
+        return self._corpus.publish(
+            rows,
+            project=self.report.project,
+            user=self.settings.principal,
+            now=self.now,
+            redactor=REDACTOR,
+            **sources,
+        )
+
+    def embed(self) -> str:
+        """Encode the rows of this import that have no vector; returns the generation."""
+        corpus, ids = self._corpus, pa.chunked_array([*chain.from_iterable(self._ids.values())], pa.string())
+        assert corpus is not None  # something was published
+        ids = ids.unique()
+        if self._wanted() and corpus.unencoded(ids):
+            encoder = self._encoder or self._loaded()
+            if encoder is not None:
+                with _Embedding(self.progress, self.say) as embedding:
+                    corpus.embed(ids, encoder, now=self.now, on_encoded=embedding)
+        return corpus.generation
 
     def _read(self) -> Iterator[tuple[str, pa.Table]]:
         """Every row of every source, normalized and redacted, with its kind of source."""
@@ -274,27 +295,34 @@ class _Import:
         for kind, reader in self.readers.items():
             yield from ((reader, path) for name, path in self.request.read if name == kind)
 
-    def _encoder(self, rows: pa.Table) -> Any:
-        """The encoder of the semantic lane; None if it is disabled, not installed or the import is too large for it.
-
-        Raises:
-            ModelError: the chosen encoder does not load or answer.
-        """
+    def _wanted(self) -> bool:
+        """Whether rows get vectors: not if that is disabled, not installed or the import is too large for it."""
         settings, request, report = self.settings, self.request, self.report
         if not request.semantic or "semantic" not in settings["lanes"]:
-            return None
+            return False
         available, why = encoder_available()
-        bundled = is_bundled(settings["encoder"])
-        if not available and bundled:
+        if not available and is_bundled(settings["encoder"]):
             report.notes.append(f"the semantic lane stays off: {why}")
-            return None
+            return False
         count = sum(report.places.values())
         if request.max_embedded_rows is not None and count > request.max_embedded_rows:
             report.notes.append(
                 f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
             )
+            return False
+        return True
+
+    def _loaded(self) -> Any:
+        """The encoder of the semantic lane; None if there is none.
+
+        Raises:
+            ModelError: the chosen encoder does not load or answer.
+        """
+        settings = self.settings
+        if not self.request.semantic or "semantic" not in settings["lanes"]:
             return None
-        if not rows.num_rows:
+        bundled = is_bundled(settings["encoder"])
+        if bundled and not encoder_available()[0]:
             return None
         self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
         known = corpus_of(settings).encoder_profile if head_of(settings) is not None else None

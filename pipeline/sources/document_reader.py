@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,19 +41,8 @@ TASKS_HERE = 4
 """This many tasks are done before workers start: starting one takes as long as a task or two."""
 _NEVER = 253_402_300_799_999_999
 """The event time of a chunk without a time of its own."""
-_MASKED = (
-    "text",
-    "title",
-    "section",
-    "level",
-    "document_type",
-    "content_type",
-    "language",
-    "symbols",
-    "calls",
-    "tags",
-    "links",
-)
+_OF_HEADERS = ("title", "level", "document_type", "tags")
+"""Columns that may come from a header, where secrets are not masked yet."""
 
 
 class Text(NamedTuple):
@@ -78,7 +67,7 @@ class DocumentReader:
     """Reads texts into the cache.
 
     `named`: the user named the sources, so any folder is accepted for them. `known` counts the texts that were in the
-    cache.
+    cache, `cut` the others.
     """
 
     cache: ChunkCache
@@ -86,6 +75,7 @@ class DocumentReader:
     workers: int = 1
     named: bool = False
     known: int = 0
+    cut: int = 0
     _tasks: int = 0
     _pool: ProcessPoolExecutor | None = None
 
@@ -120,12 +110,8 @@ class DocumentReader:
         """Keep the files of a source for its next reading."""
         self.cache.keep_files(f"{project}\0{source_id}", str(root.resolve()), files)
 
-    def tables(
-        self, chunks: pa.Table, columns: Mapping[str, Any], more: Mapping[str, pa.Array] | None = None
-    ) -> Iterator[pa.Table]:
-        """Tables of `RowBuilder.schema` from chunks and the columns that differ from theirs: arrays, or one value; with
-        `more` columns.
-        """
+    def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+        """A table of `RowBuilder.schema` from chunks and the columns that differ from theirs: arrays, or one value."""
         arrays = []
         for column in RowBuilder.schema:
             found: Any = (
@@ -139,11 +125,7 @@ class DocumentReader:
                 value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
                 found = pa.repeat(value, chunks.num_rows)
             arrays.append(found.cast(column.type))
-        table = pa.Table.from_arrays(arrays, schema=RowBuilder.schema)
-        for name, column in (more or {}).items():
-            table = table.append_column(name, column)
-        for start in range(0, table.num_rows, self.options.batch_rows):
-            yield table.slice(start, self.options.batch_rows)
+        return pa.Table.from_arrays(arrays, schema=RowBuilder.schema)
 
     def key(self, content: str, path: str, *, header: bool) -> bytes:
         """The key of a text at a path; `content` identifies its bytes."""
@@ -183,6 +165,7 @@ class DocumentReader:
             if data is None:
                 missing.add(text.key)
                 continue
+            self.cut += 1
             waiting.append((text.key, text.path, data, text.header))
             size += len(data)
             if size >= TASK_BYTES or len(waiting) >= TASK_TEXTS:
@@ -241,7 +224,12 @@ def _distinct(rows: pa.Table, stated: Sequence[int | None]) -> tuple[pa.Table, n
     time = CHUNKS.field("event_time").type
     columns["event_time"] = pc.if_else(pc.equal(happened, _NEVER), None, happened).cast(time)
     columns["stated_time"] = pa.array(stated, pa.int64()).cast(time)
-    columns |= zip(_MASKED, redact_columns([columns[name] for name in _MASKED]), strict=True)
+    columns |= zip(_OF_HEADERS, redact_columns([columns[name] for name in _OF_HEADERS]), strict=True)
+    marked = pc.match_substring(columns["text"], "[REDACTED:")
+    if pc.any(marked).as_py():  # a mask may uncover another secret
+        columns["text"] = pc.replace_with_mask(
+            columns["text"], marked, redact_columns([columns["text"].filter(marked)])[0]
+        )
     codes, first = _codes([columns[name] for name in columns], len(stated))
     table = pa.table({name: column.take(first) for name, column in columns.items()})
     offsets, forms = row_forms([table["section"].combine_chunks(), table["text"].combine_chunks()], table.num_rows)

@@ -50,7 +50,7 @@ def read_changes(
     report: SourceReport,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
-    """Tables of `RowBuilder.schema` with `placements`, by path.
+    """Tables of `RowBuilder.schema` with `placements`, by path; all rows of a path are in one table.
 
     Args:
         changes: in the order of their commits, whose times strictly increase.
@@ -66,7 +66,7 @@ def read_changes(
     tell = StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED)
     batch = _Batch(blobs, reader, report)
     for raw in sorted(by_path):
-        if len(batch.changes) >= BATCH_CHANGES:
+        if len(batch.changes) >= min(BATCH_CHANGES, reader.options.batch_rows):
             yield from batch.tables(constant)
             batch = _Batch(blobs, reader, report)
         tell(done, total)
@@ -180,7 +180,7 @@ class _Batch:
         chunks = cache.chunks(places.group[rows], places.at["chunk"][rows])
         began = pa.array(times[version[rows]]).cast(TIMESTAMP)
         columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
-        yield from self.reader.tables(
+        table = self.reader.table(
             chunks,
             dict(constant)
             | columns
@@ -189,8 +189,8 @@ class _Batch:
                 "occurrence": pa.array(occurrence[rows]),
                 "event_time": began,
             },
-            {PLACEMENT_LIST: placement_lists(placed, np.append(heads, len(first)))},
         )
+        yield table.append_column(PLACEMENT_LIST, placement_lists(placed, np.append(heads, len(first))))
 
 
 def _no_file(mode: str) -> str:

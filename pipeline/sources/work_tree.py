@@ -172,7 +172,7 @@ class WorkTreeFiles:
             pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64()).cast(instant).take(of)
         )
         happened = pc.if_else(pc.less(chunks["event_time"], modified), chunks["event_time"], modified)
-        yield from self._reader.tables(
+        yield self._reader.table(
             chunks,
             dict(self._constant)
             | {
