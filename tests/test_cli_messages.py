@@ -14,7 +14,6 @@ from scoped_retrieval.nodes import errors
 from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.runs import files
-from scoped_retrieval.pipeline.runs import resume as going_on
 from stand_in_encoder import WordsByTheirStart
 
 
@@ -79,12 +78,11 @@ def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
     assert (facts["projects"], "rows" in facts) == ([], False)
 
 
-def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys, monkeypatch):
-    monkeypatch.setattr(going_on, "GATHERED", 1)
-    ask(capsys=capsys)
+def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
+    Path("r.jsonl").write_text('{"question": "default role", "project": "shop"}\n')
+    first = json.loads(run("run", "r.jsonl", "--json", capsys=capsys)[1])["run_id"]
     _, kept = ask(capsys=capsys)
-    first, _ = sorted((shop / ".scoped-retrieval" / "runs").glob("run-*"))
-    file = next(first.glob("*/*.arrow.lz4"))
+    file = next((shop / ".scoped-retrieval" / "runs" / first / "tables" / "snapshots").glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:60])
     for command in ("runs", "snapshots", "context-actions"):
         code, out, err = run(command, capsys=capsys)
@@ -405,8 +403,7 @@ def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypa
     assert err == ""
 
 
-def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys, monkeypatch):
-    monkeypatch.setattr(going_on, "GATHERED", 1)
+def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys):
     for _ in range(3):
         ask(capsys=capsys)
     code, out, _ = run("verify", "--anchor", "0" * 64, capsys=capsys)
