@@ -36,7 +36,7 @@ def verified(
     Raises:
         AccessError: the run does not exist or the principal may not know of it.
         InputError: the anchor is not a hash.
-        VerificationError: there is an anchor and no run that the principal may know of.
+        VerificationError: the log was changed, or there is an anchor and no run that the principal may know of.
     """
     from ..runs import RunProblem, RunStore, verify
     from ..runs.ids import RUN_ID, run_named
@@ -49,21 +49,17 @@ def verified(
     named = [run_named(run_id)] if run_id else None
     if named and not RUN_ID.fullmatch(named[0]):
         raise unknown(str(run_id))
-    lines = _lines(store)
+    lines = store.log.lines()
     known = known_runs(settings, store)
-    logged = {line.body.get("run_id") for line in lines or ()} - {None}
-    ids = [
-        one
-        for one in named or sorted({*logged, *(store.unfinished() if lines is not None else store.folders())})
-        if known(one)
-    ]
+    logged = {line.body.get("run_id") for line in lines} - {None}
+    ids = [one for one in named or sorted({*logged, *store.unfinished()}) if known(one)]
     if run_id and not ids:
         raise unknown(run_id)
     if anchor is not None and not ids:
         # Runs of others are not reported, so the answer is the same whether there are any.
         raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
-    if reports and lines is not None and (problem := log_head_problem(settings, store)):
+    if reports and (problem := log_head_problem(settings, store)):
         found = RunProblem("changed", LOG, problem)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch in progress is not a finding about the folder
@@ -73,7 +69,7 @@ def verified(
     seen = _witnessed(settings, store, readable) if witness else []
     return {
         "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
-        "head": next((line.hash for line in reversed(lines or ()) if known(line.body.get("run_id"))), ""),
+        "head": next((line.hash for line in reversed(lines) if known(line.body.get("run_id"))), ""),
         "runs": [
             {
                 "run_id": report.run_id,
@@ -98,14 +94,6 @@ def log_head_problem(settings: Settings, store: Any) -> str | None:
     except VerificationError as error:
         return error.message
     return None
-
-
-def _lines(store: Any) -> list[Any] | None:
-    """The lines of LOG; None if it is damaged, which `verify` then reports for every run."""
-    try:
-        return store.log.lines()
-    except VerificationError:
-        return None
 
 
 def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
