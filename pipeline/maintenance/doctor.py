@@ -19,7 +19,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,9 +29,6 @@ from ..config.settings import Settings
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
 from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
-
-if TYPE_CHECKING:
-    from ..runs.log import RunLog
 
 __all__ = ["HealthCheck", "examine"]
 
@@ -200,8 +197,13 @@ def _runs(subject: Subject) -> Iterator[HealthCheck]:
         yield HealthCheck("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
     store = RunStore(folder)
+    try:
+        found = store.list()
+    except (StoreError, VerificationError) as error:
+        yield HealthCheck("log", "fail", error.message, error.hint)
+        return
     known = known_runs(subject.settings, store)
-    mine = {run.run_id for run in store.list() if known(run.run_id)}
+    mine = {run.run_id for run in found if known(run.run_id)}
     yield HealthCheck(
         "runs",
         "ok",
@@ -209,16 +211,7 @@ def _runs(subject: Subject) -> Iterator[HealthCheck]:
         "`scoped-retrieval verify` checks each part.",
     )
     if mine:
-        yield from _log(store.log)
         yield from _log_head(subject.settings, store)
-
-
-def _log(log: RunLog) -> Iterator[HealthCheck]:
-    """Whether the chain of LOG is intact; checked only if the principal may read some run."""
-    try:
-        log.lines()
-    except (StoreError, VerificationError) as error:
-        yield HealthCheck("log", "fail", error.message, error.hint)
 
 
 def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
