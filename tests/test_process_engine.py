@@ -126,7 +126,9 @@ def test_workers_end_with_the_process_that_began_them(story: Story):
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True) as parent:
         try:
             for _ in range(2):
-                assert select.select([begun], [], [], 240)[0] and os.read(begun, 1) == b".", "both workers have begun"
+                waiting = select.poll()
+                waiting.register(begun, select.POLLIN)
+                assert waiting.poll(240_000) and os.read(begun, 1) == b".", "both workers have begun"
             parent.kill()
             assert parent.communicate(timeout=60)[0] == b"", "it ends when the last process has closed it"
         finally:

@@ -99,10 +99,10 @@ def test_an_erasure_that_a_full_disk_stopped_is_not_called_undone(tmp_path: Path
 
 def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Story(tmp_path, *ROWS)
-    (tmp_path / "corpus" / "packs" / "stray").mkdir()
+    (tmp_path / "corpus" / "packs" / "000000001-stray").mkdir()
     corpus = Corpus.open(tmp_path / "corpus")
     full = OSError(28, "No space left on device")
-    monkeypatch.setattr(erasing, "remove_published", lambda _: (_ for _ in ()).throw(full))
+    monkeypatch.setattr(erasing, "remove_tree", lambda _: (_ for _ in ()).throw(full))
     with pytest.raises(StoreError, match="No space left on device") as caught:
         corpus.gc()
     assert caught.value.hint.startswith("some unused files may already be removed; the current generation is intact")

@@ -20,7 +20,8 @@ from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
-from ..storage.places import Place, fixed_place
+from ..storage.locks import expect_create
+from ..storage.places import ObjectPlace, Place, fixed_place
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding import next_encoded, unencoded
@@ -59,6 +60,8 @@ class Corpus:
         there = StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
         if chain.last() is not None:
             raise there
+        if isinstance(chain.place, ObjectPlace):
+            expect_create(chain.place)
         with system_errors(path, "use another folder or fix the permissions."):
             make_folders(path)
             make_folders(chain.place.parent)

@@ -51,7 +51,7 @@ def verified(
         raise unknown(str(run_id))
     lines = store.log.lines()
     known = known_runs(settings, store)
-    logged = {line.body.get("run_id") for line in lines} - {None}
+    logged = {str(line.body["run_id"]) for line in lines if line.body.get("run_id")}
     ids = [one for one in named or sorted({*logged, *store.unfinished()}) if known(one)]
     if run_id and not ids:
         raise unknown(run_id)
@@ -69,7 +69,7 @@ def verified(
     seen = _witnessed(settings, store, readable) if witness else []
     return {
         "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
-        "head": next((line.hash for line in reversed(lines) if known(line.body.get("run_id"))), ""),
+        "head": next((line.hash for line in reversed(lines) if known(line.body.get("run_id") or "")), ""),
         "runs": [
             {
                 "run_id": report.run_id,
