@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
-from failing_reads import FailingReads, unseen
+from corpus_rows import SOURCE, day, history, import_rows
+from failing_reads import FailingReads
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, tombstones
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.storage.places import Place
 from stored_corpus import generations, manifest_at
 
@@ -171,40 +169,8 @@ def test_what_lies_below_a_file_is_no_corpus(tmp_path: Path) -> None:
         Corpus.open(tmp_path / "file")
 
 
-def test_a_piece_that_cannot_be_read_now_stays(tmp_path: Path) -> None:
-    pytest.importorskip("fsspec", reason="needs the extra remote")
-    store = FailingStore()
-    pieces = EmbeddingCheckpoints(store.at(tmp_path.name), HashEncoder().profile)
-    for _ in range(3):
-        pieces.keep(pa.table({"text_digest": [b"digest"]}))
-    store.unread = "000002"
-    assert len(pieces.tables()) == 2
-    store.unread = None
-    assert len(pieces.tables()) == 3
-
-
-def test_a_piece_is_not_written_over_another_where_the_others_cannot_be_listed(
-    tmp_path: Path, failing_reads: FailingReads
-) -> None:
-    pieces = EmbeddingCheckpoints(tmp_path, HashEncoder().profile)
-    pieces.keep(pa.table({"text_digest": [b"first"]}))
-    unlisted = failing_reads.of(lambda path: path == pieces.folder, DENIED)
-    with unlisted, pytest.raises(StoreError, match="Permission denied: "):
-        pieces.keep(pa.table({"text_digest": [b"second"]}))
-    assert [table["text_digest"].to_pylist() for table in pieces.tables()] == [[b"first"]]
-
-
 def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path, failing_reads: FailingReads) -> None:
     corpus, known = three_generations(tmp_path)
     with failing_reads.of(lambda path: path.name == "HEADS"), pytest.raises(StoreError, match=TOO_MANY):
         Corpus.create(tmp_path)
     assert Corpus.open(tmp_path).generation == corpus.generation == known[-1]
-
-
-def test_an_erasure_removes_vectors_whose_folder_cannot_be_looked_at(tmp_path: Path) -> None:
-    corpus, _ = three_generations(tmp_path)
-    pieces, gone = EmbeddingCheckpoints(tmp_path, HashEncoder().profile), id_of(corpus, "one")
-    pieces.keep(pa.table({"text_digest": [b"digest"]}))
-    with unseen(tmp_path / "encoding"):
-        erase_one(corpus, gone)
-    assert not (tmp_path / "encoding").exists()

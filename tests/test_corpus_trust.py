@@ -88,7 +88,7 @@ def test_a_writer_without_the_key_writes_nothing(signed: tuple[Path, Trust], tmp
 
 def test_an_older_head_is_refused_once_a_newer_one_was_accepted(signed: tuple[Path, Trust], tmp_path: Path) -> None:
     path, trust = signed
-    seen = replace(trust, seen=tmp_path / "state/heads.json")
+    seen = replace(trust, seen=tmp_path / "state/chains.json")
     assert texts(path, seen) == ["one", "two"]
     old = tmp_path / "old"
     shutil.copytree(path, old)
@@ -102,7 +102,7 @@ def test_an_older_head_is_refused_once_a_newer_one_was_accepted(signed: tuple[Pa
     add(Corpus.open(path, trust=trust), "more")
     with pytest.raises(VerificationError):
         Corpus.open(path, trust=seen)
-    (tmp_path / "state/heads.json").unlink()
+    (tmp_path / "state/chains.json").unlink()
     assert texts(path, seen) == ["more", "one", "other", "two"]
 
 
@@ -175,6 +175,6 @@ def test_the_settings_sign_and_place_the_heads(
 
 
 def trust_holds(folder: Path) -> bool:
-    known = json.loads((folder / "state/scoped-retrieval/heads.json").read_text())
-    (number, hash_) = next(iter(known.values()))
-    return heads(folder / "heads")[number - 1].hash == hash_
+    known = json.loads((folder / "state/scoped-retrieval/chains.json").read_text())
+    lines = heads(folder / "heads")
+    return known[lines[0].hash] == [len(lines), lines[-1].hash]

@@ -17,7 +17,6 @@ from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
 from scoped_retrieval.pipeline.runs.captures import keep_captured
 from scoped_retrieval.pipeline.runs.log import RunLog
@@ -126,16 +125,6 @@ def test_a_corpus_is_on_disk_before_its_line(
         corpus.publish(rows, now=NOON)
         assert disk.lost(tmp_path / "a") == ["a/corpus/HEADS"]  # whose name was synced with its first line
     assert found == [[], []]
-
-
-def test_a_piece_of_vectors_is_on_disk_with_its_names(tmp_path: Path):
-    disk = Disk()
-    pieces = EmbeddingCheckpoints(tmp_path / "corpus", "hash/1")
-    with disk.watched():
-        make_folders(tmp_path / "corpus")
-        for _ in range(2):
-            pieces.keep(pa.table({"text_digest": [b"digest"]}))
-            assert disk.lost(tmp_path / "corpus") == []
 
 
 def test_grants_and_captures_are_on_disk_with_their_names(tmp_path: Path):

@@ -80,7 +80,7 @@ def test_products_of_the_longest_vectors_are_the_same_from_arrays_and_from_compi
 def test_an_import_says_which_text_has_a_vector_that_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "CHECKPOINT_TEXTS", 2)
+    monkeypatch.setattr(vectors, "TEXTS_AT_ONCE", 2)
     corpus = Corpus.create(tmp_path)
     before = corpus.generation
     rows = import_rows(*({"text": text} for text in ("alpha", "beta", "gamma", "delta")))
@@ -119,3 +119,20 @@ def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_
     assert (failed["request_id"], failed["condition"]) == ("r2", "lane_failed")
     assert failed["message"].startswith(f"Expected a squared length below {TOO_LONG}, got ")
     assert failed["message"].endswith(" - at encoder words-by-their-start/1 - in semantic_hits")
+
+
+def test_a_text_that_stands_in_two_segments_is_encoded_once(tmp_path: Path):
+    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
+    rows = import_rows({"text": "the same"}, {"text": "the same", "owner_user": "ana"})
+    corpus.publish(rows, now=day(1))
+    corpus.publish(rows, now=day(1), encoder=encoder)
+    assert encoder.asked == ["the same"]
+    vectors = corpus.frame().vectors
+    assert vectors is not None and np.array_equal(*vectors.parts)
+
+
+def test_rows_that_are_all_described_anew_are_encoded(tmp_path: Path):
+    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
+    corpus.publish(import_rows({"text": "a text"}), now=day(1))
+    report = corpus.publish(import_rows({"text": "a text", "title": "A title"}), now=day(1), encoder=encoder)
+    assert (report.described_anew, len(encoder.asked)) == (1, 1)

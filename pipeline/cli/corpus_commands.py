@@ -134,15 +134,10 @@ def index(
         bars = shows_progress(settings["progress"])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
     except KeyboardInterrupt:
-        from ..corpus.embedding_checkpoints import kept_texts
-
         state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
         if _current(settings) is None:
             state = "nothing is in the corpus yet"
-        kept = kept_texts(settings["corpus"])
-        resumes = f"; it resumes after {counted(kept, 'embedded text')}" if kept else ""
-        hint = f"run the same `index` again{resumes}"
-        hint += "; --no-semantic skips embedding" if kept else ""
+        hint = "run the same `index` again"
         raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:

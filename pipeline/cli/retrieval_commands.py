@@ -272,7 +272,6 @@ def ask(
     """Ask one question. The block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
-    from ..corpus.embedding_checkpoints import has_checkpoints
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
@@ -325,10 +324,6 @@ def ask(
     else:
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
-    if isinstance(settings["corpus"], Path) and has_checkpoints(settings["corpus"]):
-        note(
-            "an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again"
-        )
     if found.not_captured:
         note(f"warning: not captured: {found.not_captured}")
     for condition in found.conditions:

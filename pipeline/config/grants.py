@@ -192,7 +192,8 @@ def write_starter_grants(
 
     If the project is already granted, the file is unchanged, byte for byte. Otherwise it is replaced atomically,
     keeping every entry and its mode but not its comments; a new file is readable by its owner only. Writers wait for
-    each other.
+    each other; on an object store, the last of two at the same time wins, and the other entry is missing until the next
+    `index`.
 
     Raises:
         PolicyError: the existing file is invalid; it is left unchanged.

@@ -95,14 +95,13 @@ def head_of(settings: Settings) -> str | None:
 
 
 def trust_of(settings: Settings) -> Trust:
-    """The keys of corpus and runs. Lines seen are recorded if signatures are required."""
-    trusted = settings["trusted_key"]
-    seen = user_folder("state") / "heads.json" if trusted else None
-    return Trust(settings["signing_key"], trusted, seen, settings["corpus_head"])
+    """`signer_of`, and the place of the corpus's lines."""
+    signer = signer_of(settings)
+    return Trust(signer.signing_key, signer.trusted_key, signer.seen, settings["corpus_head"])
 
 
 def signer_of(settings: Settings) -> Signer:
-    """The keys of the log of runs, and where its newest line is remembered if signatures are required."""
+    """The keys, and the file of the newest lines seen, by chain, if signatures are required."""
     trusted = settings["trusted_key"]
     return Signer(settings["signing_key"], trusted, user_folder("state") / "chains.json" if trusted else None)
 

@@ -5,8 +5,7 @@
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` and changed placements; `deltas`:
   both
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
-- derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding` of stored rows, `embedding_checkpoints`
-  (vectors not published yet)
+- derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding` of stored rows
 - stored beside rows: `commits`
 - erasure and verification: `erasing`, `tombstones`, `checking`
 - `pinned`: finds the generation that a run pinned

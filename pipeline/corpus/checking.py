@@ -15,20 +15,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
-from ...nodes.tables import IMPORT_ROWS
 from ..storage.durable import file_sha256
 from ..storage.places import Place
 from .commits import commit_hash
 from .generation import Generation
-from .identity import ID_COLUMNS, evidence_ids, row_digests, row_keys
+from .identity import evidence_ids, row_digests
 from .manifest import manifest_of, stored
 from .stored import StoredRows
 
 __all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
 
 _ROWS_AT_ONCE = 1 << 16
-_OCCURRENCES_TRIED = 64
-_OCCURRENCE = IMPORT_ROWS.schema.field("occurrence")
 
 
 def changed_manifests(base: Generation) -> list[str]:
@@ -61,7 +58,7 @@ def changed_row(base: Generation) -> str | None:
         rows = stored.evidence.slice(start, _ROWS_AT_ONCE).combine_chunks()
         for column, different in (
             ("text_sha256", _different(rows["text_sha256"], text_sha256(rows["text"].combine_chunks()))),
-            ("evidence_id", _other_ids(rows)),
+            ("evidence_id", _different(rows["evidence_id"], evidence_ids(rows))),
             ("row_digest", _different(rows["row_digest"], row_digests(rows))),
         ):
             if different.any():
@@ -77,30 +74,6 @@ def changed_row(base: Generation) -> str | None:
 
 def _different(stored: Any, computed: pa.Array) -> NDArray[np.bool_]:
     return pc.not_equal(stored.combine_chunks().cast(computed.type), computed).fill_null(True).to_numpy(False)
-
-
-def _other_ids(rows: pa.Table) -> NDArray[np.bool_]:
-    """Which rows have an id that does not match their columns for any occurrence.
-
-    The occurrence is not stored: nearly all rows are the first of their text in their place. For the others, candidates
-    are tried up to twice the number of rows that differ in nothing else, as some may have been removed, and a few more.
-    """
-    first = rows.append_column(_OCCURRENCE, pa.repeat(pa.scalar(0, _OCCURRENCE.type), rows.num_rows))
-    other = _different(rows["evidence_id"], evidence_ids(first))
-    if not other.any():
-        return other
-    left = first.filter(pa.array(other))
-    groups = row_keys(left, [name for name in ID_COLUMNS if name != "occurrence"]).dictionary_encode()
-    codes = groups.indices.to_numpy()
-    tried = 2 * np.bincount(codes) + _OCCURRENCES_TRIED
-    one = np.zeros(len(tried), dtype=np.int64)
-    one[codes] = np.arange(len(codes))
-    starts = np.repeat(np.cumsum(tried) - tried, tried)
-    each = left.take(pa.array(np.repeat(one, tried)))
-    numbers = pa.array(np.arange(tried.sum()) - starts, _OCCURRENCE.type)
-    each = each.set_column(each.column_names.index("occurrence"), _OCCURRENCE, numbers)
-    other[other] = ~pc.is_in(left["evidence_id"].combine_chunks(), value_set=evidence_ids(each)).to_numpy(False)
-    return other
 
 
 def problems(path: Place, base: Generation) -> list[str]:

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..encoders.unit_vectors import Encoder
-from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .incoming import is_open
 from .next_generation import Next, Revision
@@ -48,6 +47,6 @@ def next_encoded(
         return 0, base
     batch = np.sort(rows[:ENCODED_ROWS])
     revision = Revision(set(old.segments_of(batch).tolist()), newly_encoded=batch)
-    checkpoints = EmbeddingCheckpoints(base.path, encoder.profile, lambda done, _: told(done, len(rows)))
-    after = Next(base, old, revision, encoder, checkpoints=checkpoints).write(old.nothing, now, added=0)
+    next_ = Next(base, old, revision, encoder, on_encoded=lambda done, _: told(done, len(rows)))
+    after = next_.write(old.nothing, now, added=0)
     return len(rows) - len(batch), after

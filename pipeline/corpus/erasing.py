@@ -25,7 +25,6 @@ from ..storage.chain import Line
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
 from ..storage.places import Place
 from .commits import FILE, without_sources
-from .embedding_checkpoints import forget_checkpoints
 from .generation import Generation
 from .manifest import CACHE, manifest_of, needs, new_name, number_of, stored
 from .next_generation import Next, Revision
@@ -160,7 +159,6 @@ def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[s
     ids = chosen.union(*left)
     packs = found.packs_with(ids)
     _expect_whole(base, packs)
-    forget_checkpoints(base.path)
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
     receipts = None
@@ -264,7 +262,6 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
             remove_tree(folder)
     for file in receipts:
         file.unlink(missing_ok=True)
-    forget_checkpoints(path)
     for folder in (path, path / "generations", path / "packs", *([path / FOLDER] if exists(path / FOLDER) else [])):
         remove_leftovers(folder)
         sync_path(folder)

@@ -121,7 +121,7 @@ def corpus_frame(
 
 
 def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
-    """EVIDENCE with `row_digest` of these segments with all changes, one after the other."""
+    """`STORED_EVIDENCE` of these segments with all changes, one after the other."""
     slices = [packs[run.pack].evidence(run.row_start, run.size) for run in _runs(segments)]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
     descriptions, rows = _placed(descriptions, segments)

@@ -67,7 +67,7 @@ class Generation:
         ]
 
     def evidence(self) -> pa.Table:
-        """EVIDENCE with `row_digest` of all rows."""
+        """`STORED_EVIDENCE` of all rows."""
         return stored_evidence(self.manifest.segments, self.packs, self.deltas.descriptions)
 
     def frame(self, segments: Sequence[PackSegment], lists: Kept[Any]) -> CorpusFrame:

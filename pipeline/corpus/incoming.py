@@ -28,7 +28,7 @@ _BY_PATH = ("owner_project", "owner_user", "source_id", "path", "line_start", "e
 
 @dataclass(frozen=True)
 class Incoming:
-    """The rows of an import: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, in EVIDENCE order."""
+    """The rows of an import: `STORED_EVIDENCE` (`length` still 0) and PLACEMENTS, in EVIDENCE order."""
 
     evidence: pa.Table
     placements: pa.Table
@@ -54,9 +54,11 @@ def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> I
     by_path = _order(rows.select(_BY_PATH).take(pa.array(last)), *_BY_PATH)
     place = np.empty(len(last), dtype=np.int64)
     place[by_path] = np.arange(len(last))
-    evidence = rows.select(EVIDENCE.names()).take(pa.array(last[by_path])).combine_chunks()
+    chosen = rows.take(pa.array(last[by_path])).combine_chunks()
+    evidence = chosen.select(EVIDENCE.names())
     evidence = with_effective_zones(evidence, EVIDENCE.empty() if stored is None else stored)
-    evidence = EVIDENCE.check(evidence).append_column(STORED_EVIDENCE.field("row_digest"), row_digests(evidence))
+    for name, column in (("occurrence", chosen["occurrence"]), ("row_digest", row_digests(EVIDENCE.check(evidence)))):
+        evidence = evidence.append_column(STORED_EVIDENCE.field(name), column)
     evidence_row = np.empty(rows.num_rows, dtype=np.int64)
     evidence_row[by_id] = place[ids]
     placements, row = _placements(rows, lists)
@@ -116,9 +118,8 @@ def _complete(rows: pa.Table, now: datetime) -> pa.Table:
     columns["captured_time"] = pa.repeat(pa.scalar(now, EVIDENCE.columns["captured_time"].type), rows.num_rows)
     columns["length"] = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
     columns["evidence_id"] = evidence_ids(pa.table(columns))
-    names = dict.fromkeys([*EVIDENCE.names(), *PLACEMENTS.names()[1:]])
-    fields = [(PLACEMENTS if name in PLACEMENTS.columns else EVIDENCE).schema.field(name) for name in names]
-    return pa.table([columns[name] for name in names], schema=pa.schema(fields)).combine_chunks()
+    fields = {field.name: field for field in (*STORED_EVIDENCE, *PLACEMENTS.schema) if field.name in columns}
+    return pa.table([columns[name] for name in fields], schema=pa.schema(fields.values())).combine_chunks()
 
 
 def _distinct(placements: pa.Table) -> pa.Table:

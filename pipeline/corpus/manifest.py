@@ -27,7 +27,7 @@ from typing import Any
 
 from ...nodes.errors import MovedOnError, StoreError
 from ..storage.chain import Chain, Line
-from ..storage.durable import exists, names_in, read_whole, write_atomic
+from ..storage.durable import names_in, read_whole, write_atomic
 from ..storage.places import Place
 from ..storage.signing import Signer
 from .identity import MultisetHash
@@ -64,11 +64,6 @@ class Trust(Signer):
     """The keys of a corpus, and the folder of its `HEADS`, which may have fewer writers: None = that of the corpus."""
 
     heads: Place | None = None
-
-    @property
-    def signs(self) -> bool:
-        """Whether there is a signing key."""
-        return self.signing_key is not None
 
     def chain(self, corpus: Place) -> Chain:
         """The chain of the corpus at `corpus`."""
@@ -167,27 +162,17 @@ class Manifest:
             VerificationError: the chain was changed or rolled back, or is not signed with the trusted key.
         """
         line = chain.newest()
-        while line is not None:
-            if generation is not None:
-                named = [each for each in chain.lines() if each.body["generation"] == generation]
-                named = [each for each in named if exists(manifest_of(path, each))] or named
-                if not named:
-                    break
-                line = named[-1]
-            try:
-                return cls._of_line(path, line)
-            except FileNotFoundError:
-                again = chain.last()  # another process may have published and cleaned up in the meantime
-                if generation is not None:
-                    break
-                if again == line:
-                    raise StoreError(
-                        f"Expected a manifest, got none - at {manifest_of(path, line)}", hint=_RESTORE
-                    ) from None
-                line = again
         if line is None:
             hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
             raise StoreError(f"Expected a corpus, got none - at {path}", hint=hint)
+        if generation is not None:
+            line = next((each for each in stored(path, chain) if each.body["generation"] == generation), None)
+        if line is not None:
+            try:
+                return cls._of_line(path, line)
+            except FileNotFoundError:
+                at = manifest_of(path, line)
+                raise StoreError(f"Expected a manifest, got none - at {at}", hint=_RESTORE) from None
         known = ", ".join(generations(path, chain)) or "none"
         raise StoreError(f"Expected one of the generations {known}, got {generation!r} - at {path}")
 

@@ -26,7 +26,6 @@ from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
 from .deltas import Deltas
 from .descriptions import CHANGES, DESCRIPTIONS
-from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
@@ -35,7 +34,7 @@ from .packs import Files, Pack, PackSegment, write_pack, write_segment, write_ta
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .tombstones import Receipt
-from .vectors import vectors_among, vectors_kept, vectors_of
+from .vectors import OnEncoded, vectors_among, vectors_kept, vectors_of
 
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
 
@@ -57,7 +56,7 @@ class Revision:
     described: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows whose description changes, but not their postings or vectors."""
     descriptions: pa.Table | None = None
-    """EVIDENCE with `row_digest` of the rows in `described`, in their order."""
+    """`STORED_EVIDENCE` of the rows in `described`, in their order."""
     newly_encoded: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that get a vector, ascending; their segments are in `again`."""
     gathered: Collection[str] = ()
@@ -86,7 +85,7 @@ class Next:
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that differ from `base`, by project."""
-    checkpoints: EmbeddingCheckpoints | None = None
+    on_encoded: OnEncoded = lambda done, total: None
     receipts: Sequence[Receipt] | None = None
     """The receipts of all erasures, if they differ from `base`."""
 
@@ -276,7 +275,7 @@ class Next:
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
         """Vectors, encoded or reused; a text has the same one in all packs, so it does not show where it was found."""
-        return vectors_of(evidence, self.base.packs.values(), encoder, self.checkpoints)
+        return vectors_of(evidence, self.base.packs.values(), encoder, self.on_encoded)
 
 
 class _Shelf:

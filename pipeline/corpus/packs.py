@@ -1,7 +1,7 @@
 """Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
 rows.
 
-    packs/<n>-<random>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
+    packs/<n>-<random>/evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
@@ -137,7 +137,7 @@ class Pack:
         return table.select(columns)
 
     def evidence(self, start: int, size: int) -> pa.Table:
-        """EVIDENCE and `row_digest` of some rows."""
+        """`STORED_EVIDENCE` of some rows."""
         return self._rows("evidence.arrow", start, size)
 
     def placements(self, start: int, size: int) -> pa.Table:

@@ -18,15 +18,17 @@ from ...nodes.tables import EVIDENCE
 from .identity import PLACEMENT_COLUMNS, MultisetHash, elements
 from .postings import Postings, joined, postings_of
 
-STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("row_digest", pa.binary(32), False))
-"""EVIDENCE as a pack stores it."""
+STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("occurrence", pa.int32(), False)).append(
+    pa.field("row_digest", pa.binary(32), False)
+)
+"""EVIDENCE as a pack stores it, with everything that its ids and digests are computed from."""
 
 
 @dataclass(frozen=True)
 class Part:
     """Rows with all their data; row `i` of every field is the same row.
 
-    `evidence` is EVIDENCE with `row_digest`; `placements` is sorted by row, then time; `vectors` has `text_digest` and
+    `evidence` is `STORED_EVIDENCE`; `placements` is sorted by row, then time; `vectors` has `text_digest` and
     `vector` (null = not encoded), or is None in a corpus without an encoder, whose `profile` is "".
     """
 

@@ -29,7 +29,6 @@ from ...nodes.frames import OPEN_END, micros
 from ..encoders.unit_vectors import Encoder
 from .compaction import crowded_packs, several_packs
 from .descriptions import applied, indexed_alike
-from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
@@ -37,6 +36,7 @@ from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
 from .packs import PackSegment
 from .parts import moved, with_rows
 from .stored import StoredRows
+from .vectors import OnEncoded
 
 FAN_IN = 16
 """This many segments of one owner and size class are merged, and so are this many small packs of one size class."""
@@ -67,8 +67,7 @@ class Import:
 
     `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
     source, which were published before; of the sources in `partly`, only these paths. `commits` are the changed commit tables, by project; `users` are those whose rows
-    of complete sources may end, None for shared rows. `encoder` encodes rows that have no vector yet and stores
-    progress in `checkpoints`.
+    of complete sources may end, None for shared rows. `encoder` encodes rows that have no vector yet.
     """
 
     new: Incoming
@@ -80,7 +79,7 @@ class Import:
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     encoder: Encoder | None = None
-    checkpoints: EmbeddingCheckpoints | None = None
+    on_encoded: OnEncoded = lambda done, total: None
     redactor: str | None = None
 
 
@@ -101,7 +100,7 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     diff = difference(new, old.evidence, old.placements, complete, import_.now)
     revision = _revision(old, new, diff, encoder is not None)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
-    next_ = Next(base, old, revision, encoder, import_.redactor, import_.commits, import_.checkpoints)
+    next_ = Next(base, old, revision, encoder, import_.redactor, import_.commits, import_.on_encoded)
     after = next_.write(_fresh(new, old, diff, revision), import_.now, added)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
@@ -242,7 +241,7 @@ def difference(
 
     Args:
         new: the import.
-        evidence: stored EVIDENCE with `row_digest`.
+        evidence: stored `STORED_EVIDENCE`.
         placements: their current PLACEMENTS.
         complete: bool per stored row: its source was read completely.
         now: the end time of rows that the import no longer has.

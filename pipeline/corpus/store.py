@@ -8,7 +8,7 @@ object store, a writer that another one was ahead of begins again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -20,12 +20,10 @@ from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
-from ..storage.locks import expect_create
 from ..storage.places import ObjectPlace, Place, fixed_place
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding import next_encoded, unencoded
-from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
 from .erasing import Selection, Stored, erased, finished, forget, forget_generations
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
@@ -34,6 +32,7 @@ from .incoming import incoming
 from .manifest import UNSIGNED, Manifest, Trust, generations, manifest_of
 from .publishing import Import, PublishReport, expect_encoder, merged, published
 from .tombstones import kept_out
+from .vectors import OnEncoded
 from .zones import FAMILY
 
 _HALF_ERASED = "the erasure is not finished, and part of the rows may still be there"
@@ -61,7 +60,7 @@ class Corpus:
         if chain.last() is not None:
             raise there
         if isinstance(chain.place, ObjectPlace):
-            expect_create(chain.place)
+            chain.place.expect_create()
         with system_errors(path, "use another folder or fix the permissions."):
             make_folders(path)
             make_folders(chain.place.parent)
@@ -172,7 +171,7 @@ class Corpus:
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
-        on_encoded: OnEncoded | None = None,
+        on_encoded: OnEncoded = lambda done, total: None,
         partly: Mapping[str, Collection[str]] | None = None,
         standing: Mapping[str, Collection[str]] | None = None,
     ) -> PublishReport:
@@ -202,8 +201,6 @@ class Corpus:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
         if commits and project is None:
             raise InputError.expected("the project of the commits", None, "project")
-        on_encoded_ = [on_encoded] if on_encoded else []
-        checkpoints = EmbeddingCheckpoints(self.path, encoder.profile, *on_encoded_) if encoder is not None else None
 
         def change(base: Generation) -> tuple[PublishReport, Generation]:
             new, erased = kept_out(self.path, base.manifest.receipts, incoming(rows, now, _family(base, rows)))
@@ -220,13 +217,10 @@ class Corpus:
                     standing=standing or {},
                     commits=_changed_commits(base, project, commits) if project and commits else {},
                     encoder=encoder,
-                    checkpoints=checkpoints,
+                    on_encoded=on_encoded,
                     redactor=redactor,
                 ),
             )
-            if encoder is not None:
-                with suppress(OSError):  # the publication succeeded; the next writer removes them
-                    forget_checkpoints(self.path)
             return replace(report, erased_rows=erased), after
 
         return self._change(change)
@@ -259,8 +253,6 @@ class Corpus:
 
         while left:
             left = self._change(change)
-            with suppress(OSError):  # the publication succeeded; the next writer removes them
-                forget_checkpoints(self.path)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
         """Add rows of a live source; all other rows stay. Small segments are merged on the way."""

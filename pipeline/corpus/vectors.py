@@ -1,4 +1,4 @@
-"""The vectors of rows, encoded from their `outlines`; nothing is encoded twice, not even after an interruption.
+"""The vectors of rows, encoded from their `outlines`; no stored text is encoded twice.
 
 Note: *whether* a row has a vector depends only on imports of that row. An import encodes its own rows and no others,
 and without an encoder a row keeps the vector that it had, never one of equal text elsewhere. Otherwise a row that a
@@ -8,7 +8,7 @@ reader may not see would affect how the rows are found that the reader sees.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,28 +17,29 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
 from ..encoders.unit_vectors import Encoder, encoded
-from .embedding_checkpoints import CHECKPOINT_TEXTS, EmbeddingCheckpoints
 from .outlines import encoded_texts
 from .packs import Pack
 
+OnEncoded = Callable[[int, int], None]
+"""Called with the number of encoded texts and their total, before the first text and after each `TEXTS_AT_ONCE`."""
+TEXTS_AT_ONCE = 128
+"""Less than half a minute on one core."""
+
 
 def vectors_of(
-    evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, checkpoints: EmbeddingCheckpoints | None = None
+    evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, on_encoded: OnEncoded = lambda done, total: None
 ) -> pa.Table:
-    """`text_digest` and `vector` per row: those of the same text in `stored` or `checkpoints`, else newly encoded.
-
-    New vectors are written to `checkpoints`.
+    """`text_digest` and `vector` per row: those of the same text in `stored`, else newly encoded.
 
     Raises:
         StoreError: a pack with such a vector is damaged.
     """
     texts, digests = _texts(evidence)
     known = [_stored_vectors(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
-    known += [_stored_vectors(table, digests) for table in (checkpoints.tables() if checkpoints else ())]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
     missing = missing.unique()
-    known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, checkpoints)
+    known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, on_encoded)
     every = pa.concat_tables(known)
     return _looked_up(digests, digests, every["text_digest"], every)
 
@@ -83,28 +84,22 @@ def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among
     return pa.table({"text_digest": digests, "vector": among["vector"].combine_chunks().take(at)})
 
 
-def _made(
-    digests: pa.Array, texts: pa.Array, encoder: Encoder, checkpoints: EmbeddingCheckpoints | None
-) -> Iterator[pa.Table]:
-    """Encode these texts, yielding a table per checkpoint."""
+def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, on_encoded: OnEncoded) -> Iterator[pa.Table]:
+    """Encode these texts."""
     total = len(texts)
-    if checkpoints and total:
-        checkpoints.on_encoded(0, total)
-    for start in range(0, total, CHECKPOINT_TEXTS):
-        matrix = encoded(encoder, texts.slice(start, CHECKPOINT_TEXTS).to_pylist(), (start, total))
+    if total:
+        on_encoded(0, total)
+    for start in range(0, total, TEXTS_AT_ONCE):
+        matrix = encoded(encoder, texts.slice(start, TEXTS_AT_ONCE).to_pylist(), (start, total))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
-        table = pa.table({"text_digest": digests.slice(start, CHECKPOINT_TEXTS), "vector": vectors})
-        if checkpoints:
-            if total > CHECKPOINT_TEXTS:
-                checkpoints.keep(table)
-            checkpoints.on_encoded(min(start + CHECKPOINT_TEXTS, total), total)
-        yield table
+        on_encoded(min(start + TEXTS_AT_ONCE, total), total)
+        yield pa.table({"text_digest": digests.slice(start, TEXTS_AT_ONCE), "vector": vectors})
 
 
-def _stored_vectors(table: pa.Table, digests: pa.Array, pack: Pack | None = None) -> pa.Table:
+def _stored_vectors(table: pa.Table, digests: pa.Array, pack: Pack) -> pa.Table:
     """The rows of a table of vectors that encode one of these texts; verifies the pack if there are any."""
     found = table.take(_alike(table, digests))
-    if pack is not None and found.num_rows:
+    if found.num_rows:
         pack.expect_whole("vectors.arrow")
     return found
 

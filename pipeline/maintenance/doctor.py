@@ -82,7 +82,6 @@ def _packages(_: Subject) -> Iterator[HealthCheck]:
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:
     """Whether the object stores of corpus and runs answer, and create an object only once, as commits require."""
-    from ..storage.locks import expect_create
     from ..storage.places import ObjectPlace
 
     for name in ("corpus", "runs"):
@@ -90,7 +89,7 @@ def _stores(subject: Subject) -> Iterator[HealthCheck]:
         if isinstance(place, ObjectPlace):
             list(place.iterdir())
             try:
-                expect_create(place)
+                place.expect_create()
             except StoreError as error:
                 yield HealthCheck(
                     f"{name} store", "warn", error.message, error.hint or "it can be read, and not written to."

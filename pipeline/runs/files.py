@@ -180,9 +180,7 @@ def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
     Raises:
         BusyError: another process held it for `timeout` seconds.
     """
-    if isinstance(path, ObjectPlace):
-        yield
-        return
-    make_folder(path.parent)
+    if isinstance(path, Path):
+        make_folder(path.parent)
     with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
         yield

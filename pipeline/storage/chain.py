@@ -29,7 +29,6 @@ from filelock import FileLock, Timeout
 from ...nodes.errors import BusyError, MovedOnError, ScopedRetrievalError, StoreError, VerificationError
 from .durable import read_whole, sync_path
 from .file_access import file_mode_in, make_folder, open_new
-from .locks import expect_create
 from .places import ObjectPlace, Place
 from .signing import UNSIGNED, Signer
 
@@ -260,7 +259,7 @@ class Chain:
 
     def _create(self, entry: ObjectPlace, number: int, data: bytes) -> None:
         """Create the object of a line. A store may accept it and lose the response: then its bytes are found there."""
-        expect_create(entry.parent)
+        entry.parent.expect_create()
         try:
             entry.create(data)
         except (FileExistsError, ScopedRetrievalError) as error:

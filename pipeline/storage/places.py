@@ -14,6 +14,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
@@ -26,6 +27,8 @@ _EXTRAS = {"s3": "remote", "s3a": "remote"}
 _PUT = ("LastModified", "last_modified", "mtime")
 """Names that stores use for the time of a put; the first one present is used."""
 _PATTERN = frozenset("*?[")
+_SOUND: list[Any] = []
+"""The stores that this process has found to create an object only once."""
 _T = TypeVar("_T")
 
 
@@ -132,6 +135,28 @@ class ObjectPlace:
                 find out.
         """
         self._translated(lambda: self.fs.pipe_file(self._key, data, mode="create"))
+
+    def expect_create(self) -> None:
+        """Refuse a store that creates an object twice: two writers would overwrite each other.
+
+        Raises:
+            StoreError: it does.
+        """
+        if self.fs in _SOUND:
+            return
+        probe = self / f"probe-{token_hex(16)}"
+        probe.create(b"1")
+        try:
+            probe.create(b"2")
+        except FileExistsError:
+            _SOUND.append(self.fs)
+            return
+        finally:
+            probe.unlink(missing_ok=True)
+        raise StoreError(
+            f"Expected a store that creates an object once, got one that overwrites it - at {self}",
+            hint="use one with conditional writes (S3 `If-None-Match`), or a folder.",
+        )
 
     def unlink(self, missing_ok: bool = False) -> None:
         try:

@@ -86,7 +86,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     }
     payload = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     trust = trust_of(settings)
-    signatures = [{"keyid": "", "sig": trust.signature(pre_authentication(payload))}] if trust.signs else []
+    signatures = [{"keyid": "", "sig": trust.signature(pre_authentication(payload))}] if trust.signing_key else []
     return {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload.encode()).decode(),
