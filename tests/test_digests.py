@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.columns import digests, row_layouts
 from scoped_retrieval.nodes.columns.digests import (
     digests_by_request,
     named_digest,
@@ -19,7 +17,6 @@ from scoped_retrieval.nodes.columns.digests import (
     table_digest,
     text_sha256,
 )
-from scoped_retrieval.nodes.columns.row_layouts import LONG
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.schema import SPAN, Column, Table, float64, int32, spans, string, strings, table, text
 
@@ -38,6 +35,9 @@ TABLE = table(
     words=text("free text", nullable=True),
     row=int32("envelope", digest=False),
 )
+
+LONG = 64
+"""Longer than most values."""
 
 LISTS = table(
     "lists",
@@ -67,20 +67,11 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[0, digests.FEW_ROWS], autouse=True)
-def few(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What is done for many rows and what is done for few give the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "FEW_ROWS", request.param)
-        patch.setattr(row_layouts, "FEW_ROWS", request.param)
-        yield
-
-
 def rows_table() -> pa.Table:
     return TABLE.from_rows(ROWS)
 
 
-def test_the_form_of_version_3_keeps_its_golden_values():
+def test_the_form_of_version_4_keeps_its_golden_values():
     assert table_digest(rows_table(), TABLE) == GOLDEN_TABLE
     assert [d.hex() for d in digests_by_request(rows_table(), TABLE, pa.array(["a", "b"]))] == GOLDEN_REQUESTS
     assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
@@ -261,14 +252,13 @@ def test_a_declared_table_needs_its_columns():
         table_digest(rows_table().drop_columns(["label"]), only)
 
 
-# Version 3: values of fixed width are row by row, long values enter by their SHA-256, lengths take one byte.
-GOLDEN_TABLE = "b9353d39200b27ffb3cc3f0a8a143b2df135837990af335ad3f3d77b220f3c16"
+GOLDEN_TABLE = "7ac067cf9e92bf2fed121c75cbb18bc81cdad60d985a7bee322eb5148ac8573e"
 GOLDEN_REQUESTS = [
-    "41a1b3b1ab51c1bfaa2b06e9aa0cf36c629e364d37353150f00e9bf6b7a90cd7",
-    "def2637d981ee111e55c1d4d0d1051c395f2cabdcd2419700caa4a92b4551247",
+    "be8714ec54dfd36df5209fdba78b0dacbfb75fdc323da2757923f263703ebd6e",
+    "97484d0960705e76966a6c5cf614ddb5e671e1cecf3908e5a5e9f049347385a0",
 ]
-GOLDEN_LISTS = "c43a4991acc3e2b2c2b29564da3d3774d14e1f57feac7a6620d93b349ebfe38a"
-GOLDEN_NAMED = "57e685bbc7a1d0bd7aa57a4ab9eb8c57a7f8c4c64f2c2817bcd1c7eb1b08d6c8"
+GOLDEN_LISTS = "eb79c6898ade5898a23b3c75ea8150f45868b49b7770ff27521f7f0de8621418"
+GOLDEN_NAMED = "4d6e01fe613c2777cba1fbe8fc023097c7ebdfc898498dddbb337bfd651a4429"
 
 
 def test_columns_of_one_name_have_no_digest():

@@ -34,8 +34,10 @@ _NUMBERS = {
     for type_ in types
 }  # fmt: skip
 """The memory format of numbers and times, by type id."""
+WIDTHS = {type_: form.itemsize for type_, form in _NUMBERS.items()}
+"""Bytes of a number or time in the logical form, by type id."""
 
-_OFFSETS = {
+OFFSETS = {
     pa.string().id: np.dtype(np.int32),
     pa.binary().id: np.dtype(np.int32),
     pa.large_string().id: np.dtype(np.int64),
@@ -49,7 +51,7 @@ _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
     type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
 )
 _LAYOUTS: dict[int, Layout] = {_STRUCT: "struct", _NULL: "null"}
-_LAYOUTS |= {**dict.fromkeys(_OFFSETS, "variable"), **dict.fromkeys(_LISTS, "list")}
+_LAYOUTS |= {**dict.fromkeys(OFFSETS, "variable"), **dict.fromkeys(_LISTS, "list")}
 """The memory layout of values, by type id; all other types have a fixed width."""
 
 
@@ -57,11 +59,6 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without a dictionary."""
     array = flat(array)
     return array.cast(array.type.value_type) if array.type.id == _DICTIONARY else array
-
-
-def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type of the array that `plain` returns."""
-    return type_.value_type if type_.id == _DICTIONARY else type_
 
 
 def columns_of(table: pa.Table) -> list[pa.Array]:
@@ -160,7 +157,7 @@ def raw_offsets(array: pa.Array) -> tuple[NDArray[np.integer], memoryview]:
     """Offsets of a string or binary column and the bytes they refer to, possibly more than those of a slice; nulls have
     no bytes.
     """
-    width = _OFFSETS[array.type.id]
+    width = OFFSETS[array.type.id]
     if array.null_count:
         array = filled(array, "")
     _, offsets, data = array.buffers()

@@ -2,9 +2,9 @@
 
 Reads: any declared table. Gives: one digest per table, or one per request of a table.
 
-The form of a table is its heading (names, types, nullability), the number of rows, then row by row all fixed-width data
-(validity of nullable columns, numbers by bit pattern, lengths), then the variable values column by column; the items of
-lists follow in the same form. A value longer than `LONG` is replaced by its SHA-256, so that a length takes one byte.
+The form of a table is its heading (names, types, nullability), the number of rows, then its columns, those of one type
+together: validity if any of them may have nulls, then numbers by bit pattern, or lengths and bytes, or numbers of items
+and the form of the items.
 The digest of a request is that of a table of its rows. Equal tables have equal forms however they are chunked, sliced
 or dictionary-encoded, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
 SHA-256, so that a record can be verified after a text was erased.
@@ -15,19 +15,36 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..errors import SchemaError
-from ..schema import Column, Table
-from .array_bytes import Int, as_bytes, columns_of, is_list, items, plain, type_name
+from ..schema import Table
+from .array_bytes import (
+    OFFSETS,
+    WIDTHS,
+    Int,
+    as_bytes,
+    columns_of,
+    fixed,
+    is_list,
+    items,
+    layout_of,
+    number_form,
+    plain,
+    raw_offsets,
+    type_name,
+    valid,
+)
 from .kept import OfTable
-from .keys import FEW_ROWS, distinct, positions
-from .row_layouts import Part, RowLayout, parts_of, row_layout
+from .keys import distinct, positions
 
-FORM = "scoped-retrieval/logical-form/3"
+FORM = "scoped-retrieval/logical-form/4"
 """Version of the canonical form; every digest starts with it."""
 
 _STRING, _STRINGS = pa.string(), pa.list_(pa.string())
@@ -37,15 +54,9 @@ EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    array = plain(texts)
-    if len(array) <= FEW_ROWS:
-        values = array.to_pylist()
-        return pa.array(
-            [None if text is None else hashlib.sha256(text.encode()).hexdigest() for text in values], pa.string()
-        )
-    encoded = array.cast(pa.large_string()).dictionary_encode()
-    hashed = pa.array([hashlib.sha256(t.encode()).hexdigest() for t in encoded.dictionary.to_pylist()], pa.string())
-    return hashed.take(encoded.indices)
+    values = plain(texts).to_pylist()
+    known = {text: None if text is None else hashlib.sha256(text.encode()).hexdigest() for text in set(values)}
+    return pa.array([known[text] for text in values], pa.string())
 
 
 def is_stored(type_: pa.DataType) -> bool:
@@ -107,11 +118,8 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     Raises:
         SchemaError: a column is missing, has nulls although it is required, or has a type without a canonical form.
     """
-    heading, columns, layout = _form(table, declared)
-    hasher = hashlib.sha256(heading)
-    for (start, end), data in _parts(columns, layout, np.array([0, table.num_rows])):
-        hasher.update(data[start:end])
-    return hasher.hexdigest()
+    heading, groups = _form(table, declared)
+    return _digests(heading, groups, np.array([0, table.num_rows]))[0].hex()
 
 
 def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) -> list[bytes]:
@@ -119,25 +127,16 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
-    heading, columns, layout = _form(table, declared)
-    hasher = hashlib.sha256(heading)
+    heading, groups = _form(table, declared)
     if not table.num_rows:
-        hasher.update(bytes(8))
-        return [hasher.digest()] * len(request_ids)
+        return _digests(heading, [], np.zeros(2, np.int64)) * len(request_ids)
     position = positions(table["request_id"], request_ids)
     if position[0] < 0 or (position[1:] < position[:-1]).any():
         order = np.argsort(position, kind="stable")
         order = order[position[order] >= 0]
         rows, position = pa.array(order), position[order]
-        columns = [array.take(rows) for array in columns]
-    bounds = position.searchsorted(np.arange(len(request_ids) + 1))
-    parts = _parts(columns, layout, bounds)
-    digests = []
-    for number in range(len(request_ids)):
-        own = hasher.copy()
-        own.update(b"".join([data[ends[number] : ends[number + 1]] for ends, data in parts]))
-        digests.append(own.digest())
-    return digests
+        groups = [([array.take(rows) for array in arrays], nullable) for arrays, nullable in groups]
+    return _digests(heading, groups, position.searchsorted(np.arange(len(request_ids) + 1)))
 
 
 def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | None = None) -> str:
@@ -184,74 +183,125 @@ def named_digest(values: dict[str, str]) -> str:
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[pa.Array], RowLayout]:
-    """The heading, the digested columns in stored form, and their layout; no columns if a declared table is empty."""
+Group: TypeAlias = tuple[list[pa.Array], bool]
+"""Columns of one type, and whether any of them may have nulls."""
+
+
+def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[Group]]:
+    """The heading, and the digested columns in stored form by type; no columns if a declared table is empty."""
     if declared is not None and table.schema.equals(declared.schema):
-        places, heading, layout = _declared_form(declared)
+        heading, places, groups = _declared_form(declared)
         if not table.num_rows:
-            return heading, [], layout
+            return heading, []
         given = _storing(declared)(table)[1] if free_texts(declared) else columns_of(table)
-        arrays = [given[place] for place in places]
     else:
-        named = _columns_by_name(table, declared)
-        arrays = [array for _, array, _ in named]
-        types = [(name, array.type, nullable) for name, array, nullable in named]
-        heading, layout = _form_of("" if declared is None else declared.name, types)
-    for place, name in () if declared is None else _required(declared):
-        if arrays[place].null_count:
+        given, fields = _columns_by_name(table, declared)
+        heading, places, groups = _form_of("" if declared is None else declared.name, fields)
+    for place, name in places:
+        if given[place].null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {name}")
-    return heading, arrays, layout
+    return heading, [([given[place] for place in group], nullable) for group, nullable in groups]
 
 
-def _columns_by_name(table: pa.Table, declared: Table | None) -> list[tuple[str, pa.Array, bool]]:
-    """The digested columns of a table with other columns or another order: name, values, nullability."""
+def _columns_by_name(table: pa.Table, declared: Table | None) -> tuple[list[pa.Array], list[Field]]:
+    """The digested columns of a table with other columns or another order, and what they are."""
     names = table.column_names
     if len(set(names)) < len(names):
         raise SchemaError(f"Expected names of their own, got {', '.join(names)} - at columns")
     if declared is None:
-        return [(name, plain(table[name]), True) for name in names]
-    columns = []
-    for _, name, column in _covered(declared):
-        if name not in names:
+        arrays = [plain(column) for column in table.columns]
+        return arrays, [(place, name, arrays[place].type, True) for place, name in enumerate(names)]
+    arrays, fields = [], []
+    for name, column in declared.columns.items():
+        if column.digest and name not in names:
             raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
-        array = plain(table[name])
-        columns.append(
-            (name, hashed(array) if column.free_text and not is_stored(array.type) else array, column.nullable)
-        )
-    further = declared.widened(pa.schema([]), names)
-    return columns + [(field.name, plain(table[field.name]), field.nullable) for field in further]
+        if column.digest:
+            array = plain(table[name])
+            arrays.append(hashed(array) if column.free_text and not is_stored(array.type) else array)
+            fields.append((len(fields), name, arrays[-1].type, column.nullable))
+    for field in declared.widened(pa.schema([]), names):
+        arrays.append(plain(table[field.name]))
+        fields.append((len(fields), field.name, arrays[-1].type, field.nullable))
+    return arrays, fields
 
 
-def _covered(declared: Table) -> list[tuple[int, str, Column]]:
-    """The digested columns: position, name and declaration."""
+Field: TypeAlias = tuple[int, str, pa.DataType, bool]
+"""A digested column: its position among the arrays, its name, type and nullability."""
+Form: TypeAlias = tuple[bytes, list[tuple[int, str]], list[tuple[list[int], bool]]]
+"""A heading, the positions and names of the required columns, and the positions of the columns of each type."""
+
+
+@lru_cache(maxsize=256)
+def _declared_form(declared: Table) -> Form:
+    stored = declared.stored_schema
     columns = enumerate(declared.columns.items())
-    return [(place, name, column) for place, (name, column) in columns if column.digest]
+    fields = [(place, name, stored.field(place).type, c.nullable) for place, (name, c) in columns if c.digest]
+    return _form_of(declared.name, fields)
 
 
-@lru_cache(maxsize=256)
-def _required(declared: Table) -> tuple[tuple[int, str], ...]:
-    """The digested columns that are required: position among the digested columns, and name."""
-    covered = enumerate(_covered(declared))
-    return tuple((place, f"{declared.name}.{name}") for place, (_, name, column) in covered if not column.nullable)
-
-
-@lru_cache(maxsize=256)
-def _declared_form(declared: Table) -> tuple[tuple[int, ...], bytes, RowLayout]:
-    """The positions of the digested columns, the heading and the layout."""
-    covered, stored = _covered(declared), declared.stored_schema
-    columns = [(name, stored.field(place).type, column.nullable) for place, name, column in covered]
-    return tuple(place for place, *_ in covered), *_form_of(declared.name, columns)
-
-
-def _form_of(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> tuple[bytes, RowLayout]:
-    """The heading of a table, and the layout of its rows."""
-    lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for column, type_, nullable in columns]
+def _form_of(name: str, fields: Sequence[Field]) -> Form:
+    typed: dict[str, list[int]] = {}
+    for place, _, type_, _ in fields:
+        typed.setdefault(type_name(type_), []).append(place)
+    lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for _, column, type_, nullable in fields]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
-    heading = len(text).to_bytes(4, "little") + text.encode()
-    return heading, row_layout((type_, nullable) for _, type_, nullable in columns)
+    required = [(place, f"{name}.{column}") for place, column, _, nullable in fields if not nullable]
+    optional = {place for place, *_, nullable in fields if nullable}
+    groups = [(places, not optional.isdisjoint(places)) for places in typed.values()]
+    return len(text).to_bytes(4, "little") + text.encode(), required, groups
 
 
-def _parts(columns: Sequence[pa.Array], layout: RowLayout, bounds: Int) -> list[Part]:
-    """The form below the heading, part by part, for the ranges of rows between some bounds."""
-    parts = parts_of(columns, layout, [bounds])[0] if bounds[-1] else []
-    return [((np.arange(len(bounds)) * 8).tolist(), as_bytes(bounds[1:] - bounds[:-1]).data), *parts]
+Part: TypeAlias = tuple[list[int], int, bytes | memoryview]
+"""The bounds of each range of values, the bytes of one value, and the values."""
+
+
+def _digests(heading: bytes, groups: Sequence[Group], bounds: Int) -> list[bytes]:
+    """The digest of each range of rows between the bounds."""
+    parts: list[Part] = []
+    for arrays, nullable in groups if bounds[-1] else ():
+        if len({array.type.id for array in arrays}) > 1:
+            arrays = [array.cast(arrays[0].type) for array in arrays]
+        every = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        # The ranges of all columns: those of a single request lie side by side.
+        ranges = np.arange(len(arrays))[:, None] * len(arrays[0]) + bounds
+        whole = len(bounds) == 2 and bounds[1] - bounds[0] == len(arrays[0])
+        _add_parts(parts, every, nullable, np.array([[0, len(every)]]) if whole else ranges)
+    start, found = hashlib.sha256(heading), []
+    for n, (low, high) in enumerate(pairwise(bounds.tolist())):
+        own = start.copy()
+        pieces = [data[ends[n] * width : ends[n + 1] * width] for ends, width, data in parts]
+        own.update(b"".join([(high - low).to_bytes(8, "little"), *pieces]))
+        found.append(own.digest())
+    return found
+
+
+def _add_parts(parts: list[Part], array: pa.Array, nullable: bool, ranges: NDArray[np.integer]) -> None:
+    """Add the form of values of one type; `ranges` are bounds per column."""
+    rows, missing, kind = len(array), array.null_count, array.type.id
+    lists = ranges.tolist()
+
+    def add(width: int, values: bytes | memoryview, bounds: list[list[int]] = lists) -> None:
+        parts.extend([(own, width, values) for own in bounds])
+
+    if nullable:
+        add(1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows)
+    if kind in WIDTHS:
+        add(WIDTHS[kind], as_bytes(fixed(array)).data)
+    elif kind in OFFSETS:
+        places, data = raw_offsets(array)
+        add(4, _lengths(places))
+        add(1, data, places[ranges].tolist())
+    elif is_list(array.type):
+        places, child = items(array)
+        add(4, _lengths(places))
+        if len(child):
+            _add_parts(parts, child, True, places[ranges])
+    elif layout_of(array.type) == "struct":
+        for child in array.flatten():
+            _add_parts(parts, child, True, ranges)
+    else:
+        number_form(array.type)
+
+
+def _lengths(places: NDArray[np.integer]) -> memoryview:
+    return as_bytes((places[1:] - places[:-1]).astype("<u4")).data
