@@ -41,7 +41,7 @@ from .turns.fitting import (
     tokens_of,
 )
 from .turns.frame import PLACE, counted, sealed
-from .turns.reading import by_turn
+from .turns.reading import beside, with_sources
 from .turns.texts import shown_texts
 from .turns.words import PARTS, REQUIRED_PARTS
 
@@ -58,9 +58,9 @@ def fitted(
     counters: Counters,
 ) -> Fitted:
     """The form in which every source fits, in the order of the sources."""
-    sources = context_sources.select(["input_id", "source_id", "position", "source_kind", "part", "text"]).to_pylist()
+    sources = context_sources.select(["source_kind", "part", "text"]).to_pylist()
     lines, order = isolated.to_pylist(), ordering.to_pylist()
-    ids = [each["input_id"] for each in sources]
+    ids = context_sources["input_id"].to_pylist()
     body, longer, fallback = (
         tokens_of([each[name] for each in lines], ids, context_turns, counters)
         for name in ("body", "longer", "fallback")
@@ -77,32 +77,29 @@ def fitted(
         for n, (source, line) in enumerate(zip(sources, lines, strict=True))
     ]  # fmt: skip
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
-    turns = {
-        turn["input_id"]: (turn, phases[phase])
-        for turn, phase in zip(context_turns.to_pylist(), turn_states["phase"].to_pylist(), strict=True)
-    }
     frames: dict[tuple[str, str], Any] = {}
     rows: list[dict[str, Any]] = []
-    for part in by_turn(context_sources["input_id"]):
-        turn, phase = turns[ids[part.start]]
-        key = (turn["fences"], turn["tokenizer"])
+    turns = with_sources(context_turns, context_sources)
+    for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
         counter = counters.get(turn["tokenizer"])
+        key = (turn["fences"], turn["tokenizer"])
         frame = frames.setdefault(key, costs_of_frame(turn["fences"], counter))
         mine, own = some[part], order[part]
         keep = sorted(range(len(mine)), key=lambda n, own=own: own[n]["keep"])
-        room = _room(turn, phase)
+        room = _room(turn, phases[state])
         found = fill(mine, keep, room, *frame)
         _counted_whole(found, mine, keep, lines[part], own, tools[part], turn["fences"], room, counter)
-        for n, (source, one, shown) in enumerate(zip(sources[part], mine, found.shown, strict=True)):
+        for n, (one, shown) in enumerate(zip(mine, found.shown, strict=True)):
             tokens = {BODY: one.body, LONGER: one.longer + int(schemas[part][n]), FALLBACK: one.fallback}.get(shown, 0)
             if found.failed and one.required:
                 tokens = one.body  # nothing is shown, and the input tells how long each part would be
+            most = room.limit if one.required else found.part_limits.get(one.part, room.limit)
             rows.append({
-                "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"], "shown": shown,
-                "tokens": tokens, "part_limit": min(room.limit if one.required else found.part_limits.get(one.part, room.limit), room.hard.get(one.part, room.limit)),
+                "shown": shown, "tokens": tokens, "part_limit": min(most, room.hard.get(one.part, room.limit)),
                 "bound_by": _bound(one, shown, found, room),
             })  # fmt: skip
-    return FITTED.from_rows(rows)
+    columns = ("shown", "tokens", "part_limit", "bound_by")
+    return beside(FITTED, context_sources, **{name: [row[name] for row in rows] for name in columns})
 
 
 def _room(turn: Row, phase: Row) -> Room:

@@ -1,6 +1,6 @@
 """Context compression: the forms in which a source may be shown, always with a way back to the original.
 
-Reads: sources, selection, ordering, turns, states, phases, rules, counters. Gives `compressed`, beside the sources: a
+Reads: sources, selection, turns, states, phases, rules, counters. Gives `compressed`, beside the sources: a
 short form, and the whole text where the short form is not all of it.
 
 Note: a short form is a projection and replaces nothing: the log and the artifacts stay unchanged. The user's words are
@@ -21,14 +21,13 @@ from .context_tables import (
     Compressed,
     ContextSources,
     ContextTurns,
-    Ordering,
     PhasePolicies,
     RuleTexts,
     Selection,
     TurnStates,
 )
 from .turns.fitting import input_limit, tokens_of, words_room
-from .turns.reading import by_turn
+from .turns.reading import beside, with_sources
 
 Row = Mapping[str, Any]
 
@@ -41,7 +40,6 @@ BEGINNING = 1_200
 def compressed(
     context_sources: ContextSources,
     selection: Selection,
-    ordering: Ordering,
     context_turns: ContextTurns,
     turn_states: TurnStates,
     phase_policies: PhasePolicies,
@@ -50,31 +48,29 @@ def compressed(
 ) -> Compressed:
     """The forms of every source that passed the gates; `none` for the others."""
     sources, chosen = context_sources.to_pylist(), selection.to_pylist()
-    turns = context_turns.to_pylist()
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
     duty = rule_texts["duty"].to_pylist()
     spoken = ("user_goal", "active_constraint", "user_message", "repository_instructions")
-    tokens = tokens_of(
-        [each["text"] if each["source_kind"] in spoken else None for each in sources],
-        [each["input_id"] for each in sources], context_turns, counters,
-    )  # fmt: skip
-    rows: list[dict[str, Any]] = []
-    parts = {sources[part.start]["input_id"]: part for part in by_turn(context_sources["input_id"])}
-    for turn, phase in zip(turns, turn_states["phase"].to_pylist(), strict=True):
-        part = parts.get(turn["input_id"], slice(0, 0))
-        mine, own, count = sources[part], chosen[part], tokens[part]
+    texts = [each["text"] if each["source_kind"] in spoken else None for each in sources]
+    tokens = tokens_of(texts, context_sources["input_id"].to_pylist(), context_turns, counters)
+    made: list[tuple[str, str | None, str | None]] = []
+    turns = with_sources(context_turns, context_sources)
+    for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
+        mine, own, count, phase = sources[part], chosen[part], tokens[part], phases[state]
         cut = _long_words(mine, own, count, turn)
-        cut |= dict.fromkeys(_long_rules(mine, own, count, turn, phases[phase]["rules"], duty), 0)
-        most = phases[phase]["full_characters"]
-        for n, (source, decision) in enumerate(zip(mine, own, strict=True)):
-            form, short, longer = _forms(source, decision, cut.get(n), most)
-            brief = form in ("excerpt", "summary")
-            rows.append({
-                "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"], "form": form,
-                "text": short, "longer": longer, "original_ref": source["reference"] if form not in ("full", "none") else None,
-                "summary_id": f"sum-{hashlib.sha256((short or '').encode()).hexdigest()[:16]}" if brief else None,
-            })  # fmt: skip
-    return COMPRESSED.from_rows(rows)
+        cut |= dict.fromkeys(_long_rules(mine, own, count, turn, phase["rules"], duty), 0)
+        made += [
+            _forms(source, decision, cut.get(n), phase["full_characters"])
+            for n, (source, decision) in enumerate(zip(mine, own, strict=True))
+        ]
+    forms, short, longer = ([each[n] for each in made] for n in range(3))
+    named = [
+        f"sum-{hashlib.sha256((text or '').encode()).hexdigest()[:16]}" if form in ("excerpt", "summary") else None
+        for form, text, _ in made
+    ]
+    kept = ("full", "none")
+    original = [None if form in kept else each["reference"] for form, each in zip(forms, sources, strict=True)]
+    return beside(COMPRESSED, context_sources, form=forms, text=short, longer=longer, summary_id=named, original_ref=original)  # fmt: skip
 
 
 def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str, str | None, str | None]:
@@ -88,17 +84,17 @@ def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str,
         return "reference", None, None
     if source["source_kind"] not in ("latest_observation", "recent_tail", "file_content"):
         return "full", text, None
-    if text is None and (
-        told := source["excerpt"] or source["summary"]
-    ):  # the event states a part, and where the rest is
-        return ("excerpt" if source["excerpt"] else "summary"), told, None
-    if text is None or len(text) <= (most if source["source_kind"] != "recent_tail" else most // 2):
+    if text is None:  # the event may state a part, and where the rest is
+        told = source["excerpt"] or source["summary"]
+        return ("excerpt" if source["excerpt"] else "summary") if told else "full", told, None
+    tail, excerpt = source["source_kind"] == "recent_tail", source["excerpt"]
+    excerpt = excerpt if excerpt and len(excerpt) < len(text) else None
+    first = excerpt and source["source_kind"] == "latest_observation"  # its key part is in every input with room for it
+    if not first and len(text) <= (most // 2 if tail else most):
         return "full", text, None
-    if source["summary"] and source["source_kind"] == "recent_tail":
+    if tail and source["summary"]:
         return "summary", source["summary"], text
-    if source["excerpt"] and len(source["excerpt"]) < len(text):
-        return "excerpt", source["excerpt"], text
-    return "excerpt", f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
+    return "excerpt", excerpt or f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
 
 
 def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> dict[int, int]:

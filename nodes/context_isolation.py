@@ -29,7 +29,7 @@ from .context_tables import (
 from .rendering import STANDING_WORDS, clean
 from .turns.frame import PLACE, bullet, bullets, fenced, quote
 from .turns.levels import meeting
-from .turns.reading import by_turn
+from .turns.reading import beside, with_sources
 from .turns.words import OBSERVATION_CLASSES, REASONS
 
 Row = Mapping[str, Any]
@@ -61,21 +61,18 @@ def isolated(
     for column in ("heading", "reference", "path", "summary"):
         for source, cleaned in zip(sources, clean(context_sources[column]).to_pylist(), strict=True):
             source[f"{column}_line"] = cleaned
-    turns = {turn["input_id"]: turn for turn in context_turns.to_pylist()}
     rules, memories, items = rule_texts.to_pylist(), memory_records.to_pylist(), retrieved_items.to_pylist()
-    rows: list[dict[str, Any]] = []
-    for part in by_turn(context_sources["input_id"]):
+    made: list[tuple[str | None, ...]] = []
+    for turn, part in with_sources(context_turns, context_sources):
         shown = [n for n in range(part.start, part.stop) if forms[n]["form"] == "full"]
         met = {shown[place] for place in meeting([sources[n] for n in shown], rules)}
         noticed: set[str] = set()
         for n in range(part.start, part.stop):
-            lines = _Lines(sources[n], chosen[n], forms[n], turns[sources[n]["input_id"]], memories, items)
-            group, body, longer, fallback = lines.made(met=n in met, noticed=noticed)
-            rows.append({
-                "input_id": sources[n]["input_id"], "source_id": sources[n]["source_id"], "position": sources[n]["position"],
-                "section": PLACE[group] if group else -1, "body": body, "longer": longer, "fallback": fallback,
-            })  # fmt: skip
-    return ISOLATED.from_rows(rows)
+            lines = _Lines(sources[n], chosen[n], forms[n], turn, memories, items)
+            made.append(lines.made(met=n in met, noticed=noticed))
+    group, body, longer, fallback = ([each[n] for each in made] for n in range(4))
+    section = [PLACE[name] if name else -1 for name in group]
+    return beside(ISOLATED, context_sources, section=section, body=body, longer=longer, fallback=fallback)
 
 
 class _Lines:

@@ -29,7 +29,7 @@ from .context_tables import (
 )
 from .turns.fitting import BODY, FALLBACK, LONGER, NONE
 from .turns.levels import meeting
-from .turns.reading import by_turn
+from .turns.reading import beside, with_sources
 from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS
 
 Row = Mapping[str, Any]
@@ -38,6 +38,9 @@ CROWDED = 0.8
 """Share of an input that logs and observations may take before a warning (S3.38)."""
 STALE = ("stale_version", "superseded", "expired", "unverified_recently", "revoked")
 _USER = ("user_goal", "active_constraint", "user_message")
+_TAKEN = ("source_kind", "part", "standing", "path", "evidence_id", "reference", "characters", "masked")
+"""Columns of a decision that are those of its source."""
+_MADE = tuple(name for name in CONTEXT_DECISIONS.columns if name not in (*_TAKEN, "input_id", "source_id", "position"))
 
 
 def context_decisions(
@@ -45,9 +48,9 @@ def context_decisions(
 ) -> ContextDecisions:
     """One row per source, in the order of the sources."""
     tables = (context_sources, selection, ordering, compressed, fitted)
-    return CONTEXT_DECISIONS.from_rows(
-        [_decision(*rows) for rows in zip(*(table.to_pylist() for table in tables), strict=True)]
-    )
+    rows = [_decision(*each) for each in zip(*(table.to_pylist() for table in tables), strict=True)]
+    made = {name: [row[name] for row in rows] for name in _MADE}
+    return beside(CONTEXT_DECISIONS, context_sources, **made, **{name: context_sources[name] for name in _TAKEN})
 
 
 def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict[str, Any]:
@@ -66,8 +69,6 @@ def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict
     text = form["longer"] if shown == LONGER else form["text"]
     brief = shown == BODY and not refused
     return {
-        **{name: source[name] for name in ("input_id", "source_id", "position", "source_kind", "part", "standing", "path", "evidence_id",
-                                           "reference", "characters", "masked")},
         "content_class": "stale" if reason in STALE else source["content_class"],
         "action": {"none": "exclude", "reference": "reference", "summary": "summarize"}.get(mode, "include"),
         "mode": mode, "trust_level": DECISION_TRUST[source["standing"]],
@@ -131,12 +132,13 @@ def turn_warnings(
     decisions = context_decisions.to_pylist()
     sources = context_sources.select(["source_kind", "standing", "row", "detail"]).to_pylist()
     rules = rule_texts.to_pylist()
-    parts = {decisions[part.start]["input_id"]: part for part in by_turn(context_decisions["input_id"])}
     found = []
-    for turn, state, made in zip(
-        *(table.to_pylist() for table in (context_turns, turn_states, model_inputs)), strict=True
-    ):
-        part = parts.get(turn["input_id"], slice(0, 0))
+    turns, states, inputs = (
+        with_sources(context_turns, context_sources),
+        turn_states.to_pylist(),
+        model_inputs.to_pylist(),
+    )
+    for (turn, part), state, made in zip(turns, states, inputs, strict=True):
         warned = dict(_warnings(decisions[part], sources[part], made, state, rules))
         found += [
             {"input_id": turn["input_id"], "condition": name, "message": MESSAGES[name] + warned[name]}

@@ -26,7 +26,7 @@ from .context_tables import (
 )
 from .turns.fitting import BODY, NONE, input_limit, is_required, tokens_of
 from .turns.frame import neutral, sealed
-from .turns.reading import by_turn
+from .turns.reading import with_sources
 from .turns.texts import shown_texts
 from .turns.words import PARTS
 
@@ -45,11 +45,10 @@ def model_inputs(
     """One model input per turn, in turn order; that of a failed turn is empty and counts its required parts."""
     sources, lines, order, fits = (table.to_pylist() for table in (context_sources, isolated, ordering, fitted))
     items = retrieved_items.select(["snapshot_id", "label"]).to_pylist()
-    parts = {sources[part.start]["input_id"]: part for part in by_turn(context_sources["input_id"])}
-    made: list[dict[str, Any]] = []
-    for turn in context_turns.to_pylist():
-        part = parts.get(turn["input_id"], slice(0, 0))
-        made.append(_input(turn, sources[part], lines[part], order[part], fits[part], items))
+    made = [
+        _input(turn, sources[part], lines[part], order[part], fits[part], items)
+        for turn, part in with_sources(context_turns, context_sources)
+    ]
     ids = [row["input_id"] for row in made]
     texts = [[row.pop(name) for row in made] for name in ("counted_system", "counted_user", "counted_tools")]
     system, user, tools = (tokens_of(each, ids, context_turns, counters) for each in texts)

@@ -12,30 +12,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .context_tables import ORDERING, ContextSources, ContextTurns, Ordering, Selection
-from .turns.reading import by_turn
+from .turns.reading import beside, with_sources
 from .turns.words import LEVELS, LOWEST, REQUIRED_PARTS
 
 
 def ordering(context_sources: ContextSources, selection: Selection, context_turns: ContextTurns) -> Ordering:
     """Level, keep and place of each source, in the order of the sources."""
-    sources = context_sources.select(
-        ["input_id", "source_id", "position", "source_kind", "part", "seq", "standing"]
-    ).to_pylist()
-    chosen = selection.select(["referenced", "rank", "decided_by"]).to_pylist()
-    trims = dict(zip(*(context_turns[name].to_pylist() for name in ("input_id", "trim_order")), strict=True))
-    rows: list[dict[str, Any]] = []
-    for part in by_turn(context_sources["input_id"]):
-        mine = [{**source, **own} for source, own in zip(sources[part], chosen[part], strict=True)]
-        for n, source in enumerate(mine):
-            source["level"] = LOWEST if source["referenced"] else LEVELS[source["source_kind"]]
-            source["kept"] = _kept(source, trims[source["input_id"]])
-            source["placed"] = _placed(source, n)
-        keep, place = (_ranks([source[key] for source in mine]) for key in ("kept", "placed"))
-        rows += [
-            {**{name: source[name] for name in ("input_id", "source_id", "position", "level")}, "keep": keep[n], "place": place[n]}
-            for n, source in enumerate(mine)
-        ]  # fmt: skip
-    return ORDERING.from_rows(rows)
+    sources = context_sources.select(["source_kind", "part", "seq", "position"]).to_pylist()
+    chosen = selection.select(["referenced", "rank"]).to_pylist()
+    levels = [
+        LOWEST if own["referenced"] else LEVELS[source["source_kind"]]
+        for source, own in zip(sources, chosen, strict=True)
+    ]
+    rows = [{**source, **own, "level": level} for source, own, level in zip(sources, chosen, levels, strict=True)]
+    keep: list[int] = []
+    place: list[int] = []
+    for turn, part in with_sources(context_turns, context_sources):
+        keep += _ranks([_kept(source, turn["trim_order"]) for source in rows[part]])
+        place += _ranks([_placed(source) for source in rows[part]])
+    return beside(ORDERING, context_sources, level=levels, keep=keep, place=place)
 
 
 def _kept(source: Mapping[str, Any], trim: Sequence[str]) -> tuple[int, ...]:
@@ -48,12 +43,16 @@ def _kept(source: Mapping[str, Any], trim: Sequence[str]) -> tuple[int, ...]:
     return 0 if source["part"] in REQUIRED_PARTS and not source["referenced"] else 1, cut, level, source["rank"]
 
 
-def _placed(source: Mapping[str, Any], position: int) -> tuple[int, ...]:
+def _placed(source: Mapping[str, Any]) -> tuple[int, ...]:
     """Rules and tools as given, files by rank; what happened, and what the user said, in the order of the log."""
     if source["source_kind"] in ("recent_tail", "user_message", "active_constraint"):
-        return source["level"], 0, source["seq"], position
-    return source["level"], 1, position if source["part"] in ("rules", "tools") else source["rank"]
+        return source["level"], 0, source["seq"], source["position"]
+    return source["level"], 1, source["position"] if source["part"] in ("rules", "tools") else source["rank"]
 
 
-def _ranks(keys: Sequence[tuple[int, ...]]) -> dict[int, int]:
-    return {n: rank for rank, n in enumerate(sorted(range(len(keys)), key=keys.__getitem__))}
+def _ranks(keys: Sequence[tuple[int, ...]]) -> list[int]:
+    """The rank of each key among them."""
+    ranks = [0] * len(keys)
+    for rank, n in enumerate(sorted(range(len(keys)), key=keys.__getitem__)):
+        ranks[n] = rank
+    return ranks

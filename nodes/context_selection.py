@@ -10,12 +10,15 @@ guess. No model has a say here: nothing a model or a tool wrote changes a gate's
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property, lru_cache
 from posixpath import dirname
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from .context_tables import (
@@ -28,14 +31,12 @@ from .context_tables import (
     RetrievedItems,
     RuleTexts,
     Selection,
-    StateFacts,
     ToolSchemas,
     TurnStates,
 )
 from .scope.selectors import matching_paths
-from .turns.folding import Folded
-from .turns.reading import as_of_turns, by_turn
-from .turns.words import SELECTION_GATES, SILENT
+from .turns.reading import beside, rows_of, with_sources
+from .turns.words import SELECTION_GATES, SILENT, UNSEEN
 
 Row = Mapping[str, Any]
 
@@ -58,7 +59,6 @@ def selection(
     context_turns: ContextTurns,
     turn_states: TurnStates,
     log_events: LogEvents,
-    state_facts: StateFacts,
     rule_texts: RuleTexts,
     memory_records: MemoryRecords,
     retrieved_items: RetrievedItems,
@@ -66,29 +66,54 @@ def selection(
     phase_policies: PhasePolicies,
 ) -> Selection:
     """The gates' decision on every source, in the order of the sources."""
-    sources = context_sources.to_pylist()
+    sources = rows_of(context_sources.drop_columns(["text", "summary", "excerpt", "heading", "content_class"]))
+    names = ["seq", "kind", "visibility", "zone", "path", "version", "line_start", "line_end"]
+    events, contents = log_events.select(names).to_pylist(), dict[str, list[int]]()
+    for place in np.flatnonzero(log_events["content"].is_valid()).tolist():
+        contents.setdefault(events[place]["path"], []).append(place)
+    tables = _Tables(events, contents, *map(rows_of, (rule_texts, memory_records, retrieved_items, tool_schemas)))
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
-    tables = [each.to_pylist() for each in (rule_texts, memory_records, retrieved_items, tool_schemas)]
-    evidence: dict[str, set[str]] = {}
-    for item in tables[2]:
-        evidence.setdefault(item["snapshot_id"], set()).update(filter(None, [item["evidence_id"]]))
     made: list[dict[str, Any]] = []
-    turns = as_of_turns(context_turns, log_events, state_facts)
-    rows = {sources[part.start]["input_id"]: sources[part] for part in by_turn(context_sources["input_id"])}
-    for (turn, folded, events, end), state in zip(turns, turn_states.to_pylist(), strict=True):
-        of_turn = _Turn(turn, state, folded, events, end, phases[state["phase"]], evidence, *tables)
-        made += of_turn.judged(rows.get(turn["input_id"], []))
-    return SELECTION.from_rows(made)
+    for (turn, part), state in zip(with_sources(context_turns, context_sources), turn_states.to_pylist(), strict=True):
+        made += _Turn(turn, state, phases[state["phase"]], tables).judged(sources[part])
+    columns = ("decided_by", "reason_code", "referenced", "tier", "rank")
+    return beside(SELECTION, context_sources, **{name: [row[name] for row in made] for name in columns})
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The rows that sources come from; `contents`: of each file the places of the events that have content of it."""
+
+    events: Sequence[Row]
+    contents: Mapping[str, list[int]]
+    rules: Sequence[Row]
+    memories: Sequence[Row]
+    items: Sequence[Row]
+    tools: Sequence[Row]
+
+    def of(self, source: Row) -> Row:
+        """The row that a source comes from; empty if it comes from the state."""
+        kind, row = source["source_kind"], source["row"]
+        of_kind = {"system_rules": self.rules, "repository_instructions": self.rules, "memory_candidate": self.memories,
+                   "retrieval_result": self.items, "tool_schema": self.tools}  # fmt: skip
+        return of_kind.get(kind, self.events)[row] if row >= 0 else {}
+
+    @cached_property
+    def evidence(self) -> dict[str, set[str]]:
+        """The rows of evidence of each snapshot."""
+        found: dict[str, set[str]] = {}
+        for item in self.items:
+            found.setdefault(item["snapshot_id"], set()).update(filter(None, [item["evidence_id"]]))
+        return found
 
 
 class _Turn:
-    """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None."""
+    """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None; `of` is the row
+    that the source comes from.
+    """
 
-    def __init__(
-        self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], end: int, phase: Row, evidence: Mapping[str, set[str]], rules: list[Row], memories: list[Row], items: list[Row], tools: list[Row],
-    ) -> None:  # fmt: skip
-        self.turn, self.state, self.folded, self.events, self.phase = turn, state, folded, events, phase
-        self.rules, self.memories, self.items, self.tools = rules, memories, items, tools
+    def __init__(self, turn: Row, state: Row, phase: Row, tables: _Tables) -> None:
+        self.turn, self.state, self.phase, self.tables = turn, state, phase, tables
         self.failures = {
             f"event:{each['event_id']}" for each in json.loads(state["checks"]) if each["status"] == "failed"
         }
@@ -96,146 +121,88 @@ class _Turn:
         cases = [*state["failure_paths"], *turn["task_paths"]] if state["failure_paths"] else []
         self.beside = {dirname(path) for path in cases if "/" in path}
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
+        self.places = [*self.worked_on, f"{turn['working_directory'] or '.'}/"]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
-        self.contents: dict[str, list[int]] = {}
-        """Of each file the events that have content of it."""
-        for place, event in enumerate(events[:end]):
-            if event["content"] is not None:
-                self.contents.setdefault(event["path"], []).append(place)
-        self.revoked = {fact.fact for fact in folded.facts("revoked")}
-        told = {fact.fact for fact in folded.facts("disclosed")}
-        self.disclosed = {name for name in told if not name.startswith("snapshot:")}
-        """Rows of evidence and memories that earlier requests state to have shown."""
-        unstated = {name.removeprefix("snapshot:") for name in told - self.disclosed}
-        self.perhaps = {each for name in unstated for each in evidence.get(name, [name])}
-        """Items of snapshots that requests name without stating what they showed; a snapshot that is not there counts as one."""
-        self.limits = dict(_pair(each) for each in turn["disclosure"])
+        self.limits = {name: int(count) for name, _, count in (each.partition("=") for each in turn["disclosure"])}
 
-    def judged(self, sources: list[Row]) -> list[dict[str, Any]]:
+    def judged(self, sources: Sequence[Row]) -> list[dict[str, Any]]:
         """The decision on every source of the turn, and its rank within its part."""
-        gates: tuple[Callable[[Row], str | None], ...] = (
-            self.relevance,
-            self.currency,
-            self.trust,
-            self.permission,
-            self.worth,
-        )
+        gates = tuple(zip(SELECTION_GATES.values, (self.relevance, self.currency, self.trust, self.permission, self.worth), strict=True))  # fmt: skip
         found = []
         for source in sources:
-            decided, reason = None, None
-            for name, gate in zip(SELECTION_GATES.values, gates, strict=True):
-                if reason := gate(source):
-                    decided = name
-                    break
-            tier = self.tier(source)
-            shown = _SHOWN[source["source_kind"]]
-            if source["source_kind"] in ("file_content", "search_match", "retrieval_result") and tier < TIERS:
+            kind, of = source["source_kind"], self.tables.of(source)
+            decided, reason = next(((name, why) for name, gate in gates if (why := gate(source, of))), (None, None))
+            tier, shown = self.tier(source, of), _SHOWN[kind]
+            if kind in ("file_content", "search_match", "retrieval_result") and tier < TIERS:
                 shown = _TIER_REASONS[tier]
-            if source["standing"] == "hint" and source["source_kind"] == "active_constraint":
+            if kind == "active_constraint" and source["standing"] == "hint":
                 shown = "proposed"
             referenced = decided is None and shown in ("on_demand", "older_events")
-            referenced |= reason in NOTICED and self.permission(source) is None
-            found.append({
-                "input_id": source["input_id"], "source_id": source["source_id"], "position": source["position"],
-                "decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier, "rank": 0,
-            })  # fmt: skip
+            referenced |= reason in NOTICED and self.permission(source, of) is None
+            found.append({"decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier, "rank": 0})  # fmt: skip
         self._capped(sources, found)
         return found
 
     # --- the gates, in their order ------------------------------------------------------------------------------------
 
-    def relevance(self, source: Row) -> str | None:
+    def relevance(self, source: Row, of: Row) -> str | None:
         """Rules for other files or topics, generated files, code outside of the package."""
-        kind, row = source["source_kind"], source["row"]
+        kind, path, root = source["source_kind"], source["path"], self.turn["package_root"]
         if kind == "repository_instructions":
-            rule = self.rules[row]
-            return rule["left_out"] or (None if self._applies(rule) else "out_of_task_scope")
-        if kind in ("retrieval_result", "search_match", "file_content") and source["path"]:
-            if self._flag(source, "generated") and not self.own_files.have(source["path"]):
-                return "generated_file"
-            root = self.turn["package_root"]
-            if (
-                root
-                and kind != "file_content"
-                and self.tier(source) == TIERS
-                and not _below(source["path"], root)
-                and _is_code(source["path"])
-            ):
-                return "outside_package"
-        return None
+            return of["left_out"] or (None if self._applies(of) else "out_of_task_scope")
+        if kind not in ("retrieval_result", "search_match", "file_content") or not path:
+            return None
+        if _flag(source, of, "generated") and not self.own_files.have(path):
+            return "generated_file"
+        elsewhere = root and kind != "file_content" and not _below(path, root) and _is_code(path)
+        return "outside_package" if elsewhere and self.tier(source, of) == TIERS else None
 
-    def currency(self, source: Row) -> str | None:
+    def currency(self, source: Row, of: Row) -> str | None:
         """Old contents of changed files; expired, revoked or unverified memories."""
-        kind, row = source["source_kind"], source["row"]
-        if self._changed_since(source):
+        if _changed_since(source, of):
             return "stale_version"
-        if kind == "file_content":
-            return self._superseded(source)
-        if kind == "memory_candidate":
-            return self._outdated(self.memories[row])
-        return None
+        if source["source_kind"] == "file_content":
+            return self._superseded(source, of)
+        return self._outdated(of) if source["source_kind"] == "memory_candidate" else None
 
-    def trust(self, source: Row) -> str | None:
+    def trust(self, source: Row, of: Row) -> str | None:
         """Rules that no contract names, ungoverned memories, guesses of the model, snapshots that are not there."""
-        kind, row = source["source_kind"], source["row"]
+        kind = source["source_kind"]
         if kind == "repository_instructions" and source["path"]:
-            return None if self._named(source["path"]) else "unnamed_instructions"
-        if kind == "retrieval_result" and row < 0:
+            return None if _matches(source["path"], tuple(self.turn["instruction_sources"])) else "unnamed_instructions"
+        if kind == "retrieval_result" and not of:
             return "snapshot_missing"
         if kind == "memory_candidate":
-            return self._ungoverned(self.memories[row])
-        if kind == "recent_tail" and row >= 0 and self.events[row]["kind"].startswith("rules."):
-            return "rules_of_log"
-        return None
+            return self._ungoverned(of)
+        return "rules_of_log" if source["source_id"].startswith("older:rules.") else None
 
-    def permission(self, source: Row) -> str | None:
+    def permission(self, source: Row, of: Row) -> str | None:
         """Texts for the user interface or for auditors, and of zones that the turn may not see."""
-        kind, row = source["source_kind"], source["row"]
-        of: Row = {}
-        if kind in ("latest_observation", "recent_tail", "search_match", "file_content") and row >= 0:
-            of = self.events[row]
-        elif kind in ("system_rules", "repository_instructions", "memory_candidate", "retrieval_result") and row >= 0:
-            of = {
-                "system_rules": self.rules,
-                "repository_instructions": self.rules,
-                "memory_candidate": self.memories,
-                "retrieval_result": self.items,
-            }[kind][row]
-        elif kind == "user_message":
-            of = json.loads(source["detail"])
-        if sight := {"user-only": "ui_only", "runtime-only": "audit_only"}.get(of.get("visibility") or ""):
+        zone = source["detail"] if source["source_kind"] == "user_message" else of.get("zone")
+        if sight := UNSEEN.get(of.get("visibility") or ""):
             return sight
-        return None if of.get("zone") is None or of["zone"] in self.turn["zones"] else "zone_denied"
+        return None if zone is None or zone in self.turn["zones"] else "zone_denied"
 
-    def worth(self, source: Row) -> str | None:
+    def worth(self, source: Row, of: Row) -> str | None:
         """Events that say nothing, empty snapshots, tools that the phase does not show."""
-        kind, row = source["source_kind"], source["row"]
-        if kind == "recent_tail" and row >= 0 and self.events[row]["kind"] in SILENT:
+        kind = source["source_kind"]
+        if kind == "older_history" and source["source_id"].removeprefix("older:") in SILENT:
             return "says_nothing"
-        if kind == "retrieval_result" and row >= 0 and self.items[row]["label"] is None:
+        if kind == "retrieval_result" and of["label"] is None:
             return "snapshot_empty"
-        return self._hidden(self.tools[row]) if kind == "tool_schema" else None
+        return self._hidden(of) if kind == "tool_schema" else None
 
     # --- what the gates ask -------------------------------------------------------------------------------------------
 
     def _applies(self, rule: Row) -> bool:
         """Whether a rule's folder, globs and declared topics are those of the task."""
         folder, topics = rule["folder"] or "", self.turn["topics"]
-        paths = [*self.worked_on, f"{self.turn['working_directory'] or '.'}/"]
-        inside = not folder or any(_below(path.removeprefix("./"), folder) for path in paths)
+        inside = not folder or any(_below(path.removeprefix("./"), folder) for path in self.places)
         on_topic = topics is None or rule["topics"] is None or bool(set(topics) & set(rule["topics"]))
         matched = rule["globs"] is None or any(_matches(path, tuple(rule["globs"])) for path in self.worked_on)
         return inside and on_topic and matched
 
-    def _named(self, path: str) -> bool:
-        return _matches(path, tuple(self.turn["instruction_sources"]))
-
-    def _flag(self, source: Row, name: str) -> bool:
-        if source["source_kind"] == "retrieval_result":
-            return source["row"] >= 0 and bool(self.items[source["row"]][name])
-        return bool(source["source_kind"] == "search_match" and json.loads(source["detail"]).get(name))
-
-    def tier(self, source: Row) -> int:
+    def tier(self, source: Row, of: Row) -> int:
         """Distance of a file from the failure (S3.22), 1 to 5; the last run of a failing check is the failure."""
         path = source["path"]
         if source["source_id"] in self.failures:
@@ -248,60 +215,36 @@ class _Turn:
             return 2
         if dirname(path) in self.beside:
             return 3
-        return 4 if self._flag(source, "public_api") else TIERS
+        return 4 if _flag(source, of, "public_api") else TIERS
 
-    def _changed_since(self, source: Row) -> bool:
-        """Whether the file of a text changed after the text's event, or after the date of its snapshot."""
-        change = self.folded.last_change.get(source["path"] or "")
-        kind, row = source["source_kind"], source["row"]
-        read = kind == "latest_observation" and row >= 0 and self.events[row]["kind"] == "file.read"
-        if change is None or not (read or kind in ("file_content", "search_match", "retrieval_result")):
-            return False
-        item = self.items[source["row"]] if source["source_kind"] == "retrieval_result" and source["row"] >= 0 else {}
-        dated = item.get("as_of")
-        later = dated is not None and change.detail is not None and datetime.fromisoformat(change.detail) > dated
-        return later or change.seq > source["seq"]
-
-    def _superseded(self, source: Row) -> str | None:
+    def _superseded(self, source: Row, own: Row) -> str | None:
         """A partial read is replaced by a later read in another version, or of at least the same lines."""
-        own = self.events[source["row"]]
-        for place in reversed(self.contents.get(own["path"], ())):
+        for place in reversed(self.tables.contents[own["path"]]):
+            later = self.tables.events[place]
             if place <= source["row"]:
                 break
-            later = self.events[place]
+            if later["seq"] >= self.turn["as_of_seq"]:
+                continue
             if own["version"] and later["version"] and own["version"] != later["version"]:
                 return "stale_version"
-            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (later["line_end"] or 2**31) >= (
-                own["line_end"] or 2**31
-            ):
+            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (own["line_end"] or 2**31) <= (later["line_end"] or 2**31):  # fmt: skip
                 return "superseded"
         return None
 
     def _outdated(self, memory: Row) -> str | None:
-        if memory["memory_id"] in self.revoked or memory["lifecycle"] in ("revoked", "deprecated"):
+        if memory["memory_id"] in self.state["revoked"] or memory["lifecycle"] in ("revoked", "deprecated"):
             return "revoked"
         if memory["lifecycle"] == "expired" or (memory["expires_at"] and memory["expires_at"] <= self.turn["as_of"]):
             return "expired"
-        if memory["last_verified_at"] and memory["last_verified_at"] < self.turn["as_of"] - timedelta(
-            days=self.phase["memory_days"]
-        ):
-            return "unverified_recently"
-        return None
+        since = self.turn["as_of"] - timedelta(days=self.phase["memory_days"])
+        return "unverified_recently" if memory["last_verified_at"] and memory["last_verified_at"] < since else None
 
     def _ungoverned(self, memory: Row) -> str | None:
         needed = ("scope", "source", "confidence", "last_verified_at", "expires_at")
-        if (
-            memory["lifecycle"] != "verified"
-            or any(memory[name] is None for name in needed)
-            or not memory["source_refs"]
-        ):
-            return (
-                "model_guess"
-                if memory["source"] == "model" and memory["lifecycle"] != "verified"
-                else "ungoverned_memory"
-            )
-        paths = [*self.worked_on, f"{self.turn['working_directory'] or '.'}/"]
-        if memory["scope"] != self.turn["project"] and not any(_below(path, memory["scope"]) for path in paths):
+        verified, scope = memory["lifecycle"] == "verified", memory["scope"]
+        if not verified or any(memory[name] is None for name in needed) or not memory["source_refs"]:
+            return "model_guess" if memory["source"] == "model" and not verified else "ungoverned_memory"
+        if scope != self.turn["project"] and not any(_below(path, scope) for path in self.places):
             return "wrong_scope"
         return "low_confidence" if memory["confidence"] < self.phase["memory_confidence"] else None
 
@@ -316,66 +259,48 @@ class _Turn:
 
     # --- ranks and caps -----------------------------------------------------------------------------------------------
 
-    def _capped(self, sources: list[Row], found: list[dict[str, Any]]) -> None:
+    def _capped(self, sources: Sequence[Row], found: list[dict[str, Any]]) -> None:
         """Ranks sources within their part, and refuses what is beyond the caps of the phase and the budget."""
         order = sorted(range(len(sources)), key=lambda n: self._rank(sources[n], found[n]))
-        counts: dict[str, int] = {}
-        evidence: set[str] = set()
-        memories = {name for name in self.disclosed if name.startswith("memory:")}
-        counted = {"retrieval": (self.disclosed - memories) | self.perhaps, "memory": memories}
+        most = {"recent_tail": (self.turn["tail_limit"], "tail_limit"), "memory_candidate": (self.phase["memory_items"], "memory_cap")}  # fmt: skip
+        counts, evidence, counted = Counter[str](), set[str](), self._disclosed()
         for place, n in enumerate(order):
             source, row = sources[n], found[n]
             row["rank"] = place
             if row["decided_by"] or row["referenced"]:
                 continue
-            kind, part = source["source_kind"], source["part"]
-            name = source["evidence_id"]
-            if name and kind == "retrieval_result" and (name in evidence or evidence.add(name)):
+            kind, part, name = source["source_kind"], source["part"], source["evidence_id"]
+            counts[kind] += 1
+            limit, reason = most.get(kind, (None, ""))
+            if limit is not None and counts[kind] > limit:
+                row["decided_by"], row["reason_code"] = "worth", reason
+            elif name and kind == "retrieval_result" and name in evidence:
                 row["decided_by"], row["reason_code"] = "worth", "duplicate"
-                continue
-            group = {"retrieval": "retrieval_items", "memory": "memory_items"}.get(part)
-            if kind == "active_constraint" or (
-                group is None and not (kind == "recent_tail" and self.turn["tail_limit"])
-            ):
-                continue
-            most = self.turn["tail_limit"] if group is None else self.phase[group]
-            counts[part] = counts.get(part, 0) + 1
-            if counts[part] > most:
-                reason = {"recent_tail": "tail_limit", "retrieval": "retrieval_cap", "memory": "memory_cap"}[part]
-                if kind == "search_match":
-                    row["referenced"], row["reason_code"] = True, "on_demand"
-                else:
-                    row["decided_by"], row["reason_code"] = "worth", reason
-                continue
-            if part in self.limits and name and name not in self.disclosed:
+            elif name and part in self.limits and name not in self.state["disclosed"]:
                 if len(counted[part] | {name}) > self.limits[part]:
                     row["decided_by"], row["reason_code"] = "permission", "disclosure_cap"
                 else:
                     counted[part].add(name)
+            evidence.add(name or "")
+
+    def _disclosed(self) -> dict[str, set[str]]:
+        """By part what earlier requests have shown: rows of evidence and memories. A request that names a snapshot without
+        them may have shown all of its items; a snapshot that is not there counts as one.
+        """
+        told = set(self.state["disclosed"]) if self.limits else set()
+        unstated = {name for name in told if name.startswith("snapshot:")}
+        memories = {name for name in told if name.startswith("memory:")}
+        snapshots = {name.removeprefix("snapshot:") for name in unstated}
+        perhaps = {each for name in snapshots for each in self.tables.evidence.get(name, [name])}
+        return {"retrieval": told - unstated - memories | perhaps, "memory": memories}
 
     def _rank(self, source: Row, row: Row) -> tuple[Any, ...]:
         """Within a part: near the failure first; of the tail what the user and the harness say, then tools, then the
         model; newest first."""
         kind = source["source_kind"]
-        speaker = (
-            {"history": 0, "untrusted": 1, "evidence": 1, "hint": 2}.get(source["standing"], 0)
-            if kind == "recent_tail"
-            else 0
-        )
-        certain = -(self.memories[source["row"]]["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
-        return (
-            row["tier"],
-            {"retrieval_result": 0, "file_content": 0, "search_match": 1}.get(kind, 0),
-            speaker,
-            certain,
-            -source["seq"],
-            source["position"],
-        )
-
-
-def _pair(text: str) -> tuple[str, int]:
-    name, _, count = text.partition("=")
-    return name, int(count)
+        speaker = ("history", "untrusted", "evidence", "hint").index(source["standing"]) if kind == "recent_tail" else 0
+        certain = -(self.tables.of(source)["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
+        return row["tier"], kind == "search_match", speaker, certain, -source["seq"], source["position"]
 
 
 class _Files:
@@ -392,6 +317,23 @@ class _Files:
 def _ends(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[start:]) for start in range(len(parts))]
+
+
+def _flag(source: Row, of: Row, name: str) -> bool:
+    """A flag of an item of retrieval, or of a match of a search."""
+    if source["source_kind"] == "search_match":
+        return bool(json.loads(source["detail"]).get(name))
+    return source["source_kind"] == "retrieval_result" and bool(of.get(name))
+
+
+def _changed_since(source: Row, of: Row) -> bool:
+    """Whether the file of a text changed after the text's event, or after the date of its snapshot."""
+    kind, dated = source["source_kind"], of.get("as_of")
+    read = kind == "latest_observation" and of.get("kind") == "file.read"
+    if not (read or kind in ("file_content", "search_match", "retrieval_result")):
+        return False
+    later = dated is not None and source["changed_at"] is not None and source["changed_at"] > dated
+    return later or source["changed_seq"] > source["seq"]
 
 
 def _below(path: str, folder: str) -> bool:

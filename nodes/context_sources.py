@@ -4,7 +4,7 @@ Reads: the log with the state before it, states, rules, memories, items of retri
 the rows of each turn, made once. Each ends in one row of the ledger.
 
 Note: events are gathered newest first until their short forms would fill the window; the events before that are one
-row per kind, with their number and range. The user's own words are gathered from the state, however old they are.
+row per kind, with their number and range, and so are events that only set something. The user's own words are gathered from the state, however old they are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from .context_tables import (
@@ -30,7 +31,7 @@ from .context_tables import (
 from .turns.fitting import input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as
 from .turns.reading import as_of_turns, first_of_window, rows_of
-from .turns.words import OBSERVATIONS, USER_WORDS
+from .turns.words import OBSERVATIONS, SILENT, UNSEEN, USER_WORDS
 
 Row = Mapping[str, Any]
 
@@ -38,8 +39,6 @@ CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
 MATCHES = 100
 """Most matches of one search that are sources of their own; one more row counts the others."""
-FILES = 40
-"""Most files whose current content is gathered, the last ones read or changed first."""
 HEADING = 240
 """Longest command, tool or path in a heading, in characters."""
 
@@ -56,36 +55,41 @@ def context_sources(
     phase_policies: PhasePolicies,
 ) -> ContextSources:
     """The sources of every turn, by turn and position."""
-    rules, memories, items, tools = (
-        rows_of(table) for table in (rule_texts, memory_records, retrieved_items, tool_schemas)
+    rules, memories, items, tools, events = (
+        rows_of(table) for table in (rule_texts, memory_records, retrieved_items, tool_schemas, log_events)
     )
     full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
     snapshots = _by_snapshot(items)
-    given = [name for name, rows in snapshots.items() if rows[0][1]["given"]]
     made: list[dict[str, Any]] = []
-    for (turn, folded, events, end), state in zip(
-        as_of_turns(context_turns, log_events, state_facts, words=True), turn_states.to_pylist(), strict=True
-    ):
+    turns = as_of_turns(context_turns, events, state_facts, words=True)
+    for (turn, folded, end), state in zip(turns, turn_states.to_pylist(), strict=True):
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [
             *_rules(rules), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
-            *gathered.files(), *gathered.items(snapshots, given), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
+            *gathered.files(), *gathered.items(snapshots), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
         ]  # fmt: skip
-        made += [{**row, "input_id": turn["input_id"], "position": position} for position, row in enumerate(found)]
+        for position, row in enumerate(found):
+            change = folded.last_change.get(row["path"]) if row.get("path") else None
+            row |= {"input_id": turn["input_id"], "position": position, "changed_seq": change.seq if change else -1,
+                    "changed_at": datetime.fromisoformat(change.detail) if change and change.detail else None}  # fmt: skip
+        made += found
     return CONTEXT_SOURCES.from_rows(made)
+
+
+_CLASSES = {
+    "instruction": "rule",
+    "evidence": "fact",
+    "history": "fact",
+    "hint": "guess",
+    "untrusted": "untrusted_text",
+}
+"""The class of a text by its standing."""
 
 
 def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
     """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
-    classes = {
-        "instruction": "rule",
-        "evidence": "fact",
-        "history": "fact",
-        "hint": "guess",
-        "untrusted": "untrusted_text",
-    }
     return {
-        "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": classes[standing], "text": text,
+        "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": _CLASSES[standing], "text": text,
         "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "row": -1, **fields,
     }  # fmt: skip
 
@@ -113,10 +117,8 @@ def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
     held = {each["memory_id"]: row for row, each in enumerate(memories) if each["from_seq"] < turn["as_of_seq"]}
     for row in held.values():
         memory = memories[row]
-        yield _source(
-                "memory_candidate", f"memory:{memory['memory_id']}", "memory", "hint", memory["text"],
-                reference=f"memory:{memory['memory_id']}", evidence_id=f"memory:{memory['memory_id']}", seq=memory["from_seq"], row=row,
-            )  # fmt: skip
+        name = f"memory:{memory['memory_id']}"
+        yield _source("memory_candidate", name, "memory", "hint", memory["text"], reference=name, evidence_id=name, seq=memory["from_seq"], row=row)  # fmt: skip
 
 
 def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -143,27 +145,28 @@ class _Gathered:
     """What the log and the state of one turn give."""
 
     def __init__(self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], end: int, full: int) -> None:
-        self.turn, self.state_, self.folded, self.events, self.full = turn, state, folded, events, full
+        self.turn, self.state_, self.folded, self.events, self.end, self.full = turn, state, folded, events, end, full
         self.zones = turn["zones"]
+        self.room = CHARACTERS_PER_TOKEN * input_limit(turn)
         self.loaded = first_of_window(events, end)
-        self.first = self._horizon(end)
-        self.end = end
+        self.first = self._horizon()
+        self.since = events[self.first]["seq"] if self.first < end else turn["as_of_seq"]
+        """Events from here on are sources of their own."""
         self.seen = Counter[str]()
         """Of each kind the number of events that are sources of their own."""
         self.latest: int | None = None
         self.said: list[Fact] = []
         """The user's words that are sources of their own."""
 
-    def _horizon(self, end: int) -> int:
+    def _horizon(self) -> int:
         """The first loaded event that is a source of its own."""
-        left = CHARACTERS_PER_TOKEN * input_limit(self.turn)
-        place = end
+        left, place = self.room, self.end
         while place > self.loaded and left > 0:
             place -= 1
             event = self.events[place]
-            left -= (
-                min(event["characters"], self.full) + min(len(event["command"] or event["path"] or ""), HEADING) + FRAME
-            )
+            if event["kind"] not in SILENT:
+                named = len(event["command"] or event["path"] or "")
+                left -= min(event["characters"], self.full) + min(named, HEADING) + FRAME
         return place
 
     # --- the user -----------------------------------------------------------------------------------------------------
@@ -192,7 +195,6 @@ class _Gathered:
         """
         own = {fact.event_id for fact in self._headed()}
         left = CHARACTERS_PER_TOKEN * words_room(self.turn)
-        since = self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]
         latest, earlier = True, None
         for fact in reversed(self.folded.facts("word")):
             if fact.event_id in own:
@@ -201,22 +203,20 @@ class _Gathered:
             newest = latest and visible and bool(fact.value)
             latest &= not newest
             earlier = earlier or (fact if visible and not newest else None)
-            if left <= 0 and fact.seq < since and not newest:
+            if left <= 0 and fact.seq < self.since and not newest:
                 continue
             left -= len(fact.value or "") + FRAME
             heading = "Latest message" if newest else "Message"
             if fact.detail == "user.constraint":
                 heading = "Constraint, no longer in force"
             self.said.append(fact)
-            yield self._of_user(
-                "user_message", f"event:{fact.event_id}", fact, heading=heading, detail=json.dumps({"zone": fact.zone})
-            )
+            yield self._of_user("user_message", f"event:{fact.event_id}", fact, heading=heading, detail=fact.zone)
         if earlier:  # in every input, since a budget may leave any of them out
             first = min(fact.value[1] for fact in self.folded.facts("kind") if fact.fact in USER_WORDS)
             where = f"log:{first}-{earlier.seq}"
             yield _source(
                 "user_message", "words", "user_goal", "instruction", f"those that are not here: open {where}",
-                heading="Messages", reference=where, detail=json.dumps({"zone": earlier.zone}),
+                heading="Messages", reference=where, detail=earlier.zone,
             )  # fmt: skip
 
     def _headed(self) -> list[Fact]:
@@ -237,16 +237,8 @@ class _Gathered:
         ]
 
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
-        return _source(
-            kind,
-            id_,
-            "user_goal",
-            "instruction",
-            fact.value,
-            reference=f"event:{fact.event_id}",
-            seq=fact.seq,
-            **fields,
-        )
+        where = f"event:{fact.event_id}"
+        return _source(kind, id_, "user_goal", "instruction", fact.value, reference=where, seq=fact.seq, **fields)
 
     # --- the state ----------------------------------------------------------------------------------------------------
 
@@ -285,16 +277,13 @@ class _Gathered:
         apart = {fact.event_id for fact in self._apart() if fact.seq >= 0}
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
+            if event["kind"] in SILENT:
+                continue
             self.seen[counted_as(event)] += 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
-            if (
-                self.latest is None
-                and event["kind"] in OBSERVATIONS
-                and event["actor"] not in ("model", "memory")
-                and event["visibility"] == "model-visible"
-                and event["zone"] in self.zones
-            ):
+            shown = event["visibility"] == "model-visible" and event["zone"] in self.zones
+            if self.latest is None and shown and event["kind"] in OBSERVATIONS and event["actor"] not in _GUESSING:
                 self.latest = place
             yield self._event(event, place, place == self.latest)
             if event["kind"] == "search.result" and event["matches"]:
@@ -302,43 +291,35 @@ class _Gathered:
 
     def _event(self, event: Row, place: int, latest: bool) -> dict[str, Any]:
         part = "latest_observation" if latest else "recent_tail"
-        by_user = event["actor"] == "user"
-        standing = (
-            "history"
-            if by_user or event["actor"] == "system"
-            else "hint"
-            if event["actor"] in ("model", "memory")
-            else "untrusted"
-        )
-        classes = {"user-only": "ui_only", "runtime-only": "audit_only"}
-        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"]
-        content = (
-            event["content"] if latest and event["kind"] == "file.read" else None
-        )  # else it is a source of its own
-        text = event["text"] if content is None else content
-        if what and len(what) > HEADING:  # the heading has its beginning
-            text = f"{what}\n{text}" if text else what
+        standing = "hint" if event["actor"] in _GUESSING else _STANDINGS.get(event["actor"], "untrusted")
+        what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"] or ""
+        read = latest and event["kind"] == "file.read" and event["content"] is not None  # else a source of its own
+        text = event["content"] if read else event["text"]
+        if len(what) > HEADING:  # the heading has its beginning
+            text, what = f"{what}\n{text}" if text else what, f"{what[:HEADING]}..."
         return _source(
             part, f"event:{event['event_id']}", part, standing, text,
-            heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what and (what if len(what) <= HEADING else f"{what[:HEADING]}...")))),
+            heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
             path=event["path"], characters=max(len(text or ""), event["characters"] if event["text"] is not None else 0), masked=event["masked"], seq=event["seq"], row=place,
             detail=json.dumps({name: event[name] for name in _DETAILS}),
-            **({"content_class": classes[event["visibility"]]} if event["visibility"] in classes else {}),
+            **({"content_class": UNSEEN[event["visibility"]]} if event["visibility"] in UNSEEN else {}),
         )  # fmt: skip
 
     def files(self) -> Iterator[dict[str, Any]]:
-        """The last content of each file that was read or changed, whether or not it is still current."""
+        """The last content of each file that was read or changed, whether or not it is still current: the newest ones, as
+        many as may have room.
+        """
         found: dict[tuple[str, Any, Any], int] = {}
+        left = self.room
         for place in range(self.end - 1, self.loaded - 1, -1):
             event = self.events[place]
             if event["content"] is None or not event["path"] or (place == self.latest and event["kind"] == "file.read"):
                 continue
             key = (event["path"], event["line_start"], event["line_end"])
-            if key not in found and (event["path"], None, None) not in found:
+            if left > 0 and key not in found and (event["path"], None, None) not in found:
                 found[key] = place
-                if len(found) == FILES:
-                    break
+                left -= min(len(event["content"]), self.full) + FRAME
         for (path, start, end), place in found.items():
             event = self.events[place]
             span = "" if start is None and end is None else f":{start or 1}-{end or ''}"
@@ -347,19 +328,12 @@ class _Gathered:
                 reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
             )  # fmt: skip
 
-    def items(
-        self, snapshots: Mapping[str, Sequence[tuple[int, Row]]], from_caller: Sequence[str]
-    ) -> Iterator[dict[str, Any]]:
+    def items(self, snapshots: Mapping[str, Sequence[tuple[int, Row]]]) -> Iterator[dict[str, Any]]:
         """Items of the snapshots that the turn names, else of those that its last events created or that the caller gave."""
-        since = self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]
-        created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= since}
-        given = dict.fromkeys(from_caller, self.turn["as_of_seq"])
-        named = self.turn["snapshot_ids"]
-        wanted = (
-            {**given, **created}
-            if named is None
-            else {name: created.get(name, self.turn["as_of_seq"]) for name in named}
-        )
+        now, named = self.turn["as_of_seq"], self.turn["snapshot_ids"]
+        created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= self.since}
+        given = {name: now for name, rows in snapshots.items() if rows[0][1]["given"]}
+        wanted = {**given, **created} if named is None else {name: created.get(name, now) for name in named}
         for name, seq in wanted.items():
             if name not in snapshots:
                 yield _source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
@@ -379,36 +353,27 @@ class _Gathered:
             )  # fmt: skip
 
     def older(self) -> Iterator[dict[str, Any]]:
-        """One row for the events of each kind before the horizon, with their number and range."""
-        last = (self.events[self.first]["seq"] if self.first < self.end else self.turn["as_of_seq"]) - 1
-        apart = {fact.event_id: fact.detail for fact in self._apart() if 0 <= fact.seq <= last}
-        kept = self.seen + Counter(apart.values())
+        """One row for the events of each kind before the horizon, with their number and range; of those that only set
+        something, for all.
+        """
+        apart = Counter(fact.detail for fact in self._apart() if 0 <= fact.seq < self.since)
+        kept = self.seen + apart
         for fact in self.folded.facts("kind"):
-            count = fact.value[0] - kept[fact.fact]
+            number, first, last = fact.value
+            silent, count = fact.fact in SILENT, number - kept[fact.fact]
             if count > 0:
+                until = last if silent else max(min(self.since - 1, last), first)
                 yield _source(
-                    "older_history", f"older:{fact.fact}", "recent_tail", "evidence", heading=f"{count} earlier events, {fact.fact}",
-                    reference=f"log:{fact.value[1]}-{max(min(last, fact.value[2]), fact.value[1])}",
+                    "older_history", f"older:{fact.fact}", "recent_tail", "evidence",
+                    heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}",
                 )  # fmt: skip
 
 
-_DETAILS = (
-    "kind",
-    "command",
-    "tool",
-    "exit_code",
-    "outcome",
-    "check",
-    "check_status",
-    "capability",
-    "arguments",
-    "version",
-    "line_start",
-    "line_end",
-    "refs",
-    "diff",
-    "subject",
-)
+_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "check_status", "capability", "arguments", "version",
+            "line_start", "line_end", "refs", "diff", "subject")  # fmt: skip
+_GUESSING = ("model", "memory")
+"""Speakers whose words are hints."""
+_STANDINGS = {"user": "history", "system": "history"}
 
 
 def _about(check: Row) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .context_tables import TURN_STATES, ContextTurns, LogEvents, StateFacts, TurnStates
 from .turns.folding import Fact, Folded, observation
-from .turns.reading import as_of_turns
+from .turns.reading import as_of_turns, rows_of
 
 PLACE = re.compile(r"(?<![\w@+~./-])([\w@+~./-]+\.[A-Za-z]\w{0,5}):\d+")
 """`path:line`, as compilers, linters and test runners print places."""
@@ -27,8 +27,8 @@ LISTED = 40
 
 def turn_states(context_turns: ContextTurns, log_events: LogEvents, state_facts: StateFacts) -> TurnStates:
     """The state of each turn, in the order of the turns."""
-    rows = [_state(turn, folded) for turn, folded, _, _ in as_of_turns(context_turns, log_events, state_facts)]
-    return TURN_STATES.from_rows(rows)
+    turns = as_of_turns(context_turns, rows_of(log_events), state_facts)
+    return TURN_STATES.from_rows([_state(turn, folded) for turn, folded, _ in turns])
 
 
 def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
@@ -63,6 +63,8 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "read_files": [f.fact for f in reversed(folded.facts("read", zones))][:LISTED],
         "artifact_refs": [f.fact for f in reversed(folded.facts("artifact", zones))],
         "approvals": _json({"id": f.fact, "status": f.status, "text": f.value, "event_id": f.event_id} for f in reversed(folded.facts("approval", zones))),
+        "revoked": [f.fact for f in folded.facts("revoked")],
+        "disclosed": [f.fact for f in folded.facts("disclosed")],
         "turn_count": folded.rounds,
         "events": turn["as_of_seq"],
         "clock_backwards": folded.backwards,
@@ -74,15 +76,8 @@ def _checks(folded: Folded, zones: list[str], declared: list[str]) -> Iterator[d
     ran = {fact.fact for fact in folded.facts("check", zones)}
     for name in declared:
         if name not in ran:
-            yield {
-                "name": name,
-                "status": "unknown",
-                "command": None,
-                "summary": None,
-                "excerpt": None,
-                "event_id": None,
-                "changed_since": "no",
-            }
+            nothing = dict.fromkeys(("command", "summary", "excerpt", "event_id"))
+            yield {"name": name, "status": "unknown", **nothing, "changed_since": "no"}
     changed = max((fact.seq for fact in folded.last_change.values()), default=-1)
     unstated = folded.one("unstated")
     for fact in folded.facts("check", zones):

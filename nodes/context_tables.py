@@ -9,7 +9,16 @@ the same length and the same order, so steps read them beside each other and not
 
 from __future__ import annotations
 
+from typing import Any
+
 from .schema import Table, boolean, float64, int32, int64, string, strings, table, text, timestamp
+
+
+def _beside_sources(name: str, *, persist: bool, doc: str, **columns: Any) -> Table:
+    """A table with one row per source, in the order of CONTEXT_SOURCES."""
+    keys = {"input_id": string("the model input"), "source_id": string("the source"), "position": int32("as in context_sources")}  # fmt: skip
+    return table(name, key=("input_id", "source_id"), order=("input_id", "position"), persist=persist, doc=doc, **keys, **columns)  # fmt: skip
+
 
 # --- inputs of a projection ---------------------------------------------------------------------------------------------
 
@@ -128,7 +137,6 @@ PHASE_POLICIES = table(
     tools=float64("share of what the required parts leave"),
     capabilities=strings("what the tools that it shows can do"),
     full_characters=int32("longest output that is shown in full before all sources have had their room"),
-    retrieval_items=int32("most items of evidence, files and matches"),
     memory_items=int32("most memory hints"),
     memory_confidence=float64("least confidence of a memory"),
     memory_days=int32("most days since a memory was verified"),
@@ -239,6 +247,10 @@ TURN_STATES = table(
     read_files=strings("files read in this session, the last ones first"),
     artifact_refs=strings("artifacts, the last ones first"),
     approvals=text("permission requests that were denied and not granted since: id, text, event_id"),
+    revoked=strings("memories that no longer hold"),
+    disclosed=strings(
+        "rows of evidence and memories that earlier requests showed, and `snapshot:ID` where one does not say which"
+    ),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
     clock_backwards=boolean("an event has an earlier time than the one before it"),
@@ -269,6 +281,8 @@ CONTEXT_SOURCES = table(
     characters=int64("characters of all of it"),
     masked=int32("masks of secrets in it"),
     seq=int64("its event; -1 = none"),
+    changed_seq=int64("the last event that changed its file; -1 = none"),
+    changed_at=timestamp("the time of that event", nullable=True),
     row=int64("its row in the table that it comes from; -1 = none"),
     detail=text(
         "what its lines need besides, as JSON: of a command the outcome and the check, of a memory its dates",
@@ -276,15 +290,10 @@ CONTEXT_SOURCES = table(
     ),
 )
 
-SELECTION = table(
+SELECTION = _beside_sources(
     "selection",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=True,
     doc="The decisions of the five gates on each source, in their order.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     decided_by=string(
         "the first gate that refused: relevance, currency, trust, permission or worth; null = none", nullable=True
     ),
@@ -296,29 +305,19 @@ SELECTION = table(
     rank=int32("order within its part, 0 first"),
 )
 
-ORDERING = table(
+ORDERING = _beside_sources(
     "ordering",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=True,
     doc="Priority and place of each source.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     level=int32("1 to 9 (S3.23)"),
     keep=int32("order in which a binding budget keeps sources, within the turn; 0 first"),
     place=int32("order in the input, within the turn; 0 first"),
 )
 
-COMPRESSED = table(
+COMPRESSED = _beside_sources(
     "compressed",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=False,
     doc="The forms in which each source may be shown: a short one, and a longer one where there is room.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     form=string("full, excerpt, summary, reference or none"),
     text=text("what the short form shows", nullable=True),
     longer=text("the whole text, if the short form is not all of it", nullable=True),
@@ -326,30 +325,20 @@ COMPRESSED = table(
     original_ref=string("where the original is", nullable=True),
 )
 
-ISOLATED = table(
+ISOLATED = _beside_sources(
     "isolated",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=False,
     doc="Each source behind its margin, and the section that it goes into.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     section=int32("the section that it is in, by its place in `turns.frame.GROUPS`; -1 = shown in no form"),
     body=text("the lines of its short form, each behind a margin", nullable=True),
     longer=text("the lines of its longer form", nullable=True),
     fallback=text("the line that refers to it where its text has no room", nullable=True),
 )
 
-FITTED = table(
+FITTED = _beside_sources(
     "fitted",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=True,
     doc="What fits: the form in which the input shows each source.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     shown=string("body, longer, fallback or none"),
     tokens=int64("tokens that it takes, without fences and headings"),
     part_limit=int64("tokens that its part may have"),
@@ -384,15 +373,10 @@ MODEL_INPUTS = table(
     snapshot_ids=strings("retrieval snapshots whose items it was offered"),
 )
 
-CONTEXT_DECISIONS = table(
+CONTEXT_DECISIONS = _beside_sources(
     "context_decisions",
-    key=("input_id", "source_id"),
-    order=("input_id", "position"),
     persist=True,
     doc="The ledger: one row for every source of every turn, with the reason. The model never sees it.",
-    input_id=string("the model input"),
-    source_id=string("the source"),
-    position=int32("as in context_sources"),
     source_kind=string("kind of source"),
     part=string("part of the budget"),
     content_class=string("fact, guess, stale, ui_only, audit_only, rule or untrusted_text"),

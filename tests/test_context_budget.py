@@ -119,9 +119,7 @@ def test_the_share_of_rules_decides_when_they_are_cut():
     )
 
 
-@pytest.mark.parametrize(
-    "field", ["retrieval_items", "memory_items", "memory_confidence", "memory_days", "capabilities"]
-)
+@pytest.mark.parametrize("field", ["memory_items", "memory_confidence", "memory_days", "capabilities"])
 def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
     phases, _ = load_phases()
     made = policy()

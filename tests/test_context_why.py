@@ -41,11 +41,10 @@ def test_what_a_snapshot_did_not_select_was_not_recalled_for_its_reason() -> Non
     assert found["layer"] == "retrieval_not_recalled" and "max_items" in found["answer"]
 
 
-def test_an_item_behind_the_cap_was_not_ranked() -> None:
-    items = [item(f"code#{n}", f"src/f{n}.ts", f"export const f{n} = 1;") for n in range(60)]
-    found = asked(Session(), "f59.ts", snapshots=[snapshot(*items)])
+def test_a_memory_behind_the_cap_was_not_ranked() -> None:
+    found = asked(Session(), "m9", memories=[memory(f"m{n}", f"Fact {n}.") for n in range(10)])
     assert found["layer"] == "ordering_not_ranked"
-    assert found["source_id"] == "item:snap-1:code#59"
+    assert found["source_id"] == "memory:m9"
 
 
 @pytest.mark.parametrize("expected", ["e1", "a.test.ts:7 expected"])

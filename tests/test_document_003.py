@@ -498,7 +498,7 @@ def test_s3_36_six_phases_give_six_inputs():
     }
     assert len(texts) == 6
     found = [snapshot(*(item(f"code#{n}", f"lib/c{n}.ts", "some words " * 20) for n in range(30)))]
-    for characters, limit in ((1100, 1600), (2200, 2000)):
+    for characters, limit in ((2200, 2600), (4000, 4000)):
         given = full() | {"snapshots": found}
         given["session"].failing(LONG_LOG[:characters], turn=3)
         budget = {"maxTokens": limit, "reservedOutputTokens": 0}
@@ -581,7 +581,7 @@ def failures() -> dict[str, tuple[Projection, str, Any]]:
         session.add("search.result", turn=1, query="q", matches=[{"path": f"src/m{number}.ts", "line": 1, "text": "q"}])
     session.failing("src/m1.ts:1 error " * 30, turn=2)
     place = len(session.events)
-    seen = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 2000, "userWordsTokens": 300})
+    seen = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 2400, "userWordsTokens": 300})
     ranked = projected(session, turn={"asOfSeq": place}, budget={"maxTokens": 9000, "tailLimit": 2})
     written = Session()
     written.add("file.modified", turn=1, path="AGENTS.md", version="2", diff="+Run the tests.")

@@ -1,6 +1,6 @@
-"""Reading tables row by row: turns with the state as of them, and the rows of each turn.
+"""Reading tables row by row: turns with the state as of them, and the sources of each turn.
 
-Gives `as_of_turns`, `first_of_window`, `rows_of` and `by_turn`.
+Gives `as_of_turns`, `with_sources`, `beside`, `first_of_window` and `rows_of`.
 """
 
 from __future__ import annotations
@@ -12,45 +12,47 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema import Table
 from .folding import Folded
 
-__all__ = ["as_of_turns", "by_turn", "first_of_window", "rows_of"]
+__all__ = ["as_of_turns", "beside", "first_of_window", "rows_of", "with_sources"]
 
 WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EVENT_CHARACTERS = 24_000
 """Most characters that one event counts towards the window."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = Mapping[str, Any]
 
 
 def as_of_turns(
-    turns: pa.Table, events: pa.Table, facts: pa.Table, *, words: bool = False
-) -> Iterator[tuple[Row, Folded, Sequence[Row], int]]:
-    """Each turn with the state as of it, the loaded events of its session, and how many of these precede it. Turns of
-    a session are in the order of `as_of_seq`, so each event is folded once. The user's words before these events, most
-    of the facts of a long session, are left out unless asked for.
+    turns: pa.Table, events: Sequence[Row], facts: pa.Table, *, words: bool = False
+) -> Iterator[tuple[Row, Folded, int]]:
+    """Each turn with the state as of it and the number of loaded events before it. Turns are in the order of the log, so
+    each event is folded once. The user's words before these events, most of the facts of a long session, are left out
+    unless asked for.
     """
-    if not words:
-        facts = facts.filter(pc.not_equal(facts["slot"], "word"))
-    by_session: dict[str, list[dict[str, Any]]] = {}
-    for row in rows_of(events):
-        by_session.setdefault(row["session_id"], []).append(row)
-    folded: dict[str, tuple[Folded, int]] = {}
+    state, done = Folded.of(facts if words else facts.filter(pc.not_equal(facts["slot"], "word"))), 0
     for turn in turns.to_pylist():
-        session = turn["session_id"]
-        rows = by_session.get(session, [])
-        if session not in folded:
-            own = facts.filter(pc.equal(facts["session_id"], session))
-            folded[session] = (Folded.of(own), 0)
-        state, done = folded[session]
-        while done < len(rows) and rows[done]["seq"] < turn["as_of_seq"]:
-            state.add(rows[done])
+        while done < len(events) and events[done]["seq"] < turn["as_of_seq"]:
+            state.add(events[done])
             done += 1
-        folded[session] = (state, done)
-        yield turn, state, rows, done
+        yield turn, state, done
+
+
+def with_sources(turns: pa.Table, sources: pa.Table) -> Iterator[tuple[Row, slice]]:
+    """Each turn with the place of its sources, in the order of both tables; every turn has some."""
+    runs = pc.run_end_encode(sources["input_id"].combine_chunks())
+    ends = runs.run_ends.to_pylist()
+    return zip(turns.to_pylist(), map(slice, [0, *ends], ends), strict=True)
+
+
+def beside(declared: Table, sources: pa.Table, **columns: Any) -> pa.Table:
+    """A table beside the sources: their keys, and the given columns."""
+    keys = {name: sources[name] for name in ("input_id", "source_id", "position")}
+    return declared.build({**keys, **columns})
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -61,13 +63,6 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
         for row, value in zip(rows, table[name].cast(pa.int64()).to_pylist(), strict=True):
             row[name] = None if value is None else _EPOCH + timedelta(microseconds=value)
     return rows
-
-
-def by_turn(input_ids: pa.ChunkedArray) -> list[slice]:
-    """The rows of each model input, in table order; inputs are contiguous."""
-    runs = pc.run_end_encode(input_ids.combine_chunks())
-    ends = runs.run_ends.to_pylist()
-    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def first_of_window(events: Sequence[Row], end: int) -> int:

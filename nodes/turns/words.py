@@ -49,6 +49,8 @@ USER_WORDS = ("user.goal", "user.message", "user.constraint", "user.confirmation
 SILENT = ("rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
           "phase.changed", "constraint.ended", "work.changed")  # fmt: skip
 """Kinds that set something and say nothing to the model by themselves."""
+UNSEEN = {"user-only": "ui_only", "runtime-only": "audit_only"}
+"""Visibilities that the model does not have: the class of such a text, and the reason to leave it out."""
 ACTORS = Vocabulary(
     "actor",
     ("user", "model", "tool", "system", "repository", "memory"),
@@ -144,7 +146,7 @@ REASONS: Mapping[str, str] = {
     # left out
     "out_of_task_scope": "rule for files or topics that the task does not touch",
     "outside_package": "outside the package of the task",
-    "says_nothing": "an event that sets something and says nothing",
+    "says_nothing": "events that set something and say nothing",
     "rules_of_log": "rules in a log are a record of what was said: only those that are given as rules instruct",
     "stale_version": "the file was modified after this was seen",
     "superseded": "a newer one of the same kind took its place",
@@ -169,7 +171,6 @@ REASONS: Mapping[str, str] = {
     "undeclared_capability": "tool that does not declare its `capability` or its `phases`: it counts as external",
     "no_external_knowledge": "tool for knowledge from outside, which this turn does not declare to need",
     "tail_limit": "beyond the number of events in the tail",
-    "retrieval_cap": "beyond the number of retrieved items",
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "another source has the same evidence or says the same, and its row says what became of it",
     "snapshot_empty": "the retrieval snapshot selected nothing",

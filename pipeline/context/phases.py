@@ -18,7 +18,7 @@ __all__ = ["load_phases"]
 
 SCHEMA_VERSION = 1
 _SHARES = ("rules", "latest_observation", "recent_tail", "retrieval", "memory", "tools")
-_COUNTS = ("full_characters", "retrieval_items", "memory_items", "memory_days")
+_COUNTS = ("full_characters", "memory_items", "memory_days")
 _FIELDS = (*_SHARES, "capabilities", *_COUNTS, "memory_confidence")
 
 

@@ -43,7 +43,7 @@ from .projection import Projection, Projections
 
 __all__ = ["ContextStore", "Replayed", "inputs_of"]
 
-FORMAT = 1
+FORMAT = 2
 _RECORDED = (
     "context_turns",
     "turn_states",

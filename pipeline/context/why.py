@@ -23,25 +23,12 @@ __all__ = ["why"]
 
 Row = Mapping[str, Any]
 
-_ON_TIME = ("tail_limit", "retrieval_cap", "memory_cap")
+_ON_TIME = ("tail_limit", "memory_cap")
 """Limits of a part: the source was ranked behind the others."""
-_OMITTED_FOR = {
-    "relevance": "low relevance",
-    "currency": "staleness",
-    "trust": "a doubtful source",
-    "permission": "permission",
-    "worth": "low relevance",
-}
-_ACTS = (
-    "file.read",
-    "file.modified",
-    "command.finished",
-    "tool.finished",
-    "tool.intent",
-    "search.result",
-    "external.result",
-    "work.changed",
-)
+_OMITTED_FOR = {"relevance": "low relevance", "currency": "staleness", "trust": "a doubtful source", "permission": "permission",
+                "worth": "low relevance"}  # fmt: skip
+_STATING = ("user_message", "user_goal", "active_constraint", "repository_instructions")
+_ACTS = ("file.read", "file.modified", "command.finished", "tool.finished", "tool.intent", "search.result", "external.result", "work.changed")  # fmt: skip
 
 
 def why(
@@ -67,25 +54,28 @@ def why(
     rows = [] if events is None else events.events.to_pylist()
     before = [row for row in rows if row["seq"] < seen.turn["as_of_seq"]]
     found = _matching(seen, expected, before)
-    if not found:
-        return _absent(seen, expected, before, snapshots or {})
-    first = found[0]
-    layer, answer, omitted = _layer(seen, first, rows)
+    if found:
+        layer, answer, omitted = _layer(seen, found[0], rows)
+    else:
+        layer, answer, omitted = "retrieval_not_recalled", _not_recalled(expected, snapshots or {}), None
     return {
-        "expected": expected, "layer": layer, "answer": answer, "omitted_for": omitted, "source_id": first["source_id"],
-        "sources": [dict(row) for row in found],
+        "expected": expected, "layer": layer, "answer": answer, "omitted_for": omitted,
+        "source_id": found[0]["source_id"] if found else None, "sources": [dict(row) for row in found],
     }  # fmt: skip
 
 
 def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
-    """The ledger rows that are meant, those that show most first: by id, else by path, else by literal text."""
+    """The ledger rows that are meant, those that show most first: by id, else by path, else by literal text, else the row
+    that counts the event that is meant.
+    """
     rows = list(seen.decisions)
     path, _, line = expected.removeprefix("./").rpartition(":")
     wanted = path if line and line.replace("-", "").isdecimal() else expected.removeprefix("./")
-    texts = {
-        f"event:{row['event_id']}": "\n".join(filter(None, (row["command"], row["text"], row["content"])))
-        for row in events
-    }
+    meant = {
+        f"event:{row['event_id']}": f"older:{counted_as(row)}" for row in events
+        if expected.removeprefix("event:") == row["event_id"] or _ends(row["path"], wanted)
+        or expected in "\n".join(filter(None, (row["command"], row["text"], row["content"])))
+    }  # fmt: skip
     by_id = [
         row
         for row in rows
@@ -93,10 +83,14 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
         in (row["source_id"], row["source_id"].partition(":")[2], row["evidence_id"], f"[{row['reference']}]")
         or row["reference"] in (expected, f"event:{expected}")
     ]
-    by_path = [row for row in rows if row["path"] and (row["path"] == wanted or row["path"].endswith(f"/{wanted}"))]
-    by_text = [row for row in rows if expected in texts.get(_event_of(row), "")]
-    found = by_id or by_path or by_text
+    by_path = [row for row in rows if _ends(row["path"], wanted)]
+    by_event = [row for row in rows if _event_of(row) in meant]
+    found = by_id or by_path or by_event or [row for row in rows if row["source_id"] in meant.values()]
     return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"]))
+
+
+def _ends(path: str | None, wanted: str) -> bool:
+    return path is not None and (path == wanted or path.endswith(f"/{wanted}"))
 
 
 def _event_of(row: Row) -> str:
@@ -107,30 +101,13 @@ def _event_of(row: Row) -> str:
     return row["reference"] or "" if kind in ("constraint", "proposal", "file") else row["source_id"]
 
 
-def _absent(
-    seen: Projection, expected: str, events: Sequence[Row], snapshots: Mapping[str, Sequence[Row]]
-) -> dict[str, Any]:
+def _not_recalled(expected: str, snapshots: Mapping[str, Sequence[Row]]) -> str:
     """The answer about something that is no source of the input."""
-    answer = {"expected": expected, "omitted_for": None, "source_id": None, "sources": []}
     for snapshot, decided in snapshots.items():
         for row in decided:
             if expected in (row.get("evidence_id"), row.get("path")) and row.get("outcome") != "selected":
-                return answer | {
-                    "layer": "retrieval_not_recalled",
-                    "answer": f"snapshot {snapshot} did not select it: {row.get('reason_text') or row.get('reason_code')}",
-                }
-    for event in events:
-        named = expected in (event["event_id"], event["path"]) or (event["path"] or "").endswith(f"/{expected}")
-        if named or expected in "\n".join(filter(None, (event["command"], event["text"], event["content"]))):
-            older = next((row for row in seen.decisions if row["source_id"] == f"older:{counted_as(event)}"), None)
-            return answer | {
-                "layer": "budget_cut", "answer": f"event {event['event_id']} is before the events that the input had room for; open event:{event['event_id']}",
-                "source_id": older["source_id"] if older else None, "sources": [dict(older)] if older else [],
-            }  # fmt: skip
-    return answer | {
-        "layer": "retrieval_not_recalled",
-        "answer": "no event, file, rule, memory or snapshot of this turn has it",
-    }
+                return f"snapshot {snapshot} did not select it: {row.get('reason_text') or row.get('reason_code')}"
+    return "no event, file, rule, memory or snapshot of this turn has it"
 
 
 def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | None, str, str | None]:
@@ -142,10 +119,7 @@ def _layer(seen: Projection, row: Row, events: Sequence[Row]) -> tuple[str | Non
         return None, f"the gate `{gate}` left it out: {row['reason']}", _OMITTED_FOR.get(gate or "")
     if row["mode"] in ("none", "reference"):
         said = "only a reference to it is in the input" if row["mode"] == "reference" else "it is not in the input"
-        if (
-            row["source_kind"] in ("user_message", "user_goal", "active_constraint", "repository_instructions")
-            and row["mode"] == "reference"
-        ):
+        if row["mode"] == "reference" and row["source_kind"] in _STATING:
             return "summary_lost_constraint", f"{said}: {row['reason']}; open {row['reference']}", None
         return "budget_cut", f"{said}: {row['reason']} ({row['token_budget']} tokens for its part)", None
     if row["shown_characters"] < row["characters"] and row["mode"] in ("excerpt", "summary"):
@@ -168,13 +142,9 @@ def _later(seen: Projection, row: Row, events: Sequence[Row], short: str) -> tup
     acts = [event for event in done if event["kind"] in _ACTS and _names(event, row["path"])]
     if not acts:
         return "model_did_not_use", f"{short}; no later action names it", None
-    failed = [event for event in acts if event["outcome"] in ("failed", "timed_out")]
-    if failed and failed[-1] is acts[-1]:
-        return (
-            "tool_execution_wrong",
-            f"{short}; the last action on it, event {failed[-1]['event_id']}, {failed[-1]['outcome'].replace('_', ' ')}",
-            None,
-        )
+    if (last := acts[-1])["outcome"] in ("failed", "timed_out"):
+        ended = last["outcome"].replace("_", " ")
+        return "tool_execution_wrong", f"{short}; the last action on it, event {last['event_id']}, {ended}", None
     changed = [
         event["seq"]
         for event in later
