@@ -13,9 +13,11 @@ where it is itself admissible: rows that a request may not see do not affect its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +25,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
-from .columns.kept import OfTable
+from .columns.kept import OfTable, Recent
 from .columns.keys import distinct_rows, flat, gathered, positions
-from .columns.ragged import starts_of
+from .columns.ragged import expand_ranges, starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .schema import TIMESTAMP
@@ -52,6 +54,7 @@ from .tables import (
 )
 from .walls.gate_predicates import (
     CONTRACT_COLUMNS,
+    FrameColumns,
     columns_of_frame,
     first_stops,
 )
@@ -60,8 +63,8 @@ from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_grid
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
-_PAIRS_AT_ONCE = 1 << 20
-"""(instant, row) pairs evaluated together: about 60 MB."""
+MOMENTS = 8
+"""Instants of a scope that are cached."""
 _NO_ROWS = np.empty(0, dtype=np.int8)
 
 
@@ -78,10 +81,26 @@ def gated_rows(
 
     Outcomes are compared by SHA-256; of the groups with equal outcomes only the first lists them.
     """
-    columns, spans = columns_of_frame(evidence), _spans(segments)
+    frame, asked = columns_of_frame(evidence), list(_leaders(contracts, contract_bounds, scope_groups))
+
+    def gate() -> pa.Table:
+        return _gated(frame, asked, evidence, segments, row_index, plugins)
+
+    return frame.outcomes.get((repr(asked), plugins.order), gate)
+
+
+def _gated(
+    columns: FrameColumns,
+    asked: Sequence[_Leader],
+    evidence: pa.Table,
+    segments: pa.Table,
+    row_index: RowIndex,
+    plugins: Plugins,
+) -> pa.Table:
+    spans = _spans(segments)
     first: dict[tuple[Any, ...], int] = {}
     groups, starts, same, lists = [], [], [], []
-    for group, contract, bounds in _leaders(contracts, contract_bounds, scope_groups):
+    for group, contract, bounds in asked:
         parts = []
         for span in spans:
             if not (opening := [bound for bound in bounds if _opens(bound, span)]):
@@ -126,6 +145,11 @@ def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
 
 def reachable(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> Reachable:
     """The rows that pass every access gate, by row group and row, with the visibility gate that withholds each."""
+    return _reachable(gated_rows, plugins)
+
+
+@OfTable
+def _reachable(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
     passes = plugins.order.passes_access
     count = int(sum(np.count_nonzero(passes(codes)) for _, _, codes in _listed(gated_rows)))
     group, row, withheld = (np.empty(count, dtype=dtype) for dtype in (np.int32, np.int64, np.int32))
@@ -140,6 +164,11 @@ def reachable(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> Reachable
 
 def group_ladder(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> GroupLadder:
     """Rows considered and admitted by each access and visibility gate, by row group and gate."""
+    return _group_ladder(gated_rows, plugins)
+
+
+@OfTable
+def _group_ladder(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
     count, timeless = len(_row_groups(gated_rows)[0]), plugins.order.timeless
     stopped = np.zeros((count, plugins.order.most + 1), dtype=np.int64)
     for number, _, codes in _listed(gated_rows):
@@ -163,34 +192,9 @@ def scope_times(
     `row_digest` covers the full ids in order, each followed by a line feed.
     """
     instants, _ = _instants(contracts, row_groups)
-    group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
-    row_bounds = np.searchsorted(group, np.arange(_group_count(row_groups) + 1))
-    by_id = np.unique(row[withheld == 0])
-    by_id = by_id[np.argsort(row_index.id_rank[by_id])]
-    lines, own = _lines(gathered(evidence["evidence_id"], by_id)), np.zeros(len(row_index.id_rank), dtype=bool)
-    rows, lengths, digests = (np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64), [])
+    scopes = _visible(reachable, evidence, row_index)
+    judged = [scopes[number].at(*moment) for number, *moment in instants.tolist()]
     named = contracts["allowed_sources"].null_count < contracts.num_rows
-    pairs = source_pairs(*(gathered(evidence[n], by_id) for n in ("origin_class", "source_id"))) if named else None
-    sources: list[list[str]] = []
-    stopped = np.zeros((len(instants), len(_TIME)), dtype=np.int64)
-    for number, moments in groupby(range(len(instants)), key=lambda i: instants[i, 0]):
-        members = slice(row_bounds[number], row_bounds[number + 1])
-        own[:] = False
-        own[row[members][withheld[members] == 0]] = True
-        place = np.flatnonzero(own[by_id])
-        visible = by_id[place]
-        length = row_index.length[visible]
-        for part in _chunks(list(moments), len(visible)):
-            _, as_of, start, end, history = instants[part].T
-            codes = time_grid(row_index, visible, as_of, start, end, history.astype(bool))
-            for position, code in zip(part, codes, strict=True):
-                passed = code == 0
-                rows[position] = np.count_nonzero(passed)
-                lengths[position] = length[passed].sum()
-                _, data = offsets_and_bytes(lines.take(pa.array(place[passed])))
-                digests.append(hashlib.sha256(data.data).hexdigest())
-                sources.append(source_names(pairs, place[passed]) if pairs else [])
-                stopped[position] = np.bincount(code, minlength=len(GATES) + 1)[_TIME]
     return SCOPE_TIMES.build(
         {
             "scope_group": instants[:, 0],
@@ -198,12 +202,73 @@ def scope_times(
             "window_start": _timestamps(instants[:, 2]),
             "window_end": _timestamps(instants[:, 3]),
             "include_deleted": instants[:, 4].astype(bool),
-            "rows": rows,
-            "total_length": lengths,
-            "row_digest": pa.array(digests, pa.string()),
-            "stopped": pa.FixedSizeListArray.from_arrays(pa.array(stopped.ravel()), len(_TIME)),
-            "sources": sources,
-        }
+            "rows": [one.rows for one in judged],
+            "total_length": [one.length for one in judged],
+            "row_digest": [one.digest for one in judged],
+            "stopped": pa.FixedSizeListArray.from_arrays([n for one in judged for n in one.stopped], len(_TIME)),
+            "sources": [one.sources if named else [] for one in judged],
+        },
+        rows=len(judged),
+    )
+
+
+class _Moment:
+    """What a row group shows at an instant."""
+
+    def __init__(self, scope: _Visible, codes: NDArray[np.int8]) -> None:
+        self._scope, self._passed = scope, codes == 0
+        self.rows = int(np.count_nonzero(self._passed))
+        self.length = int(scope.length[self._passed].sum())
+        _, data = offsets_and_bytes(scope.lines.filter(pa.array(self._passed)))
+        self.digest = hashlib.sha256(data.data).hexdigest()
+        self.stopped: list[int] = np.bincount(codes, minlength=len(GATES) + 1)[_TIME].tolist()
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """The class and id of each source."""
+        return source_names(self._scope.sources, np.flatnonzero(self._passed))
+
+
+class _Visible:
+    """The rows of a row group that every gate but time admits, by id.
+
+    What passes changes only at the times that rows have: between two of them, all instants are judged once.
+    """
+
+    def __init__(self, rows: NDArray[np.int64], evidence: pa.Table, row_index: RowIndex) -> None:
+        rows = rows[np.argsort(row_index.id_rank[rows])]
+        self._rows, self._index, self.length = rows, row_index, row_index.length[rows]
+        self.lines = _lines(gathered(evidence["evidence_id"], rows))
+        self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
+        starts = row_index.placement_starts
+        placed = expand_ranges(starts[rows], starts[rows + 1] - starts[rows])
+        times = [index[rows] for index in (row_index.valid_from, row_index.valid_until, row_index.event_time)]
+        times += [index[placed] for index in (row_index.recorded, row_index.superseded, row_index.deleted)]
+        self._times = np.unique(np.concatenate(times))
+        self._moments: Recent[_Moment] = Recent(MOMENTS)
+
+    def at(self, as_of: int, start: int, end: int, history: int) -> _Moment:
+        """What passes under a clock; `history` is 1 where superseded and deleted text passes, else 0."""
+        bounds = np.array([as_of, start, end])
+        # The number of times before each bound, and up to it: equal for bounds that compare alike with every time.
+        place = (*self._times.searchsorted(bounds).tolist(), *self._times.searchsorted(bounds, "right").tolist())
+
+        def judge() -> _Moment:
+            clock = bounds.reshape(3, 1)
+            return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history == 1]))[0])
+
+        return self._moments.get((*place, history), judge)
+
+
+@OfTable
+def _visible(reachable: pa.Table, evidence: pa.Table, row_index: RowIndex) -> dict[int, _Visible]:
+    """The scope of each row group that has a reachable row."""
+    group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
+    bounds = np.searchsorted(group, np.arange(int(group.max(initial=-1)) + 2))
+    parts = [(row[low:high][withheld[low:high] == 0]) for low, high in pairwise(bounds)]
+    return defaultdict(
+        lambda: _Visible(np.empty(0, np.int64), evidence, row_index),
+        {number: _Visible(part, evidence, row_index) for number, part in enumerate(parts)},
     )
 
 
@@ -266,24 +331,25 @@ def filter_ladder(
     )
 
 
-def _leaders(
-    contracts: pa.Table, contract_bounds: pa.Table, scope_groups: pa.Table
-) -> Iterator[tuple[int, dict[str, Any], list[dict[str, Any]]]]:
-    """Each group's number, its leading contract and that contract's bounds, by number."""
+_Leader: TypeAlias = "tuple[int, dict[str, Any], list[dict[str, Any]]]"
+"""The number of a scope group, the columns that its gates read of its leading contract, and that contract's bounds."""
+
+
+def _leaders(contracts: pa.Table, contract_bounds: pa.Table, scope_groups: pa.Table) -> Iterator[_Leader]:
+    """Each group by number. The instant is read only for a work tree, whose texts shadow others by then."""
     leading = scope_groups.filter(scope_groups["leader"]).sort_by("scope_group")
     ids = flat(leading["request_id"])
-    names = ["request_id", *CONTRACT_COLUMNS, *(name for name, _ in _INSTANT_COLUMNS)]
+    names = [*CONTRACT_COLUMNS, *(name for name, _ in _INSTANT_COLUMNS)]
     leaders = contracts.select(names).take(pa.array(positions(ids, contracts["request_id"])))
     bounds = contract_bounds.filter(pc.is_in(contract_bounds["request_id"], ids)).to_pylist()
-    by_request = {key: list(rows) for key, rows in groupby(bounds, key=lambda bound: bound["request_id"])}
-    instants = [micros(leaders[n], null).tolist() for n, null in _INSTANT_COLUMNS]
-    for number, contract, as_of, start, end in zip(
-        leading["scope_group"].to_pylist(),
-        leaders.drop_columns([name for name, _ in _INSTANT_COLUMNS]).to_pylist(),
-        *instants,
-        strict=True,
+    by_request = {key: list(rows) for key, rows in groupby(bounds, key=lambda bound: bound.pop("request_id"))}
+    instants = zip(*(micros(leaders[name], null).tolist() for name, null in _INSTANT_COLUMNS), strict=True)
+    asked = leaders.select(CONTRACT_COLUMNS).to_pylist()
+    for number, name, contract, instant in zip(
+        leading["scope_group"].to_pylist(), ids.to_pylist(), asked, instants, strict=True
     ):
-        yield number, contract | {"instant": (as_of, start, end)}, by_request.get(contract["request_id"], [])
+        clock = {} if contract["workspace_root"] is None else {"instant": instant}
+        yield number, contract | clock, by_request.get(name, [])
 
 
 _spans = OfTable(lambda segments: segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist())
@@ -339,12 +405,6 @@ def _lines(ids: pa.ChunkedArray) -> pa.Array:
     return pc.binary_join_element_wise(
         flat(ids).cast(pa.large_string()), *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))
     )
-
-
-def _chunks(positions: list[int], rows: int) -> Iterator[list[int]]:
-    step = max(1, _PAIRS_AT_ONCE // max(rows, 1))
-    for start in range(0, len(positions), step):
-        yield positions[start : start + step]
 
 
 def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.ListArray:

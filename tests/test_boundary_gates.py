@@ -7,7 +7,6 @@ import hashlib
 import pytest
 from first_wall import stops, wall
 from refusals import REFUSED
-from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from wall_worlds import (
     DAY,
@@ -179,13 +178,15 @@ def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
     assert (cut["r1", "recorded"], cut["r1", "window_end"]) == ((3, 0), (0, 0))
 
 
-def test_many_instants_are_judged_in_parts(monkeypatch):
-    rows = [{"recorded": NOON - n * DAY, "path": f"p{n}"} for n in range(7)]
-    requests = [{"as_of": NOON - n * DAY} for n in range(9)]
-    whole = wall(rows, requests, [{}]).admissible
-    monkeypatch.setattr(boundary_gates, "_PAIRS_AT_ONCE", 10)
-    assert wall(rows, requests, [{}]).admissible.equals(whole)
-    assert whole["rows"].to_pylist() == [7, 6, 5, 4, 3, 2, 1, 0, 0]
+def test_instants_before_at_and_after_a_time_of_a_row_are_told_apart():
+    rows = [{"recorded": NOON - n * DAY, "path": f"p{n}", "superseded_at": NOON - n * DAY + DAY} for n in range(4)]
+    moments = [NOON - n * DAY + shift * DAY / 9 for n in range(4) for shift in (-1, 0, 1, 2)]
+    requests = [{"as_of": moment} for moment in moments] + [{"include_after": moment} for moment in moments]
+    together = wall(rows, requests, [{}]).admissible.to_pylist()
+    for found in together:
+        (alone,) = wall(rows, [requests[int(found["request_id"][1:])]], [{}]).admissible.to_pylist()
+        assert [found[name] for name in ("rows", "row_digest")] == [alone[name] for name in ("rows", "row_digest")]
+    assert {found["rows"] for found in together} == {0, 1}
 
 
 def test_no_requests_and_no_rows_give_empty_tables():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columns.kept import OfTable
+from ..columns.kept import OfTable, Recent
 from ..columns.numbers import array_of
 from ..errors import SchemaError, called
 from .gates import GATES
@@ -27,12 +27,18 @@ CONTRACT_COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in ga
 """The columns of CONTRACTS that they read: these determine which rows a request may see, apart from time."""
 
 
+SCOPES, SCOPE_ROWS = 64, 1 << 22
+"""Outcomes of scopes that a frame caches, and their rows in total."""
+
+
 class FrameColumns:
     """The gate columns of a frame by segment; each is opened once, for all requests that read the frame."""
 
     def __init__(self, evidence: pa.Table) -> None:
         self._columns = evidence.select(list(COLUMNS))
         self._opened: dict[tuple[int, int], SegmentColumns] = {}
+        self.outcomes: Recent[pa.Table] = Recent(min(SCOPES, 1 + SCOPE_ROWS // max(evidence.num_rows, 1)))
+        """GATED_ROWS of the scopes that were asked last."""
 
     def of(self, start: int, end: int) -> SegmentColumns:
         """The columns of the segment from one row to another."""

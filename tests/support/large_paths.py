@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import boundary_gates, budget_trimming
+from scoped_retrieval.nodes import budget_trimming
 from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit, passages
 from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
 from scoped_retrieval.nodes.kernels import compiled
@@ -52,7 +52,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "WIDE": (0, (compiled_recall,)),
     "_AT_ONCE": (8, (siphash,)),
     "_BINS": (2, (recall_selection,)),
-    "_PAIRS_AT_ONCE": (64, (boundary_gates,)),
 }
 """The threshold of each of these paths, its value for small worlds, and the modules that read it."""
 
