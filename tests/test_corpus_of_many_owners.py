@@ -56,7 +56,7 @@ def one_by_one(folder: Path, owners: int) -> Corpus:
 
 def rows_only(corpus: Corpus) -> list[str]:
     """The packs that hold rows."""
-    return sorted({segment.pack for segment in corpus._base.manifest.segments})
+    return sorted({segment.pack for segment in corpus._base.segments()})
 
 
 @pytest.fixture

@@ -274,7 +274,7 @@ def encoded(corpus: Corpus) -> dict[str | None, set[str]]:
 
 def owners_encoded(corpus: Corpus) -> dict[tuple[str, str | None], bool]:
     """Whether every segment of an owner has vectors."""
-    return {(one.owner_project, one.owner_user): one.encoded for one in corpus._base.manifest.segments}
+    return {(one.owner_project, one.owner_user): one.encoded for one in corpus._base.segments()}
 
 
 def test_vectors_of_two_encoders_never_meet(corpus: Corpus) -> None:

@@ -53,7 +53,7 @@ def changed_row(base: Generation) -> str | None:
     The files must match the manifest, see `damaged_files`. No id is named: it would disclose rows to users without
     access.
     """
-    stored = StoredRows.of(base, base.manifest.segments)
+    stored = StoredRows.of(base, base.segments())
     for start in range(0, stored.evidence.num_rows, _ROWS_AT_ONCE):
         rows = stored.evidence.slice(start, _ROWS_AT_ONCE).combine_chunks()
         for column, different in (
@@ -83,8 +83,8 @@ def problems(path: Place, base: Generation) -> list[str]:
     if (changed := changed_row(base)) is not None:
         return [changed]
     manifest = base.manifest
-    stored = StoredRows.of(base, manifest.segments)
-    content = stored.hash(np.arange(manifest.rows))
+    stored = StoredRows.of(base, base.segments())
+    content = stored.hash(np.arange(base.rows))
     content = sum((commit_hash(base.commits(project)) for project in manifest.commits), content)
     if content != manifest.content or stored.placements.num_rows != manifest.placements:
         return [f"Expected generation {manifest.generation}, got other content - at {path}"]

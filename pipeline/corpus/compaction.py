@@ -1,6 +1,6 @@
 """Merges small packs into one: segments move unchanged, so that owners added one by one share files.
 
-Reads: a manifest. Gives: `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs
+Reads: a generation. Gives: `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs
 of commit tables are chosen in the same way, see `commits.py`.
 
 Note: a segment that moves keeps its id, its rows and their order, its posting lists, and its position among the
@@ -9,7 +9,7 @@ segments. So no frame, answer, digest or delta changes, and nothing is analyzed 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,40 +20,36 @@ from ..storage.places import Place
 from .commits import FILE, SMALL_TABLE
 from .descriptions import CHANGES, DESCRIPTIONS
 from .frame import stored_evidence, stored_placements
-from .manifest import Manifest
+from .generation import Generation
 from .packs import Files, Pack, PackSegment, write_gathered
 from .parts import without_vectors
 from .postings import PostingLists
 
 
-def crowded_packs(manifest: Manifest, fan_in: int, full: int) -> set[str]:
+def crowded_packs(base: Generation, fan_in: int, full: int) -> set[str]:
     """The small packs of every kind and size class (powers of `fan_in`) that has at least `fan_in` of them."""
     classes = defaultdict(set)
-    for kind, sizes in enumerate(_small_packs(manifest, full)):
+    for kind, sizes in enumerate(_small_packs(base, full)):
         for pack, size in sizes.items():
             classes[kind, int(np.log(max(size, 1)) / np.log(fan_in))].add(pack)
     return {pack for packs in classes.values() if len(packs) >= fan_in for pack in packs}
 
 
-def several_packs(manifest: Manifest, full: int) -> set[str]:
+def several_packs(base: Generation, full: int) -> set[str]:
     """The small packs of every kind that has more than one."""
-    return {pack for sizes in _small_packs(manifest, full) if len(sizes) > 1 for pack in sizes}
+    return {pack for sizes in _small_packs(base, full) if len(sizes) > 1 for pack in sizes}
 
 
-def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+def _small_packs(base: Generation, full: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """The rows in use of packs that use fewer than a quarter of `full`; the bytes of small packs of commit tables."""
-    rows = Counter[str]()
-    for segment in manifest.segments:
-        rows[segment.pack] += segment.size
+    manifest = base.manifest
     tables = {pack: int(manifest.packs[pack][FILE]["bytes"]) for pack in manifest.commits.values()}
     small = {pack: size for pack, size in tables.items() if size < SMALL_TABLE}
-    return {pack: count for pack, count in rows.items() if 4 * count < full}, small
+    return {pack: count for pack, count in base.live.items() if 4 * count < full}, small
 
 
-def gathered(
-    folder: Place, packs: Mapping[str, Pack], segments: Sequence[PackSegment]
-) -> tuple[Files, Sequence[PackSegment]]:
-    """Write segments of some packs as the pack `folder`, in their order; returns its files and the moved segments."""
+def gathered(folder: Place, packs: Mapping[str, Pack], segments: Sequence[PackSegment]) -> Files:
+    """Write segments of some packs as the pack `folder`, in their order; returns its files."""
     lists = [packs[segment.pack].postings(segment) for segment in segments]
     spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
     joined = PostingLists(

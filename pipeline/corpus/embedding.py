@@ -28,7 +28,7 @@ ENCODED_ROWS = 16_384
 
 def unencoded(base: Generation, ids: pa.Array) -> tuple[StoredRows, NDArray[np.int64]]:
     """The rows of segments without vectors, and which of them have one of these ids, rows with an open placement first."""
-    old = StoredRows.of(base, [segment for segment in base.manifest.segments if not segment.encoded])
+    old = StoredRows.of(base, [segment for segment in base.segments() if not segment.encoded])
     rows = np.flatnonzero(pc.is_in(old.evidence["evidence_id"], value_set=ids).to_numpy())
     current = np.zeros(old.evidence.num_rows, dtype=bool)
     current[old.placements["row"].to_numpy()[is_open(old.placements)]] = True

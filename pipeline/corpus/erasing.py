@@ -207,7 +207,7 @@ def _without_rows(
 
     `histories` are pairs of project and source whose commits are removed; `packs` includes the packs of their tables.
     """
-    old = StoredRows.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
+    old = StoredRows.of(base, [segment for segment in base.segments() if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     commits = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ from .commits import COMMITS, FILE, commits_of
 from .deltas import Deltas
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .manifest import ANALYZERS, Manifest, Trust
-from .packs import Pack, PackSegment
+from .packs import Pack, PackSegment, in_use
+
+SCOPES_KEPT = 32
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,43 @@ class Generation:
         pack = self.manifest.commits.get(project)
         return COMMITS.empty_table() if pack is None else commits_of(self.packs[pack].table(FILE), project)
 
+    @cached_property
+    def live(self) -> Mapping[str, int]:
+        """The rows in use of each pack that has any."""
+        gone = self.manifest.gone
+        rows = {name: pack.sizes.sum() - pack.sizes[gone.get(name, [])].sum() for name, pack in self.packs.items()}
+        return {name: int(count) for name, count in rows.items() if count}
+
+    @property
+    def rows(self) -> int:
+        """Rows of evidence."""
+        return sum(self.live.values())
+
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
-        return sorted({segment.owner_project for segment in self.manifest.segments})
+        return sorted({segment.owner_project for segment in self.segments()})
 
-    def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[PackSegment]:
-        """The segments of these projects that belong to the whole project or to one of these users (None = any)."""
-        these = None if projects is None else set(projects)
-        them = None if users is None else {None, *users}
-        return [
-            segment
-            for segment in self.manifest.segments
-            if (these is None or segment.owner_project in these) and (them is None or segment.owner_user in them)
-        ]
+    def segments(
+        self, projects: Collection[str] | None = None, users: Collection[str | None] | None = None
+    ) -> Sequence[PackSegment]:
+        """The segments of these projects that belong to the whole project or to one of these users (None = any), by owner,
+        rows of the whole project first.
+        """
+        return self._find(*(None if names is None else frozenset(names) for names in (projects, users)))
+
+    @cached_property
+    def _find(self) -> Callable[..., Sequence[PackSegment]]:
+        """Finding takes a tenth of a warm answer, so what was asked for last is kept."""
+
+        @lru_cache(SCOPES_KEPT)
+        def found(projects: frozenset[str] | None, users: frozenset[str | None] | None) -> Sequence[PackSegment]:
+            return in_use(self.packs.values(), self.manifest.gone, projects, users)
+
+        return found
 
     def evidence(self) -> pa.Table:
         """`STORED_EVIDENCE` of all rows."""
-        return stored_evidence(self.manifest.segments, self.packs, self.deltas.descriptions)
+        return stored_evidence(self.segments(), self.packs, self.deltas.descriptions)
 
     def frame(self, segments: Sequence[PackSegment], lists: Kept[Any]) -> CorpusFrame:
         """The frame of these segments, in their order; `lists` caches its lists of whole scopes."""
@@ -77,15 +99,16 @@ class Generation:
 
     def facts(self) -> dict[str, Any]:
         """Statistics of the stored content: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""
-        manifest, sources = self.manifest, self.evidence().select(["owner_project", "source_id"])
+        manifest, segments = self.manifest, self.segments()
+        sources = self.evidence().select(["owner_project", "source_id"])
         return {
             "created": manifest.created,
-            "rows": manifest.rows,
+            "rows": self.rows,
             "placements": manifest.placements,
-            "encoded_rows": sum(segment.size for segment in manifest.segments if segment.encoded),
-            "segments": len(manifest.segments),
+            "encoded_rows": sum(segment.size for segment in segments if segment.encoded),
+            "segments": len(segments),
             "packs": len(manifest.packs),
-            "owners": len({segment.owner for segment in manifest.segments}),
+            "owners": len({segment.owner for segment in segments}),
             "projects": self.projects(),
             "sources": sources.group_by(["owner_project", "source_id"]).aggregate([]).num_rows,
             "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),

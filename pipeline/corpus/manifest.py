@@ -31,7 +31,7 @@ from ..storage.durable import names_in, read_whole, write_atomic
 from ..storage.places import Place
 from ..storage.signing import Signer
 from .identity import MultisetHash
-from .packs import Files, PackSegment
+from .packs import Files
 from .tombstones import Receipt
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _RESTORE = "restore it from a backup, or index the sources into a new corpus."
@@ -82,9 +82,10 @@ class Manifest:
     encoder_profile: str | None
     content: MultisetHash
     placements: int
-    segments: Sequence[PackSegment] = ()
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files of every pack in use, see `packs.Files`."""
+    gone: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The segments of packs in use, by position, that were replaced."""
     changes: str | None = None
     """The pack of the changes to stored rows, see `deltas.py`."""
     commits: Mapping[str, str] = field(default_factory=dict)
@@ -113,11 +114,6 @@ class Manifest:
         """The hash of its line."""
         return self.line.hash if self.line else ""
 
-    @property
-    def rows(self) -> int:
-        """Rows of evidence."""
-        return sum(segment.size for segment in self.segments)
-
     def publish(self, path: Place, chain: Chain) -> Manifest:
         """Make this the generation after its `line`, and return it with its own line. What it names is synced already.
 
@@ -131,7 +127,6 @@ class Manifest:
             "encoder_profile": self.encoder_profile,
             "analyzers": ANALYZERS,
             "content": self.content.hex(),
-            "rows": self.rows,
             "placements": self.placements,
             "changes": self.changes,
             "commits": self.commits,
@@ -139,7 +134,7 @@ class Manifest:
             "corpus_id": self.corpus_id,
             "receipts": [asdict(receipt) for receipt in self.receipts],
             "packs": self.packs,
-            "segments": self.segments,
+            "gone": self.gone,
         }
         data = json.dumps(document).encode()
         sha256 = hashlib.sha256(data).hexdigest()
@@ -195,8 +190,8 @@ class Manifest:
             encoder_profile=document["encoder_profile"],
             content=MultisetHash.from_hex(document["content"]),
             placements=document["placements"],
-            segments=[PackSegment(*row) for row in document["segments"]],
             packs=document["packs"],
+            gone=document["gone"],
             changes=document["changes"],
             commits=document["commits"],
             redactors=document["redactors"],

@@ -30,7 +30,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
 from .manifest import new_name
-from .packs import Files, Pack, PackSegment, write_pack, write_segment, write_tables
+from .packs import Files, Pack, in_use, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .tombstones import Receipt
@@ -112,32 +112,35 @@ class Next:
     def _written(self, shelf: _Shelf, fresh: Incoming, now: datetime, added: int) -> Generation:
         base, manifest = self.base, self.base.manifest
         content = manifest.content + self._altered()
-        gone = {self.old.segments[at].segment_id for at in self._gone}
-        staying = [segment for segment in manifest.segments if segment.segment_id not in gone]
-        segments = shelf.gather(staying, self.revision.gathered)
+        gone = {name: set(places) for name, places in manifest.gone.items()}
+        for at in self._gone:
+            gone.setdefault(self.old.segments[at].pack, set()).add(self.old.segments[at].place)
+        shelf.gather(gone, self.revision.gathered)
         for part, new in self._parts(fresh):
-            segments += shelf.add(write_pack, part)
+            shelf.add(write_pack, part)
             content += new
         for at in self._trimmed:
             keep = self._keep[self.old.starts[at] : self.old.starts[at + 1]]
             if keep.any():
-                segments += shelf.add(write_segment, *self._after.trimmed(at, keep))
+                shelf.add(write_segment, *self._after.trimmed(at, keep))
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
         commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
         moving = {project: base.commits(project) for project, pack in commits.items() if pack in self.revision.gathered}
         for tables in in_packs({**moving, **self.commits}):
-            commits |= dict.fromkeys(tables, shelf.write({FILE: pa.concat_tables(tables.values())}))
-        changes = self._deltas(shelf, gone)
-        used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
+            commits |= dict.fromkeys(tables, shelf.add(write_tables, {FILE: pa.concat_tables(tables.values())}))
+        changes = self._deltas(shelf)
+        used = {changes, *commits.values()}
+        used |= {name for name, pack in shelf.packs.items() if len(pack.sizes) > len(gone.get(name, ()))}
+        used -= {*self.revision.gathered}
         manifest = replace(
             manifest,
             created=now.isoformat(),
             encoder_profile=self._profile or None,
             content=content,
             placements=manifest.placements + added,
-            segments=sorted(segments, key=lambda segment: segment.owner),
             packs={name: files for name, files in shelf.files.items() if name in used},
+            gone={name: sorted(places) for name, places in gone.items() if name in used},
             changes=changes,
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
@@ -199,9 +202,10 @@ class Next:
         kept = np.setdiff1d(altered, self.revision.dropped)
         return self._after.hash(kept, newly_encoded, self._profile) - self.old.hash(altered)
 
-    def _deltas(self, shelf: _Shelf, gone: set[str]) -> str | None:
+    def _deltas(self, shelf: _Shelf) -> str | None:
         """The pack of the deltas afterwards; None if there are none."""
         before, revision = self.base.deltas, self.revision
+        gone = {self.old.segments[at].segment_id for at in self._gone}
         if not gone and not len(revision.amended):
             return self.base.manifest.changes
         stays = ~np.isin(np.arange(len(self.old.segments)), self._gone)
@@ -221,7 +225,7 @@ class Next:
             table.equals(before.tables[name]) for name, table in after.tables.items()
         ):
             return self.base.manifest.changes
-        return shelf.write(after.tables) if after.tables else None
+        return shelf.add(write_tables, after.tables) if after.tables else None
 
     def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
         """New and rewritten rows, sorted, in batches; with the hash of the new ones."""
@@ -286,27 +290,19 @@ class _Shelf:
         self.files: dict[str, Files] = dict(base.manifest.packs)
         self.packs = dict(base.packs)
 
-    def add(self, write: Callable[..., tuple[Files, Sequence[PackSegment]]], *args: Any) -> Sequence[PackSegment]:
-        """Write a new pack by calling `write` with its folder; returns its segments."""
+    def add(self, write: Callable[..., Files], *args: Any) -> str:
+        """Write a new pack by calling `write` with its folder; returns its name."""
         folder = self._base.path / "packs" / new_name(self._base.manifest.number + 1)
-        files, segments = write(folder, *args)
-        self.files[folder.name], self.packs[folder.name] = files, Pack(folder, files)
-        return segments
+        self.files[folder.name] = write(folder, *args)
+        self.packs[folder.name] = Pack(folder, self.files[folder.name])
+        return folder.name
 
-    def write(self, tables: Mapping[str, pa.Table]) -> str:
-        """Write tables as a pack; returns its name."""
-        self.add(lambda folder: (write_tables(folder, tables), ()))
-        return [*self.files][-1]
-
-    def gather(self, segments: Sequence[PackSegment], packs: Collection[str]) -> list[PackSegment]:
-        """The segments after those in these packs are moved into as few packs as possible."""
-        moving = [segment for segment in segments if segment.pack in packs]
-        placed = dict[str, PackSegment]()
+    def gather(self, gone: Mapping[str, Collection[int]], packs: Collection[str]) -> None:
+        """Copy the segments of these packs that are not `gone` into as few packs as possible."""
+        moving = in_use([self.packs[name] for name in packs], gone)
         sizes = np.array([segment.size for segment in moving], dtype=np.int64)
         for low, high in slabs(sizes, SEGMENT_ROWS) if moving else ():
-            written = self.add(gathered, self.packs, moving[low:high])
-            placed |= {segment.segment_id: segment for segment in written}
-        return [placed.get(segment.segment_id, segment) for segment in segments]
+            self.add(gathered, self.packs, moving[low:high])
 
     def clear(self) -> None:
         """Remove the new packs; what a crash leaves of them, the next `gc` removes."""

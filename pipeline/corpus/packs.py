@@ -1,7 +1,8 @@
 """Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
 rows.
 
-    packs/<n>-<random>/evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
+    packs/<n>-<random>/segments.arrow     SEGMENTS: a line per segment of the rows
+               evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
@@ -15,13 +16,14 @@ share its files, and small packs are merged into shared ones, see `compaction.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
@@ -35,23 +37,38 @@ from .postings import PostingLists, posting_lists
 Files = Mapping[str, Mapping[str, Any]]
 """Name -> size, SHA-256 and checksums of the blocks of each file of a pack, see `blocks.py`."""
 
+_SEGMENTS = pa.schema(
+    [
+        pa.field("segment_id", pa.string(), False),
+        pa.field("owner_project", pa.string(), False),
+        pa.field("owner_user", pa.string()),
+        pa.field("encoded", pa.bool_(), False),
+        pa.field("row_end", pa.int64(), False),
+        pa.field("placement_end", pa.int64(), False),
+        pa.field("key_end", pa.int64(), False),
+    ]
+)
+"""The segments of a pack; one begins where the one before ends."""
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
 
 
 class PackSegment(NamedTuple):
-    """The location of one owner's rows: ranges [start, end) of a pack's rows, placements and posting keys."""
+    """The location of one owner's rows: line `place` of a pack's segments, and ranges [start, end) of its rows, placements
+    and posting keys.
+    """
 
     segment_id: str
-    pack: str
     owner_project: str
     owner_user: str | None
     encoded: bool
-    row_start: int
     row_end: int
-    placement_start: int
     placement_end: int
-    key_start: int
     key_end: int
+    row_start: int
+    placement_start: int
+    key_start: int
+    pack: str
+    place: int
 
     @property
     def size(self) -> int:
@@ -158,9 +175,19 @@ class Pack:
         return table
 
     @cached_property
-    def rows(self) -> int:
-        """The number of stored rows of evidence, in use or not."""
-        return self._table("evidence.arrow").num_rows
+    def segments(self) -> pa.Table:
+        """The columns of `PackSegment`, a line per segment, in use or not; all of them are verified."""
+        table = self.table("segments.arrow") if "segments.arrow" in self else _SEGMENTS.empty_table()
+        for name in ("row", "placement", "key"):
+            starts = np.append(0, table[f"{name}_end"].to_numpy())[:-1]
+            table = table.append_column(f"{name}_start", pa.array(starts, pa.int64()))
+        named = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), [self.folder.name])
+        return table.append_column("pack", named).append_column("place", pa.array(np.arange(table.num_rows)))
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The rows of each segment, in use or not."""
+        return np.diff(self.segments["row_end"].to_numpy(), prepend=0)
 
     def _rows(self, name: str, start: int, size: int) -> pa.Table:
         table = self._table(name)
@@ -206,6 +233,26 @@ class Pack:
         return self._matrix[segment.row_start : segment.row_end]
 
 
+def in_use(
+    packs: Iterable[Pack],
+    gone: Mapping[str, Collection[int]],
+    projects: Collection[str] | None = None,
+    users: Collection[str | None] | None = None,
+) -> list[PackSegment]:
+    """The segments of these packs that are not `gone`, of these projects, shared or of these users (None = any): by owner,
+    rows of the whole project first, then whether they are encoded, then id.
+    """
+    listed = [pack.segments for pack in packs if len(pack.sizes)]
+    segments = pa.concat_tables(listed) if listed else pa.table({})
+    for name, names in (("owner_project", projects), ("owner_user", None if users is None else {None, *users})):
+        if names is not None and listed:
+            segments = segments.filter(pc.is_in(segments[name], value_set=pa.array([*names], pa.string())))
+    rows = zip(*(column.to_pylist() for column in segments.columns), strict=True)
+    replaced = {pack: set(places) for pack, places in gone.items()}
+    found = [one for one in map(PackSegment._make, rows) if one.place not in replaced.get(one.pack, ())]
+    return sorted(found, key=lambda one: (one.owner, one.encoded, one.segment_id))
+
+
 def _mapped(file: Path, entry: Mapping[str, Any]) -> tuple[pa.Buffer, tuple[int, ...]]:
     """A local file, mapped and closed again, as its buffer keeps the mapping; and its stamp, see `CheckedFile`."""
     try:
@@ -234,14 +281,14 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
     return pa.py_buffer(data)
 
 
-def write_pack(folder: Place, part: Part) -> tuple[Files, Sequence[PackSegment]]:
-    """Write rows in the order of `Part.sorted` as the pack `folder`; returns its files and its segments."""
+def write_pack(folder: Place, part: Part) -> Files:
+    """Write rows in the order of `Part.sorted` as the pack `folder`; returns its files."""
     bounds = part.segment_starts()
     return _write_rows(folder, part, bounds, *posting_lists(part.postings, bounds))
 
 
-def write_segment(folder: Place, part: Part, lists: PostingLists) -> tuple[Files, Sequence[PackSegment]]:
-    """Write rows of one segment with the given posting lists as a pack; returns its files and the segment."""
+def write_segment(folder: Place, part: Part, lists: PostingLists) -> Files:
+    """Write rows of one segment with the given posting lists as a pack; returns its files."""
     return _write_rows(folder, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
@@ -252,18 +299,11 @@ def write_gathered(
     placements: pa.Table,
     lists: PostingLists,
     vectors: pa.Table | None,
-) -> tuple[Files, Sequence[PackSegment]]:
-    """Write stored segments, one after the other, as a pack; returns its files and the moved segments."""
-    files = write_tables(folder, _tables(evidence, placements, lists, vectors))
-    starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
-    placed = [
-        segment._replace(
-            pack=folder.name, row_start=low[0], row_end=high[0], placement_start=low[1], placement_end=high[1],
-            key_start=low[2], key_end=high[2],
-        )
-        for segment, low, high in zip(segments, starts, starts[1:], strict=False)
-    ]  # fmt: skip
-    return files, placed
+) -> Files:
+    """Write stored segments, one after the other, as a pack; returns its files."""
+    ends = np.cumsum([segment.sizes for segment in segments], axis=0)
+    names = zip(*((s.segment_id, s.owner_project, s.owner_user, s.encoded) for s in segments), strict=True)
+    return write_tables(folder, _tables([*names], ends, evidence, placements, lists, vectors))
 
 
 def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Files:
@@ -281,26 +321,29 @@ def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Files:
 
 def _write_rows(
     folder: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
-) -> tuple[Files, Sequence[PackSegment]]:
-    files = write_tables(folder, _tables(part.evidence, part.placements, lists, part.vectors))
-    owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
-    starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
-    ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
-    encoded = part.encoded()[bounds[:-1]].tolist()
-    segments = [
-        PackSegment._make((name, folder.name, *owner.values(), has_vectors, *spans))
-        for name, owner, has_vectors, spans in zip(
-            part.segment_ids(bounds.tolist()), owners, encoded, ranges, strict=True
-        )
-    ]
-    return files, segments
+) -> Files:
+    first = pa.array(bounds[:-1])
+    owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
+    names = (part.segment_ids(bounds.tolist()), *owners, part.encoded()[bounds[:-1]])
+    ends = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)[1:]
+    return write_tables(folder, _tables(names, ends, part.evidence, part.placements, lists, part.vectors))
 
 
 def _tables(
-    evidence: pa.Table, placements: pa.Table, lists: PostingLists, vectors: pa.Table | None
+    names: Sequence[Any],
+    ends: NDArray[np.int64],
+    evidence: pa.Table,
+    placements: pa.Table,
+    lists: PostingLists,
+    vectors: pa.Table | None,
 ) -> dict[str, pa.Table]:
-    """The tables of a pack of rows, by file name."""
-    tables = {"evidence.arrow": evidence, "placements.arrow": placements, "postings.arrow": _table(lists)}
+    """The tables of a pack of rows, by file name; `names` are the first four columns of its segments, `ends` the others."""
+    tables = {
+        "segments.arrow": pa.table([*names, *ends.T.copy()], schema=_SEGMENTS),
+        "evidence.arrow": evidence,
+        "placements.arrow": placements,
+        "postings.arrow": _table(lists),
+    }
     return tables if vectors is None else {**tables, "vectors.arrow": vectors}
 
 

@@ -130,11 +130,8 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, half-empty
     packs rewritten, and smaller packs merged.
     """
-    segments = base.manifest.segments
-    live = Counter()
-    for segment in segments:
-        live[segment.pack] += segment.size
-    sparse = {pack for pack, rows in live.items() if 2 * rows < base.packs[pack].rows}
+    segments = base.segments()
+    sparse = {pack for pack, rows in base.live.items() if 2 * rows < base.packs[pack].sizes.sum()}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.deltas.counts
     chosen = [
@@ -144,7 +141,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     ]
     old = StoredRows.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
-    if packs := several_packs(after.manifest, SEGMENT_ROWS):
+    if packs := several_packs(after, SEGMENT_ROWS):
         none = StoredRows.of(after, ())
         after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
@@ -155,13 +152,21 @@ def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
     owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
     if import_.complete_sources or import_.partly:
         owners.update(product(import_.projects, import_.users))
-    return [segment for segment in base.manifest.segments if (segment.owner_project, segment.owner_user) in owners]
+    found = base.segments(*map(set, zip(*owners, strict=True))) if owners else ()
+    return [segment for segment in found if (segment.owner_project, segment.owner_user) in owners]
 
 
 def _written(base: Generation, after: Generation) -> int:
     """The number of new segments, without those that only moved to another pack."""
-    known = {segment.segment_id for segment in base.manifest.segments}
-    return sum(segment.segment_id not in known for segment in after.manifest.segments)
+    new, old = (
+        {
+            id_
+            for name in these.packs.keys() - those.packs
+            for id_ in these.packs[name].segments["segment_id"].to_pylist()
+        }
+        for these, those in ((after, base), (base, after))
+    )
+    return len(new - old)
 
 
 def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool) -> Revision:
@@ -177,7 +182,7 @@ def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: b
     losing = old.segments_of(anew[~stays]).tolist()
     again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
     kept = descriptions.filter(pa.array(stays))
-    crowded = crowded_packs(old.base.manifest, FAN_IN, SEGMENT_ROWS)
+    crowded = crowded_packs(old.base, FAN_IN, SEGMENT_ROWS)
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded, crowded)
 
 

@@ -115,7 +115,7 @@ def check_merge(world: World, *, publications: int) -> None:
         before = answers(line, world.requests)
         Corpus.open(path).merge(now=NOW)
         merged = Corpus.open(path)
-        segments = merged._base.manifest.segments
+        segments = merged._base.segments()
         assert len(segments) == len({(*segment.owner, segment.encoded) for segment in segments})
         assert merged.generation == line.corpus.generation
         after = answers(line_of(path, world), world.requests)
