@@ -15,7 +15,6 @@ from scoped_retrieval.nodes.frames import LISTS_KEPT
 from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame
 from scoped_retrieval.pipeline.corpus import frame as frames
 from scoped_retrieval.pipeline.corpus.frame import KeptFrames
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 
 NAMES = [f"p{number}" for number in range(12)]
 
@@ -99,7 +98,7 @@ def test_every_view_keeps_frames_of_its_own(corpus: Corpus) -> None:
 
 
 def test_the_lists_that_all_frames_keep_together_have_one_bound(corpus: Corpus) -> None:
-    for either in (corpus, MemoryCorpus(import_rows(*map(dict, ROWS)), now=day(1))):
+    for either in (corpus, Corpus.of_rows(import_rows(*map(dict, ROWS)), now=day(1))):
         kept = [either.frame([name]).postings.whole_scopes for name in ("p0", "p1", "p2")]
         for lists, value in zip(kept, "abc", strict=True):
             lists.put(SCOPE, value, LISTS_KEPT // 2)

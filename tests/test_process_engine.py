@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -18,7 +19,7 @@ from dying_encoder import DyingEncoder, LostEncoder, UnreadableEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError, InputError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines import process_engine
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine, worth_starting
 from scoped_retrieval.pipeline.engines.shards import shards_of
@@ -166,15 +167,20 @@ def test_shards_are_the_fewest_and_of_about_one_length(requests: int, size: int,
     assert [found[number] for number in sorted(found)] == lengths
 
 
-def test_a_corpus_in_memory_is_answered_by_this_process_unless_workers_are_asked_for(story: Story):
+def test_a_corpus_of_rows_is_answered_by_several_processes_and_goes_with_its_last_reader(story: Story):
     rows, _ = normalize(
         pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
     )
+    corpus = Corpus.of_rows(rows, now=NOON)
+    folder = corpus.path
     with Retriever.open(
-        MemoryCorpus(rows, now=NOON), principal="ana", grants=story.folder / "grants.yaml",
-        runs=story.folder / "runs", clock=lambda: NOON, shard_requests=1,
+        corpus, principal="ana", grants=story.folder / "grants.yaml", runs=story.folder / "runs", clock=lambda: NOON,
+        shard_requests=1,
     ) as opened:  # fmt: skip
         many = [ASKED | {"question": question} for question in QUESTIONS]
-        assert sum(opened.run(many, engine=local_engine(None)).statuses.values()) == len(many)
-        with pytest.raises(InputError, match="Expected a place that other processes reach, got 'a corpus in memory'"):
-            opened.run(many, engine=local_engine(2))
+        del corpus
+        assert sum(opened.run(many, engine=local_engine(2)).statuses.values()) == len(many)
+        assert folder.exists()
+    del opened
+    gc.collect()
+    assert not folder.exists()

@@ -20,20 +20,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import dying_encoder
-import pyarrow as pa
 import pytest
 import stand_in_encoder
 from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
-from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
+from scoped_retrieval.nodes.errors import BusyError, EngineError
 from scoped_retrieval.pipeline.asking import retriever
-from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.engines import ray_engine, remote_job
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
-from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story
 from tiny_cross_encoder import model_at
 
@@ -175,19 +171,6 @@ def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkey
     monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
         asked(story, "runs", engine=RayEngine(), count=1)
-
-
-def test_a_corpus_in_memory_stays_in_its_process(story: Story):
-    rows, _ = normalize(
-        pa.table({"source_id": ["doc:a"], "text": ["amber"]}), project="shop", principal="ana", now=NOON
-    )
-    memory = MemoryCorpus(rows, now=NOON)
-    with (
-        Retriever.open(memory, principal="ana", grants=story.folder / "grants.yaml", runs=story.folder / "runs",
-                       clock=lambda: NOON) as opened,
-        pytest.raises(InputError, match="Expected a place that other processes reach, got 'a corpus in memory' - at engine"),
-    ):  # fmt: skip
-        opened.run([ASKED | {"question": "amber"}], engine=RayEngine())
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from scoped_retrieval.nodes.frames import VectorIndex
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import vector_recall
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
@@ -93,7 +92,7 @@ def test_an_import_says_which_text_has_a_vector_that_is_too_long(
         corpus.publish(rows, now=day(1), encoder=TooLong("gamma"))
     assert Corpus.open(tmp_path).generation == before
     with pytest.raises(ModelError, match=said):
-        MemoryCorpus(rows, now=day(1), encoder=TooLong("gamma"))
+        Corpus.of_rows(rows, now=day(1), encoder=TooLong("gamma"))
 
 
 def test_a_vector_of_another_type_is_refused() -> None:

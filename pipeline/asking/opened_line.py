@@ -13,7 +13,6 @@ from ...nodes.recall.bm25 import Bm25
 from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
-from ..corpus.memory import MemoryCorpus
 from ..encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
 from ..line.driver import Line, ordered_lanes
 from ..line.lanes import lanes_off
@@ -36,7 +35,7 @@ class LineOptions:
 
 
 def opened_line(
-    corpus: Corpus | MemoryCorpus, policies: Policies, grants: GrantsFile, options: LineOptions
+    corpus: Corpus, policies: Policies, grants: GrantsFile, options: LineOptions
 ) -> tuple[Line, dict[str, str]]:
     """The line, and its settings as a manifest records them: lanes, BM25, and plugins if any.
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
 from ..corpus import Corpus
-from ..corpus.memory import MemoryCorpus
 from ..corpus.pinned import pinned_at
 from ..engines.shards import ShardJob, with_counters
 from ..line.driver import Line, failed_line, run_line
@@ -34,9 +33,7 @@ GONE = (
 """The error in the snapshot of a request that was left unanswered."""
 
 
-def resumed(
-    store: RunStore, run_id: str, principal: str, corpus: Corpus | MemoryCorpus, line: Line
-) -> tuple[StagedRun, Line, bool]:
+def resumed(store: RunStore, run_id: str, principal: str, corpus: Corpus, line: Line) -> tuple[StagedRun, Line, bool]:
     """An interrupted run, the line at the generation that it pinned, and whether that generation is gone.
 
     Raises:
@@ -62,11 +59,9 @@ def resumed(
     return staged, with_counters(line, staged.requests), False
 
 
-def _pinned(corpus: Corpus | MemoryCorpus, staged: StagedRun) -> Corpus | None:
+def _pinned(corpus: Corpus, staged: StagedRun) -> Corpus | None:
     """The corpus at the generation that a run pinned; None if that is gone."""
     generation = staged.plan["settings"]["generation"]
-    if corpus.path is None:
-        raise StoreError(f"Expected generation {generation}, got a corpus in memory - at corpus")
     try:
         return Corpus.open(corpus.path, generation, corpus.trust)
     except StoreError as error:

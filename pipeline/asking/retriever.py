@@ -28,7 +28,6 @@ from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, WatchedGrants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
-from ..corpus.memory import MemoryCorpus
 from ..encoders.choice import DEFAULT_URL, EncoderChoice
 from ..encoders.cross_encoder import PairReader, load_cross_encoder
 from ..encoders.encoder import encoder_of
@@ -112,7 +111,7 @@ class Retriever(Questions):
     @classmethod
     def open(  # noqa: PLR0913 - options by keyword
         cls,
-        corpus: Corpus | MemoryCorpus | str | Place,
+        corpus: Corpus | str | Place,
         *,
         principal: str,
         runs: RunStore | str | Place | None = None,
@@ -159,8 +158,6 @@ class Retriever(Questions):
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
-        if grants is None and opened.path is None:
-            raise InputError.described("grants", "none", "grants", hint="a corpus in memory has no grants file")
         policies = policies if isinstance(policies, Policies) else load_policies(policies)
         store = RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
         options = LineOptions(
@@ -176,7 +173,7 @@ class Retriever(Questions):
         )
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
         viewed, clock = opened.view(), clock or _now
-        watched = WatchedGrants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
+        watched = WatchedGrants(grants if grants is not None else opened.path / "grants.yaml")
         current = watched.now()
         roles = None if policies.any_role else policies.roles.names
         modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names

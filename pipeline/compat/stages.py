@@ -42,7 +42,7 @@ from ..config.grants import grant_all
 from ..config.policies.overlays import RoleOverlay, overlay_of
 from ..config.policies.roles import NO_ROLES, roles_of
 from ..config.policies.tables import Policies, load_policies
-from ..corpus.memory import MemoryCorpus
+from ..corpus.store import Corpus
 from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..line.driver import PLANNED, SCOPED, build_driver
 from ..requests.resolve import resolve_requests
@@ -253,7 +253,7 @@ class _Tail:
         ]
         rows = [import_row(document, chunk) for document, chunk in pairs]
         normal, _ = normalize(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
-        self._frame = MemoryCorpus(normal, now=UNDATED).frame()
+        self._frame = Corpus.of_rows(normal, now=UNDATED).frame()
         ids = self._frame.evidence.select(["entity", "evidence_id"]).to_pylist()
         of_chunk = {row["entity"]: row["evidence_id"] for row in ids}
         self.named = {of_chunk[one["chunk_id"]]: one for one in candidates}

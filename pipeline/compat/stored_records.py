@@ -25,8 +25,8 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..config.policies.overlays import Text, TrustTier
-from ..corpus.memory import MemoryCorpus
 from ..corpus.outlines import encoded_texts
+from ..corpus.store import Corpus
 from ..encoders.unit_vectors import rounded
 from ..parsing.model_errors import ModelDocument, checked
 from ..redaction.masking import redact_text
@@ -90,7 +90,7 @@ class StoredRecords:
                 failed.pop_all()
         except sqlite3.DatabaseError as error:
             raise StoreError(f"Expected a corpus store, got {type(error).__name__} - at {path}") from error
-        self._corpora: dict[str | None, MemoryCorpus] = {}
+        self._corpora: dict[str | None, Corpus] = {}
         self._chunk_ids: dict[str, str] | None = None
 
     def insert_document(self, document: Mapping[str, Any]) -> None:
@@ -124,14 +124,14 @@ class StoredRecords:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def corpus(self, model: str | None = None) -> MemoryCorpus:
+    def corpus(self, model: str | None = None) -> Corpus:
         """The store as a corpus, with the vectors of a model; built once per state of the store."""
         if model not in self._corpora:
             table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
             normal, _ = normalize(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
             vectors = self.vectors(model) if model else {}
             encoder = _GivenVectors(model or "", normal, vectors) if vectors else None
-            self._corpora[model] = MemoryCorpus(normal, now=UNDATED, encoder=encoder)
+            self._corpora[model] = Corpus.of_rows(normal, now=UNDATED, encoder=encoder)
         return self._corpora[model]
 
     def chunk_ids(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The corpus: immutable segments of evidence, published as generations.
 
-- `store`: a corpus as a whole; `memory`: a corpus in memory
+- `store`: a corpus as a whole
 - the generations and the chain that publishes them: `manifest`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` and changed placements; `deltas`:
   both

@@ -7,11 +7,13 @@ object store, a writer that another one was ahead of begins again.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -89,6 +91,15 @@ class Corpus:
             # A writer may have published and cleaned up after the line was read and before the packs were.
             base = Generation.open(path, chain, generation)
         return cls(base, pinned=generation is not None)
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> Corpus:
+        """A corpus of these rows (see `publish`) in a temporary folder, which is removed with the last reader of it."""
+        folder = TemporaryDirectory(prefix="scoped-retrieval-")
+        corpus = cls.create(folder.name)
+        weakref.finalize(corpus._base.chain, folder.cleanup)
+        corpus.publish(rows, now=now, encoder=encoder)
+        return corpus
 
     def view(self) -> Corpus:
         """A read-only view of the open generation: it stays at this generation and caches its own frames."""

@@ -83,7 +83,7 @@ class ProcessEngine:
 def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
     """The engine of this machine: `workers` processes; None: one per core, if there is enough work.
 
-    A single worker is this process itself, which also serves a corpus in memory.
+    A single worker is this process itself, which also serves a corpus at `memory://`.
     """
 
     def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:

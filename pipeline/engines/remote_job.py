@@ -64,7 +64,7 @@ class RemoteJob:
             InputError: corpus or runs are in memory.
         """
         corpus, place = job.line.corpus, in_memory(job)
-        if place is not None or not isinstance(corpus, Corpus):
+        if place is not None:
             raise InputError.expected("a place that other processes reach", place, "engine", hint=_HERE)
         bare: Any = None
         plugins = job.line.plugins
@@ -130,8 +130,6 @@ class RemoteJob:
 def in_memory(job: ShardJob) -> str | None:
     """Which of corpus and runs is in memory, where no other process can read it; None if neither is."""
     corpus = job.line.corpus
-    if not isinstance(corpus, Corpus):
-        return "a corpus in memory"
     places = (str(corpus.path), str(job.staged.store.path))
     return next((place for place in places if place.startswith("memory://")), None)
 

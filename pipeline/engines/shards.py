@@ -178,7 +178,7 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
 
 
 @contextmanager
-def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
+def resumable(staged: StagedRun, corpus: Place) -> Generator[None]:
     """Errors that end a run inside this block get a hint on `run --resume`, after their own hint."""
     try:
         yield
@@ -189,7 +189,7 @@ def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
         raise advised from error
 
 
-def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place | None) -> EngineError | OSError:
+def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place) -> EngineError | OSError:
     if isinstance(error, AccessError):
         return error
     command = f"`run --resume {staged.run_id}`"
@@ -207,8 +207,8 @@ def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place 
     return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)
 
 
-def _gone(staged: StagedRun, corpus: Place | None) -> bool:
+def _gone(staged: StagedRun, corpus: Place) -> bool:
     """Whether a run has lost its generation; if that is unknown now, `resume` reports it."""
     with suppress(OSError, ScopedRetrievalError):
-        return corpus is not None and pinned_at(staged.plan, corpus) is None
+        return pinned_at(staged.plan, corpus) is None
     return False

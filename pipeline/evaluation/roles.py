@@ -19,7 +19,7 @@ from ...nodes.errors import InputError
 from ..asking.retriever import Retriever
 from ..config.grants import grant_all
 from ..config.policies.tables import Policies
-from ..corpus.memory import MemoryCorpus
+from ..corpus.store import Corpus
 from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalize
 from ..sources.jsonl import read_lines
@@ -68,7 +68,7 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     rows = normalize(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
         0
     ]
-    corpus = MemoryCorpus(rows, now=READ_AT)
+    corpus = Corpus.of_rows(rows, now=READ_AT)
     named = corpus.frame().evidence.select(["evidence_id", "entity"]).to_pylist()
     entity = {row["evidence_id"]: row["entity"] for row in named}
     profiles = policies.roles.policies.select(["role", "golden_set_id", "distinctiveness_checks"]).to_pylist()
@@ -87,7 +87,7 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
 
 
 def _rankings(
-    corpus: MemoryCorpus, policies: Policies, role: str, questions: list[str], entity: Mapping[str, str]
+    corpus: Corpus, policies: Policies, role: str, questions: list[str], entity: Mapping[str, str]
 ) -> dict[str, list[str]]:
     """The entities shown for each question, best first."""
     retriever = Retriever.open(

@@ -30,7 +30,6 @@ from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
 from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
-from ..corpus.memory import MemoryCorpus
 from ..encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .lanes import Silent, answerable_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
@@ -83,7 +82,7 @@ class Line:
     `corpus` is a view of one generation: it must not change when the corpus is written.
     """
 
-    corpus: Corpus | MemoryCorpus
+    corpus: Corpus
     policies: Mapping[str, pa.Table]
     grants: pa.Table
     provenance: pa.Table

@@ -21,7 +21,6 @@ from ...nodes.scope.active_grants import active_grants_of
 from ...nodes.scope.selectors import selected_pairs, source_pairs
 from ...nodes.tables import REQUESTS
 from ..corpus import Corpus
-from ..corpus.memory import MemoryCorpus
 from ..sources.file_kinds import CLASSES
 
 _ASKED = ("principal", "asked_by", "project", "asked_at")
@@ -32,7 +31,7 @@ _ASKED = ("principal", "asked_by", "project", "asked_at")
 class Commits:
     """Recorded times by commit, under one table of grants."""
 
-    corpus: Corpus | MemoryCorpus
+    corpus: Corpus
     grants: pa.Table
     _opened_tables: dict[tuple[Any, ...], pa.Table] = field(default_factory=dict)
 

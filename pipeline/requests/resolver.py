@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from ..config.grants import GrantsFile
 from ..corpus import Corpus
-from ..corpus.memory import MemoryCorpus
 from .allowed_names import AllowedNames
 from .commits import Commits
 from .files import Row
@@ -28,7 +27,7 @@ class RequestResolver:
     """The common inputs for resolving a principal's requests; see `resolve_requests`."""
 
     principal: str
-    corpus: Corpus | MemoryCorpus
+    corpus: Corpus
     grants: GrantsFile
     preset: Preset | None = None
     known: AllowedNames = field(default_factory=AllowedNames)

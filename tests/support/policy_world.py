@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import WordsByTheirStart
 
@@ -89,12 +89,12 @@ ROWS = [
 
 
 @cache
-def sample() -> MemoryCorpus:
+def sample() -> Corpus:
     """`ROWS` as a corpus with vectors."""
     names = sorted({name for row in ROWS for name in row})
     table = pa.table({name: [row.get(name) for row in ROWS] for name in names})
     normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
-    return MemoryCorpus(normal, now=NOW, encoder=WordsByTheirStart())
+    return Corpus.of_rows(normal, now=NOW, encoder=WordsByTheirStart())
 
 
 def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

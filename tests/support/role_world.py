@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.policies.overlays import overlay_of
 from scoped_retrieval.pipeline.config.policies.roles import roles_of
 from scoped_retrieval.pipeline.config.policies.tables import Policies, load_policies
-from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.evaluation.roles import grant_all
 from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import WordsByTheirStart
@@ -57,12 +57,12 @@ ROWS: list[dict[str, Any]] = [
 
 
 @cache
-def sample(vectors: bool) -> MemoryCorpus:
+def sample(vectors: bool) -> Corpus:
     """`ROWS` as a corpus."""
     return corpus(vectors=vectors)
 
 
-def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -> MemoryCorpus:
+def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -> Corpus:
     """The rows in memory, a day old unless they say otherwise, verified and shared."""
     full = [
         {"lifecycle": "verified", "evidence_kind": "doc", "origin_class": "project-doc"}
@@ -73,7 +73,7 @@ def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -
     names = sorted({name for row in full for name in row})
     table = pa.table({name: [row.get(name) for row in full] for name in names})
     normal, _ = normalize(table, project="shop", principal="ana", now=NOW)
-    return MemoryCorpus(normal, now=NOW, encoder=WordsByTheirStart() if vectors else None)
+    return Corpus.of_rows(normal, now=NOW, encoder=WordsByTheirStart() if vectors else None)
 
 
 def overlay(changes: Mapping[str, Any] = {}) -> dict[str, Any]:
