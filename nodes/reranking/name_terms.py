@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import flat, gathered_columns
+from ..columns.keys import distinct_numbers, flat, gathered_columns
 from ..columns.list_columns import flattened
 from ..columns.numbers import quantise
-from ..columns.ragged import Ragged, expand_ranges
 from ..scope.source_files import SOURCE_COLUMNS, is_source
-from ..text.text_analysis import terms_of
+from ..text.text_analysis import terms_of_run
 
 IN_SENTENCE = 0.5
 """Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
@@ -32,6 +31,8 @@ NAMESAKE = 1.5
 """Factor for a file that is named after the symbol."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#)[A-Za-z_$][\w$]*)*")
+_HUMPS, _CAPITALS = re.compile("([a-z0-9])([A-Z])"), re.compile("([A-Z])([A-Z][a-z])")
+_SIGNS = re.compile(r"[\W_]+")
 _BETWEEN = re.compile(r"::|\.|->|#")
 _WRITTEN_AS_NAME = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\w_\w|::|\w\.\w|->|#")
 
@@ -72,46 +73,29 @@ def _file_name(owner: Int, paths: pa.Array, questions: pa.Array) -> Float:
     """
     files = paths.dictionary_encode()
     parts = [path.rsplit("/", 2) for path in files.dictionary.to_pylist()]
-    stems, folders = (
-        [part[-1].partition(".")[0] for part in parts],
-        [part[-2] if len(part) > 1 else "" for part in parts],
-    )
-    words = _words(pa.concat_arrays([flat(questions).cast(pa.string()), pa.array(stems), pa.array(folders)]))
-    asked, named, above = _split(words, len(questions), len(stems))
-    width = len(words.vocabulary)
-    pairs, pair = np.unique(owner * len(stems) + np.asarray(files.indices), return_inverse=True)
-    request, file = np.divmod(pairs, len(stems))
-    shared, size = _shared(request, file, asked, named, width)
-    both, _ = _shared(request, file, asked, np.union1d(named, above), width)
-    spoken = np.bincount(asked // width, minlength=len(questions))[request]
-    return quantise(((shared + both) / np.maximum(size + spoken, 1))[pair])
+    named = [_words(part[-1].partition(".")[0]) for part in parts]
+    above = [_words(part[-2]) if len(part) > 1 else () for part in parts]
+    asked = [frozenset(_words(question)) for question in questions.to_pylist()]
+    pairs, pair = distinct_numbers(owner * len(parts) + np.asarray(files.indices))
+    value = [
+        _likeness(asked[request], set(named[file]), set(above[file])) for request, file in _divided(pairs, len(parts))
+    ]
+    return quantise(np.array(value)[pair])
 
 
-def _words(texts: pa.Array) -> Ragged:
-    """The stemmed words of each text; identifiers as their parts."""
-    for pattern, between in (("([a-z0-9])([A-Z])", r"\1 \2"), ("([A-Z])([A-Z][a-z])", r"\1 \2"), (r"[^\pL\pN]+", " ")):
-        texts = pc.replace_substring_regex(texts, pattern=pattern, replacement=between)
-    return terms_of(texts, "prose/1")
+def _divided(pairs: Int, size: int) -> Iterator[tuple[int, int]]:
+    return zip(*(part.tolist() for part in np.divmod(pairs, size)), strict=True)
 
 
-def _split(words: Ragged, questions: int, files: int) -> Iterator[Int]:
-    """The distinct (text, word) of questions, names and folders, each a sorted number: text times vocabulary plus word."""
-    keys = np.unique(words.rows * len(words.vocabulary) + words.codes)
-    ends = [0, questions, questions + files, questions + 2 * files]
-    for first, last in pairwise(ends):
-        low, high = keys.searchsorted(np.array([first, last]) * len(words.vocabulary))
-        yield keys[low:high] - first * len(words.vocabulary)
+def _likeness(asked: frozenset[str], named: set[str], above: set[str]) -> float:
+    return (len(asked & named) + len(asked & (named | above))) / max(len(named) + len(asked), 1)
 
 
-def _shared(request: Int, file: Int, asked: Int, named: Int, width: int) -> tuple[Int, Int]:
-    """Of each pair of request and file how many words of the file the question has, and how many the file has."""
-    starts, ends = (named.searchsorted(each * width) for each in (file, file + 1))
-    size = ends - starts
-    of_pair = np.arange(len(request)).repeat(size)
-    keys = request[of_pair] * width + named[expand_ranges(starts, size)] % max(width, 1)
-    place = np.minimum(asked.searchsorted(keys), max(len(asked) - 1, 0))
-    hit = asked[place] == keys if len(asked) else np.zeros(len(keys), dtype=bool)
-    return np.bincount(of_pair[hit], minlength=len(request)), size
+@lru_cache(maxsize=1 << 16)
+def _words(text: str) -> tuple[str, ...]:
+    """The stemmed words of a text; identifiers as their parts."""
+    spaced = _CAPITALS.sub(r"\1 \2", _HUMPS.sub(r"\1 \2", text))
+    return tuple(term for word in _SIGNS.sub(" ", spaced).split() for term in terms_of_run(word))
 
 
 def _definition(owner: Int, paths: pa.Array, symbols: pa.Array, questions: pa.Array) -> Float:
@@ -122,11 +106,10 @@ def _definition(owner: Int, paths: pa.Array, symbols: pa.Array, questions: pa.Ar
     asked = [(request, name) for request, question in enumerate(questions.to_pylist()) for name in _names(question)]
     if not asked:
         return value
-    written = pa.array([name for _, name in asked])
-    words = np.diff(_words(pa.concat_arrays([flat(questions).cast(pa.string()), written])).starts)
+    words = [len(_words(question)) for question in questions.to_pylist()]
     strength: dict[tuple[int, str], float] = {}
-    for (request, name), count in zip(asked, words[len(questions) :].tolist(), strict=True):
-        share = count / max(int(words[request]), 1)
+    for request, name in asked:
+        share = len(_words(name)) / max(words[request], 1)
         strength[request, _BETWEEN.split(name)[-1]] = 1.0 if share >= 1 else min(share, IN_SENTENCE)
     names = pa.array(dict.fromkeys(name for _, name in strength))
     listed, defined = flattened(symbols)
