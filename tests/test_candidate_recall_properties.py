@@ -190,17 +190,14 @@ def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
     ROWS,
     st.lists(_row(), min_size=1, max_size=6),
     ASKED,
-    st.sampled_from(["lucene", "okapi"]),
 )
-def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: list, asked: list, variant: str) -> None:
+def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: list, asked: list) -> None:
     hide = ({"withheld_by": 11}, {"recorded_time": day(30)}, {"foreign": True}, {"project": "elsewhere"})
     shared = {"text": " ".join(WORDS), "project": asked[0]["projects"][0], "superseded_at": None}
     planted = [{**row, **shared, **hide[n % len(hide)], "section": f"planted {n}"} for n, row in enumerate(planted)]
     requests = _numbered(asked)
     plain, crowded = frame(rows), frame([*planted, *rows])
-    before, after = (
-        line(world, requests, plan=PLAN, bm25=Bm25(variant), **_vectors(world, requests)) for world in (plain, crowded)
-    )
+    before, after = (line(world, requests, plan=PLAN, **_vectors(world, requests)) for world in (plain, crowded))
     for name in ("hits", "candidates"):
         assert _seen(before[name], withheld=False) == _seen(after[name], withheld=False)
 

@@ -55,7 +55,7 @@ def test_a_closed_run_is_read_as_before_and_takes_no_more(
 
 def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
-    settings = {"bm25": "lucene k1=2.0 b=0.3", "principal": "ana"}
+    settings = {"bm25": "k1=2.0 b=0.3", "principal": "ana"}
     session = session_of(store, line_tables, settings)
     session.write([packed(line_tables(1, run_id=session.run_id))])
     assert store.open(session.run_id).manifest["settings"] == settings

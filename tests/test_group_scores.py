@@ -14,10 +14,9 @@ from recall_world import Row, day, frame, line, passes, rules
 from scoped_retrieval.nodes.columns.keys import codes_of, present
 from scoped_retrieval.nodes.recall import group_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.group_scores import BoostedKeys, Groups, pair_group_scores
+from scoped_retrieval.nodes.recall.group_scores import Groups, pair_group_scores
 from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
-from scoped_retrieval.nodes.recall.recall_entries import Entries
 from scoped_retrieval.nodes.recall.recall_scope import RecallTables, ScopeGroup
 
 WORDS = ("session", "token", "cache", "retry", "role")
@@ -131,23 +130,3 @@ def test_without_a_group_nothing_is_looked_up(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(group_scores, "group_scores", refuse)
     assert set(scored(world).values()) == {(0.0, 0.0)}
-
-
-def test_fields_add_up_before_they_saturate() -> None:
-    world = frame([
-        {"text": "token token cache", "session_id": "one", "path": "src/a.py"},
-        {"text": "cache", "session_id": "two", "path": "src/token.py"},
-        {"text": "cache", "session_id": "three", "path": "src/b.py"},
-    ])  # fmt: skip
-    tables = line(world, [{"request_id": "a", "question": "token"}], "recall_tables")["recall_tables"]
-    (scope,) = tables.scope_groups("lexical")  # pyright: ignore[reportAttributeAccessIssue]
-    fields = BoostedKeys(["t:token", "p:token"], np.zeros(2, dtype=np.int64), np.array([1.0, 5.0]))
-    asked = Entries(["token"], np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.ones(1))
-    groups = Groups(np.arange(3), 3)
-    (part,) = group_scores.group_scores(scope, groups, world["postings"], asked, Bm25(k1=4.0, b=0.6), fields)
-    idf = math.log(1 + 1.5 / 2.5)
-    mean = 5 / 3
-    wanted = [idf * f / (f + 4 * (0.4 + 0.6 * n / mean)) if f else 0.0 for f, n in ((2, 3), (5, 1), (0, 1))]
-    assert part.score[0] == pytest.approx(wanted, abs=1e-9)
-    assert part.matched.tolist() == [[True, True, False]]
-    assert part.reach == pytest.approx([idf], abs=1e-9)

@@ -30,7 +30,7 @@ with suppress(ImportError):  # its standard error is bound here, before a test c
     import mcp.client.stdio  # noqa: F401
 
 SHARED = {
-    "corpus", "runs", "weights", "project", "purpose", "lanes", "bm25", "bm25_k1", "bm25_b", "shard_requests",
+    "corpus", "runs", "weights", "project", "purpose", "lanes", "bm25_k1", "bm25_b", "shard_requests",
 }  # fmt: skip
 """What a project file may set. A setting that is added here widens no right and leaves no machine."""
 ASK = ("ask", "keys of the project", "--project", "shop")

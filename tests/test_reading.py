@@ -189,7 +189,7 @@ def test_a_replay_opens_its_run_once(settings: Settings, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_the_witness_counts_under_the_settings_of_the_run(settings: Settings, compacted: bool):
-    with opened(settings, bm25=Bm25("lucene", 2.0, 0.3)) as retriever:
+    with opened(settings, bm25=Bm25(2.0, 0.3)) as retriever:
         retriever.retrieve(ASKED)
         retriever.run([ASKED])
         retriever.close(compacted=compacted)

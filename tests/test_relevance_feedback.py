@@ -20,7 +20,7 @@ from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall
-from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, mean_cosines
 from scoped_retrieval.nodes.recall.recall_entries import Entries, TermWeights, WantedRows
 from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
@@ -189,16 +189,15 @@ def test_only_the_beginning_of_a_long_row_is_read() -> None:
 
 
 @pytest.mark.parametrize("loops", [False, True])
-@pytest.mark.parametrize("variant", VARIANTS)
 def test_the_share_is_bm25_of_the_terms_over_what_they_could_give(
-    world: dict[str, Any], variant: str, loops: bool, monkeypatch: pytest.MonkeyPatch
+    world: dict[str, Any], loops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Held against the scores that the lane's own weights give for these terms as a question."""
     if loops:
         pytest.importorskip("numba", reason="needs the extra fast")
         compiled.load()
         monkeypatch.setattr(posting_recall, "CELLS", 1)
-    bm25 = Bm25(variant)
+    bm25 = Bm25()
     found = fed(world, bm25=bm25)
     for request in REQUESTS[:3]:
         mine = found["terms"].filter(pc.equal(found["terms"]["request_id"], request["request_id"]))
@@ -220,16 +219,13 @@ def written_out(world: dict[str, Any], request: Row, counts: dict[str, float], b
     held = {term: sum(term in stems[at] for at in open_) for term in counts}
     known = [term for term in counts if held[term]]
     rows_, mean = np.array(len(open_)), length[open_].mean()
-    every = {term for at in open_ for term in stems[at]}
-    raw = [np.log(len(open_) - n + 0.5) - np.log(n + 0.5) for n in (sum(t in stems[at] for at in open_) for t in every)]
-    average = np.array([np.mean(raw)])
     score, reach = np.zeros(len(texts)), 0.0
     for term in known:
-        idf = counts[term] * bm25.idf(np.array([held[term]]), rows_, average)[0]
-        reach += idf * bm25.ceiling
+        idf = counts[term] * bm25.idf(np.array([held[term]]), rows_)[0]
+        reach += idf
         frequency = np.array([stem[term] for stem in stems])
         part = idf * bm25.saturation(frequency.astype(np.int32), length, np.array([mean]))
-        score += np.where(frequency > 0, part, 0.0) + idf * bm25.baseline
+        score += np.where(frequency > 0, part, 0.0)
     return score, reach
 
 

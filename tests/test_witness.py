@@ -7,10 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
-import rank_bm25
 from recall_world import asked, day, frame, line
-from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
+from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.pipeline.reading.witness import witness_scores
 
 ROWS = [
@@ -27,37 +25,30 @@ REQUESTS = [
 ]
 
 
-def _witness(variant: str, change: Any = None) -> pa.Table:
+def _witness(change: Any = None) -> pa.Table:
     world = frame(ROWS)
-    bm25 = Bm25(variant)
+    bm25 = Bm25()
     run = asked(world, REQUESTS) | line(world, REQUESTS, "hits", "sub_queries", bm25=bm25)
     if change is not None:
         run["hits"] = change(run["hits"])
     return witness_scores(SimpleNamespace(**world), run, bm25)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_witness_counts_the_same_scores(variant: str) -> None:
-    table = _witness(variant)
+def test_the_witness_counts_the_same_scores() -> None:
+    table = _witness()
     assert table.num_rows == 5
     assert all(table["agrees"].to_pylist())
 
 
-def test_the_witness_scores_no_row_but_those_that_were_hit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank_bm25.BM25Okapi, "get_scores", lambda *_: pytest.fail("every row of every scope"))
-    assert all(_witness("okapi")["agrees"].to_pylist())
-
-
 def test_the_witness_notices_a_changed_score() -> None:
     table = _witness(
-        "lucene", lambda hits: hits.set_column(hits.column_names.index("score"), "score", pc.add(hits["score"], 1e-6))
+        lambda hits: hits.set_column(hits.column_names.index("score"), "score", pc.add(hits["score"], 1e-6))
     )
     assert not any(table["agrees"].to_pylist())
 
 
 def test_the_witness_notices_a_row_that_was_not_to_be_seen() -> None:
     table = _witness(
-        "lucene",
         lambda hits: hits.set_column(hits.column_names.index("withheld"), "withheld", [[False] * hits.num_rows]),
     )
     assert table.filter(pc.invert(table["agrees"]))["witnessed"].to_pylist() == [None, None, None]

@@ -5,7 +5,7 @@
   code), `expansion_recall` (links), `graph_recall` (walks),
   `plugin_recall` (lanes of plugins);
   `recall_entries`: the keys they look up
-- `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
+- `bm25`: weight and factor; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `score_bounds`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: the order of conversations; `turn_scores`: scores of a turn from the turns around it

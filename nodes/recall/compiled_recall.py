@@ -96,7 +96,7 @@ class Prepared(NamedTuple):
 def recall_compiled(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Weighed | None:
-    """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and the weight of each key.
+    """The best rows per sub-query under BM25, the best withheld ones per request, and the weight of each key.
 
     None if a part of a score is less than the resolution or a sum could exceed the exact range.
     """
@@ -112,7 +112,7 @@ def recall_compiled(
 def score_rows(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
 ) -> EntryScores | None:
-    """The scores of given rows per sub-query under BM25 (lucene), and the maximum possible: `recall_compiled` for known
+    """The scores of given rows per sub-query under BM25, and the maximum possible: `recall_compiled` for known
     rows, see `recall_entries.EntryScores`.
 
     None where that returns None.
@@ -134,7 +134,7 @@ def score_rows(
         totals[cells[0] : cells[-1]] = found * RESOLUTION
         weights = _weights(scope, entries, prepared)
         reach += np.bincount(scope.sub.searchsorted(weights.sub), weights=weights.weight, minlength=len(reach))
-    return EntryScores(totals, reach * bm25.ceiling)
+    return EntryScores(totals, reach)
 
 
 def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWeights:

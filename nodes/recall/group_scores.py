@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..columns.keys import distinct_numbers, first_of_runs
 from ..columns.numbers import quantise
@@ -44,24 +45,6 @@ class Groups:
         return cls(of, len(used))
 
 
-@dataclass(frozen=True)
-class BoostedKeys:
-    """Keys as terms: an occurrence of `keys[i]` counts as `boost[i]` occurrences of term `term[i]`.
-
-    Several keys of a term, one per field, make it BM25F (Robertson & Zaragoza 2009, section 3.6): the frequencies are
-    added up before they saturate. `Entries.key` is then the position of a term.
-    """
-
-    keys: Sequence[str]
-    term: Int
-    boost: Float
-
-    @classmethod
-    def alone(cls, entries: Entries) -> BoostedKeys:
-        """Makes every key a term of its own, with boost 1."""
-        return cls(entries.keys, np.arange(len(entries.keys)), np.ones(len(entries.keys)))
-
-
 class GroupPart(NamedTuple):
     """The scores of consecutive sub-queries of a scope, of whole requests; equal for those with the same profile."""
 
@@ -85,7 +68,6 @@ def group_scores(
     postings: PostingIndex,
     entries: Entries,
     bm25: Bm25,
-    fields: BoostedKeys | None = None,
 ) -> Iterator[GroupPart]:
     """BM25 of the groups of a scope per sub-query, some requests at a time; empty where no group contains a term.
 
@@ -94,16 +76,14 @@ def group_scores(
         groups: of its rows.
         postings: the frame's index.
         entries: the look-ups, by sub-query.
-        bm25: k1 and b; groups score as `lucene` does, whatever the variant of rows.
-        fields: the keys of the terms; by default each key of the entries is a term.
+        bm25: k1 and b.
     """
     members = ((groups.of >= 0) & ~scope.withheld).nonzero()[0]
     if not len(members) or not len(entries.sub):
         return
-    found = _Postings.of(scope, groups, postings, fields or BoostedKeys.alone(entries))
+    found = _Postings.of(scope, groups, postings, entries.keys)
     if not len(found.touched):
         return
-    rule = Bm25(k1=bm25.k1, b=bm25.b)
     profile, entries = profiles_of(scope, entries)
     per = max(1, CELLS // max(groups.count, len(found.touched)))
     first = first_of_runs(scope.request)
@@ -114,7 +94,7 @@ def group_scores(
             own = Entries(entries.keys, entries.sub[a:b] - profile[low], entries.key[a:b], entries.weight[a:b])
             line = profile[low:high] - profile[low]
             leading = scope.request[low:high][first_of_runs(line)]
-            yield GroupPart(np.arange(low, high), line, *_scored(scope, groups, members, found, own, leading, rule))
+            yield GroupPart(np.arange(low, high), line, *_scored(scope, groups, members, found, own, leading, bm25))
 
 
 def pair_group_scores(
@@ -165,30 +145,29 @@ def pair_group_scores(
 
 @dataclass(frozen=True)
 class _Postings:
-    """Postings of rows that are in a group: those of term `t` are `starts[t]:starts[t + 1]` of the others, by group."""
+    """Postings of rows that are in a group: those of key `k` are `starts[k]:starts[k + 1]` of the others, by group."""
 
     starts: Int
     at: Int
     """Position in `touched`."""
     group: Int
-    amount: Float
-    """Occurrences times the boost of their field, multiples of 2**-30."""
+    amount: NDArray[np.int32]
+    """Occurrences in the row."""
     touched: Int
     """Positions in `scope.rows` of rows that contain some key, ascending."""
 
     @classmethod
-    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, fields: BoostedKeys) -> _Postings:
-        matches = postings.lookup(fields.keys, scope.segments)
+    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, keys: Sequence[str]) -> _Postings:
+        matches = postings.lookup(keys, scope.segments)
         local = scope.local(matches.rows)
         kept = local >= 0
         kept[kept] = (groups.of[local[kept]] >= 0) & ~scope.withheld[local[kept]]
-        key = np.arange(len(fields.keys)).repeat(np.diff(matches.starts))[kept]
-        local, term = local[kept], fields.term[key]
-        amount = matches.freqs[kept] * quantise(fields.boost)[key]
+        key = np.arange(len(keys)).repeat(np.diff(matches.starts))[kept]
+        local, amount = local[kept], matches.freqs[kept]
         group = groups.of[local]
-        order = order_by(term, group)
+        order = order_by(key, group)
         touched, at = distinct_numbers(local)
-        starts = term[order].searchsorted(np.arange(int(fields.term.max(initial=-1)) + 2))
+        starts = key[order].searchsorted(np.arange(len(keys) + 1))
         return cls(starts, at[order], group[order], amount[order], touched)
 
 

@@ -49,7 +49,7 @@ class Pairs:
 
 def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
     """The maximum BM25 under each contract row: the sum of the weights of its sub-query with the greatest sum."""
-    sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows) * bm25.ceiling
+    sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows)
     reach = np.zeros(tables.contracts.num_rows)
     np.maximum.at(reach, tables.sub_request, sums)
     return reach
@@ -86,9 +86,6 @@ def lexical_scores(
         part = weights.weight[low:high][of] * bm25.saturation(frequency[found], length[pairs.row[at]], mean[asked])
         part = quantise(capped(part, own, most, of))
         scores += np.bincount(cells[own[of]] + at - starts[asked], weights=part, minlength=len(scores))
-    if bm25.baseline:
-        every = quantise(capped(weights.weight * bm25.baseline, sub, most))
-        scores += np.bincount(sub, weights=every, minlength=len(subs)).repeat(counts)
     _, pair = spread(starts[request], counts)
     np.maximum.at(best, pair, scores)
     return best

@@ -14,17 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, first_of_runs, integers
-from ..columns.numbers import EXACT_BELOW, RESOLUTION, quantise
+from ..columns.keys import distinct_numbers, first_of_runs
+from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import slabs, spread
 from ..errors import SchemaError
-from ..frames import PostingIndex, SegmentPostings, posting_keys
+from ..frames import PostingIndex
 from ..kernels.compiled import kernels
-from .bm25 import Bm25, raw_okapi_idf
+from .bm25 import Bm25
 from .compiled_recall import recall_compiled
 from .compiled_recall import score_rows as compiled_score_rows
 from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
@@ -51,29 +49,28 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
         scope: the group.
         postings: the frame's index.
         entries: the look-ups.
-        bm25: the scoring of a posting; None = by the term's idf (lucene), whatever its frequency.
+        bm25: the scoring of a posting; None = by the term's idf, whatever its frequency.
     """
     if not len(entries.sub):
         return Weighed.concat([])
-    lucene = bm25 if entries.hop is None and bm25 is not None and bm25.variant == "lucene" else None
-    loops = kernels(0) if lucene else None
-    if lucene and loops and (best := recall_compiled(loops.postings, scope, postings, entries, lucene)):
+    ranked = bm25 if entries.hop is None else None
+    loops = kernels(0) if ranked else None
+    if ranked and loops and (best := recall_compiled(loops.postings, scope, postings, entries, ranked)):
         return best
     found = _postings(scope, postings, entries.keys)
     if not len(found.touched):
         return Weighed.concat([])
     visits = int((found.starts[entries.key + 1] - found.starts[entries.key]).sum())
     if (
-        lucene
+        ranked
         and not loops
         and (loops := kernels(visits))
-        and (best := recall_compiled(loops.postings, scope, postings, entries, lucene))
+        and (best := recall_compiled(loops.postings, scope, postings, entries, ranked))
     ):
         return best
-    averages = _average_idf(scope, postings) if bm25 is not None and bm25.needs_vocabulary else None
     profile, entries = profiles_of(scope, entries)
     parts = [
-        _recall_part(scope, found, part, bounds, profile, bm25, averages)
+        _recall_part(scope, found, part, bounds, profile, bm25)
         for bounds, part in _parts(scope, entries, found, profile)
     ]
     return Weighed.concat(parts)
@@ -135,7 +132,6 @@ def _recall_part(
     bounds: tuple[int, int],
     profile: Int,
     bm25: Bm25 | None,
-    averages: Float | None,
 ) -> Weighed:
     """`recall_keys` for the sub-queries from `low` to `high`; the profiles of the entries count from 0."""
     low, high = bounds
@@ -145,13 +141,9 @@ def _recall_part(
     request = scope.request[low:high][leading]
     profiles = len(request)
     rows = scope.rows[found.touched]
-    open_, at_clock, frequency, weight, mean = _weights(scope, found, entries, request, bm25 or Bm25(), averages)
+    open_, at_clock, frequency, weight, mean = _weights(scope, found, entries, request, bm25 or Bm25())
     saturate = None if bm25 is None else (bm25, index.length[rows], mean)
     scores, matched, direct = _accumulate(found, entries, weight, saturate, profiles)
-    if bm25 is not None and bm25.baseline:
-        share = capped(weight * bm25.baseline, entries.sub, shares(entries.sub, profiles))
-        every = np.where(frequency > 0, quantise(share), 0.0)
-        scores = scores + np.bincount(entries.sub, weights=every, minlength=profiles)[:, None]
 
     counts = np.count_nonzero(matched, axis=1)
     sub, of_cell = spread((counts.cumsum() - counts)[profile], counts[profile])
@@ -191,7 +183,7 @@ def score_rows(
     if rows.row.min(initial=0) < 0:
         raise SchemaError(f"Expected rows of the scope, got another - at wanted row {int(rows.row.argmin())}")
     large = len(entries.keys) * len(scope.rows) > CELLS  # else their setup costs more than it saves
-    loops = kernels(0) if bm25.variant == "lucene" and large else None
+    loops = kernels(0) if large else None
     if loops and (scored := compiled_score_rows(loops.postings, scope, postings, entries, bm25, rows)):
         return scored
     score, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
@@ -208,13 +200,12 @@ def score_rows(
     place[found.touched] = np.arange(width)
     place = place[rows.row]
     counts = np.diff(rows.starts)
-    averages = _average_idf(scope, postings) if bm25.needs_vocabulary else None
     for (low, high), part in _parts(scope, entries, found, np.arange(len(scope.sub))):
         request = scope.request[low:high]
-        _, _, frequency, weight, mean = _weights(scope, found, part, request, bm25, averages)
+        _, _, frequency, weight, mean = _weights(scope, found, part, request, bm25)
         most = shares(part.sub, high - low)
         weight = np.where(frequency > 0, weight, 0.0)
-        reach[low:high] = np.bincount(part.sub, weights=weight, minlength=high - low) * bm25.ceiling
+        reach[low:high] = np.bincount(part.sub, weights=weight, minlength=high - low)
         for first, last in slabs(counts[low + part.sub], PAIRS):
             sub = part.sub[first:last]
             of, cell = spread(rows.starts[low + sub], counts[low + sub])
@@ -227,15 +218,11 @@ def score_rows(
             length = index.length[scope.rows[rows.row[cell]]]
             share = weight[first:last][of] * bm25.saturation(found.frequency[at], length, mean[sub][of])
             score += np.bincount(cell, weights=quantise(capped(share, sub, most, of)), minlength=len(score))
-        if bm25.baseline:
-            every = quantise(capped(weight * bm25.baseline, part.sub, most))
-            whole = np.bincount(part.sub, weights=every, minlength=high - low)
-            score[rows.starts[low] : rows.starts[high]] += whole.repeat(counts[low:high])
     return EntryScores(score, reach)
 
 
 def _weights(
-    scope: ScopeGroup, found: _Postings, entries: Entries, request: Int, bm25: Bm25, averages: Float | None
+    scope: ScopeGroup, found: _Postings, entries: Entries, request: Int, bm25: Bm25
 ) -> tuple[Bool, Int, Int, Float, Float]:
     """For some profiles, each of one request: which touched rows are open under each clock, the clock of each profile,
     the number of rows with each entry's key and its weight, and the mean length of each profile's rows.
@@ -245,8 +232,7 @@ def _weights(
     open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched]) & ~scope.withheld[found.touched]
     frequency = _frequencies(found, open_, at_clock[entries.sub], entries.key)
     count, length = (values[request] for values in scope.tables.statistics)
-    average = None if averages is None else averages[of_request[request]][entries.sub]
-    weight = entries.weight * bm25.idf(frequency, count[entries.sub], average)
+    weight = entries.weight * bm25.idf(frequency, count[entries.sub])
     mean = np.divide(length, count, out=np.zeros(len(request)), where=count > 0)
     return open_, at_clock, frequency, weight, mean
 
@@ -298,8 +284,8 @@ def _accumulate(
 def shares(sub: Int, subs: int) -> Float:
     """The maximum that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
 
-    No weight or variant bounds a contribution (a question may repeat a word a million times; bm25l grows with the
-    frequency), and a sum beyond `EXACT_BELOW` would depend on its order. The cap follows from the sub-query alone.
+    No weight bounds a contribution (a question may repeat a word a million times), and a sum beyond `EXACT_BELOW` would
+    depend on its order. The cap follows from the sub-query alone.
     """
     return EXACT_BELOW / np.maximum(np.bincount(sub, minlength=subs), 1)
 
@@ -309,39 +295,3 @@ def capped(part: Float, sub: Int, most: Float, of: Int | None = None) -> Float:
     if not len(part) or part.max() <= most[sub].min():  # nearly always: the smallest share is a bound for all
         return part
     return np.minimum(part, most[sub] if of is None else most[sub][of])
-
-
-def _average_idf(scope: ScopeGroup, postings: PostingIndex) -> Float:
-    """okapi's floor: per clock, the mean idf of every text term of the scope's admissible rows.
-
-    Reads every text posting of the scope, once per clock in use: only this variant pays that cost.
-    """
-    clock, of_request = scope.tables.clock
-    segments = [postings.parts[segment] for segment in scope.segments]
-    keys = pa.concat_arrays([part.keys.cast(pa.large_string()) for part in segments])
-    text = np.asarray(pc.starts_with(keys, posting_keys("text", [""])[0]))
-    counts = np.concatenate([np.diff(part.starts) for part in segments])
-    starts = np.concatenate([part.starts[:-1] + before for part, before in _with_offsets(segments)])
-    frame = np.concatenate(
-        [part.rows + postings.row_starts[segment] for segment, part in zip(scope.segments, segments, strict=True)]
-    )
-    local = scope.local(frame)
-    of, at = spread(starts[text], counts[text])
-    term = integers(keys.filter(pa.array(text)).dictionary_encode().indices)[of]
-    held = local[at] >= 0
-    term, local = term[held], local[at][held]
-    averages = np.zeros(len(clock))
-    for one in np.unique(of_request[scope.request]):
-        open_ = clock.grid(scope.tables.row_index, np.array([one]), scope.rows)[0] & ~scope.withheld
-        frequency = np.bincount(term[open_[local]])
-        frequency = frequency[frequency > 0].astype(np.float64)
-        if len(frequency):
-            weights = raw_okapi_idf(frequency, np.full(len(frequency), float(open_.sum())))
-            # Whole numbers: for a vocabulary of a million terms a float64 sum would no longer be exact.
-            averages[one] = int(np.rint(weights / RESOLUTION).astype(np.int64).sum()) * RESOLUTION / len(frequency)
-    return averages
-
-
-def _with_offsets(segments: list[SegmentPostings]) -> list[tuple[SegmentPostings, int]]:
-    sizes = np.array([len(part.rows) for part in segments])
-    return list(zip(segments, (sizes.cumsum() - sizes).tolist(), strict=True))

@@ -70,8 +70,7 @@ class EntryScores(NamedTuple):
 
     score: Float
     reach: Float
-    """Per sub-query of the scope: the sum of the weights of its keys that occur in an admissible row, times the
-    ceiling."""
+    """Per sub-query of the scope: the sum of the weights of its keys that occur in an admissible row."""
 
 
 class Weighed(NamedTuple):

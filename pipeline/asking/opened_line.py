@@ -47,7 +47,7 @@ def opened_line(
     """
     lanes, encoder, bm25, plugins = options.lanes, options.encoder, options.bm25, options.plugins
     policies.expect_weighted_terms(plugins.term_names)
-    settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
+    settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)
     off = lanes_off(lanes, corpus.encoder_profile, encoder, options.cross_encoder)

@@ -82,7 +82,7 @@ def open_retriever(
         policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],
         encoder=settings.encoder_choice if models is None else models.encoder,
-        bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
+        bm25=Bm25(k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
         capture_withheld=capture_withheld,

@@ -12,13 +12,12 @@ from typing import Any
 from ...nodes.lanes import LANE_NAMES as LANES
 from .weight_sets import WEIGHT_SETS
 
-__all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
+__all__ = ["ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 TELEMETRY = ("off", "spans", "content")
-BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,6 @@ SETTINGS: Mapping[str, Setting] = {
             "whether a model that is named by its id and is not cached may be fetched from the hub",
         ),
         Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
-        Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS, project_file=True),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25", project_file=True),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1, project_file=True),
         Setting("shard_requests", "integer", 512, "requests per shard of a run", project_file=True),

@@ -4,7 +4,7 @@ Reads a corpus frame and a run's tables. Gives one row per visible lexical hit: 
 
 Note: gates and analyzers are the line's own; counting is independent. Every request's admissible rows are analyzed from
 their text again and passed to rank-bm25; every witnessed score is computed from its document frequencies, lengths and
-average. It has no class for `lucene`, so that formula is applied to its counts. Only hits are scored, one scope at a
+average. The formula is applied to its counts. Only hits are scored, one scope at a
 time: the scores of all rows of every request would not fit into memory.
 """
 
@@ -65,7 +65,7 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
         frame: a frame of the run's generation; it contains every row of the hits.
         tables: `contracts`, `sub_queries` (with texts) and `hits` of the run; `row_groups` and `reachable` too, or
             else `contract_bounds`, from which they are recomputed.
-        bm25: the variant the run used.
+        bm25: the parameters the run used.
     """
     bm25 = bm25 or Bm25()
     tables = tables if "reachable" in tables else {**tables, **_scope(frame, tables)}
@@ -80,7 +80,7 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
     for scope, having in _scopes(frame, tables):
         model = None
         for request, query in ((one, query) for one in having for query in asked[one]):
-            model = model or _fit(frame.evidence, scope, bm25)
+            model = model or _fit(frame.evidence, scope)
             terms, added = (_terms(queries[request, query][name]) for name in ("query_text", "expansion"))
             places = np.array(asked[request][query])
             rounding[places] = (len(terms) + len(added) + 1) * RESOLUTION + 1e-9
@@ -132,7 +132,7 @@ def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> Iterator[tuple[NDArra
     yield from scopes.values()
 
 
-def _fit(evidence: pa.Table, rows: NDArray[np.int64], bm25: Bm25) -> rank_bm25.BM25:
+def _fit(evidence: pa.Table, rows: NDArray[np.int64]) -> _Counts:
     held = evidence.select([*INDEXED, "evidence_kind"]).take(pa.array(rows))
     texts = index_text(held, INDEXED)
     kinds = held["evidence_kind"].to_pylist()
@@ -141,21 +141,11 @@ def _fit(evidence: pa.Table, rows: NDArray[np.int64], bm25: Bm25) -> rank_bm25.B
         own = [place for place, kind in enumerate(kinds) if analyzer_for(kind) == name]
         for place, terms in zip(own, analyze(texts.take(pa.array(own)), name).to_pylist(), strict=True):
             documents[place] = terms
-    match bm25.variant:
-        case "okapi":
-            return rank_bm25.BM25Okapi(documents, k1=bm25.k1, b=bm25.b)
-        case "bm25l":
-            return rank_bm25.BM25L(documents, k1=bm25.k1, b=bm25.b)
-        case "bm25plus":
-            return rank_bm25.BM25Plus(documents, k1=bm25.k1, b=bm25.b)
-        case _:
-            return _Counts(documents)
+    return _Counts(documents)
 
 
-def _scores(model: Any, rows: list[int], terms: list[str], bm25: Bm25) -> NDArray[np.float64]:
+def _scores(model: _Counts, rows: list[int], terms: list[str], bm25: Bm25) -> NDArray[np.float64]:
     """The scores of some rows of a model."""
-    if not isinstance(model, _Counts):
-        return np.asarray(model.get_batch_scores(terms, rows))
     scores = []
     for row in rows:
         held = model.doc_freqs[row]

@@ -167,10 +167,10 @@ def bm25_of(run: Any) -> Any:
         StoreError: the run does not record them.
     """
     stored = run.settings.get("bm25")
-    match = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
+    match = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
     if match is None:
         raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")
-    return Bm25(match["variant"], float(match["k1"]), float(match["b"]))
+    return Bm25(float(match["k1"]), float(match["b"]))
 
 
 def policies_now(settings: Settings) -> Any:
