@@ -30,7 +30,7 @@ from .context_tables import (
 )
 from .turns.fitting import input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as
-from .turns.reading import as_of_turns, first_of_window, rows_of
+from .turns.reading import as_of_turns, escaped_id, first_of_window, rows_of
 from .turns.words import OBSERVATIONS, SILENT, UNSEEN, USER_WORDS
 
 Row = Mapping[str, Any]
@@ -130,7 +130,7 @@ def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 def _item_id(item: Row) -> str:
     """The id of an item of a snapshot as a source."""
-    name = item["snapshot_id"].replace("%", "%25").replace(":", "%3A")
+    name = escaped_id(item["snapshot_id"])
     return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
 
 

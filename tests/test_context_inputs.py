@@ -492,7 +492,7 @@ def test_secrets_are_masked_in_every_input():
         *((read_tools, [{"name": "a", "parameters": {"default": value}}], f"Expected JSON values, got {what} - at tools[0]")
           for value, what in ((b"x", "bytes"), ({1}, "set"), (date(2026, 1, 1), "date"), (float("nan"), "NaN or infinity"))),
         (read_snapshots, ["retr-snap-x"], "Expected an object, got text - at snapshots[0]"),
-        (read_snapshots, [{"items": []}], "snapshots[0].snapshot_id"),
+        (read_snapshots, [{"items": []}], "snapshots[0].snapshotId"),
         (read_snapshots, [snapshot(item("a"), item("a"))], "Expected every item of a snapshot once, got 'a' again - at snapshots[0].items"),
         (read_snapshots, [snapshot(), snapshot()], "Expected every snapshot once"),
         (budget_fields, {"maxTokens": -1}, "Expected a whole number from 0 to 2147483647, got -1 - at budget.maxTokens"),

@@ -22,8 +22,7 @@ from scoped_retrieval.nodes.turns.folding import Folded
 from scoped_retrieval.pipeline.context import log as log_module
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.log import SessionLog
-from scoped_retrieval.pipeline.context.sessions import open_reference, read_session
+from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
 
 EVENTS = killed_log.session(60)
 IDS = [event["id"] for event in EVENTS]

@@ -1,6 +1,6 @@
 """Reading tables row by row: turns with the state as of them, and the sources of each turn.
 
-Gives `as_of_turns`, `with_sources`, `beside`, `first_of_window` and `rows_of`.
+Gives `as_of_turns`, `with_sources`, `beside`, `first_of_window`, `rows_of` and `escaped_id`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..schema import Table
 from .folding import Folded
 
-__all__ = ["as_of_turns", "beside", "first_of_window", "rows_of", "with_sources"]
+__all__ = ["as_of_turns", "beside", "escaped_id", "first_of_window", "rows_of", "with_sources"]
 
 WINDOW = 500
 """Most events that a turn looks at one by one."""
@@ -63,6 +63,11 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
         for row, value in zip(rows, table[name].cast(pa.int64()).to_pylist(), strict=True):
             row[name] = None if value is None else _EPOCH + timedelta(microseconds=value)
     return rows
+
+
+def escaped_id(snapshot_id: str) -> str:
+    """The id of a snapshot inside of another id, where `:` ends it."""
+    return snapshot_id.replace("%", "%25").replace(":", "%3A")
 
 
 def first_of_window(events: Sequence[Row], end: int) -> int:

@@ -103,7 +103,7 @@ def replay(
     _known_format(format_)
     store = ContextStore.of(settings)
     found = store.replay(input_id)
-    snapshots = snapshots_of(settings, found.projection)
+    snapshots = [_snapshot(*each) for each in snapshots_of(settings, found.projection).items()]
     note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
     for each in snapshots:
         note(f"snapshot: {each['snapshot_id']} ({each['status']})")
@@ -153,7 +153,8 @@ def why(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what happened to a source in an input. Names the layer that dropped it."""
-    from ..context.projections import decisions_of_snapshots, events_of
+    from ..context.log import read_session
+    from ..context.projections import snapshots_of
     from ..context.store import ContextStore
     from ..context.why import why as asked
 
@@ -162,12 +163,8 @@ def why(
     replayed = store.replay(input_id)
     _tell_others(replayed)
     seen = replayed.projection
-    found = asked(
-        seen,
-        expected,
-        events=events_of(log) if log else None,
-        snapshots=decisions_of_snapshots(settings, seen),
-    )
+    decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
+    found = asked(seen, expected, events=read_session(log)[1].tables if log else None, snapshots=decided)
     lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
     lines += [
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
@@ -243,11 +240,8 @@ def log(
     if skipped:
         note(f"log: {counted(skipped, 'line')} could not be read and were left out")
     value = {"session_id": opened.session_id, "events": events, "appended": added}
-    emit(
-        value,
-        as_json=as_json,
-        text=f"session {opened.session_id}: {counted(events, 'event')}, {added} appended",
-    )
+    text = f"session {opened.session_id}: {counted(events, 'event')}, {added} appended"
+    emit(value, as_json=as_json, text=text)
     return EXIT["ok"]
 
 
@@ -260,7 +254,7 @@ def open_(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the full text behind a reference of a model input."""
-    from ..context.sessions import open_reference
+    from ..context.log import open_reference
 
     text = open_reference(log, reference)
     emit({"reference": reference, "text": text}, as_json=as_json, text=text)
@@ -276,6 +270,14 @@ def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
     found = demonstration()
     emit(found.as_dict(), as_json=as_json, text=_formatted(found, format_))
     return EXIT["ok"]
+
+
+def _snapshot(name: str, replay: Any) -> dict[str, Any]:
+    """A retrieval snapshot of an input, for listings; `replay` is None where the caller may not read it."""
+    if replay is None:
+        return {"snapshot_id": name, "status": "not readable", "block_ref": None, "citations": []}
+    citations = replay.citations.to_pylist()
+    return {"snapshot_id": name, "status": replay.status, "block_ref": replay.block_ref, "citations": citations}
 
 
 def _tell_others(found: Any) -> None:

@@ -3,10 +3,9 @@
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: its result
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly; `flags`: zones,
   generated files and public interfaces
-- `events`: session events as tables, over `event_rows` (one event as a row), `observations` and `diffs` (summaries of
-  outputs), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
+- `events`: session events as tables, over `event_rows` (one event as a row), `observations` (summaries of outputs), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
 - `shapes`: neutral, OpenAI and Anthropic messages, and the ledger of document 003; `native`: results of tools as calls
-- `sessions`: a recorded session, from a log or a file; `log`: session logs on disk, over `log_files`
+- `log`: recorded sessions, from a log folder or a file, over `log_files`
 - `store`: recorded projections; `why`: what became of a source; `input_diff`: the difference of two inputs
 - `projections`: projections for the command line
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs

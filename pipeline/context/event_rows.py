@@ -18,11 +18,10 @@ from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, EVENT_ACT
 from ...nodes.vocabulary import Vocabulary
 from ..sources.jsonl import Record
 from .artifacts import artifact, kind_of_event, payload_of, whole_text
-from .diffs import diff_summary
 from .flags import flags_of, sight_of
 from .inputs import memory_row
 from .masking import one_path
-from .observations import cut, summary_and_excerpt
+from .observations import cut, diff_summary, summary_and_excerpt
 
 __all__ = ["LONG", "event_row"]
 
@@ -52,9 +51,9 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
     command, path = payload.text("command", "query", "url", "action"), one_path(payload.text("path"))
     code, outcome = _ending(kind, record, payload)
     found = {" ".join(name.split()): status for name, status in _checks(kind, payload, command, outcome, checks)}
-    refs = [name for field in _REFS for name in payload.strings(*field) or ()]
-    summary = payload.text("summary", "keyExcerpt", "key_excerpt")
-    excerpt = payload.text("visibleExcerpt", "visible_excerpt")
+    refs = [each for name in _REFS for each in payload.strings(name) or ()]
+    summary = payload.text("summary", "keyExcerpt")
+    excerpt = payload.text("visibleExcerpt")
     characters = len(text if text is not None else content or "")
     is_diff = payload.value("diff") is not None
     is_cut = text is not None and len(text) > LONG and actor != "user"
@@ -93,9 +92,8 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "matches": _matches(payload),
         "subject": _subject(kind, payload, event_id),
         "topic": payload.text("topic"),
-        "evidence_ids": payload.strings("evidenceIds", "evidence_ids"),
-        "snapshot_ids": payload.strings("snapshotIds", "snapshot_ids", "retrievalSnapshotIds", "retrieval_snapshot_ids",
-                                        "snapshotId", "snapshot_id"),
+        "evidence_ids": payload.strings("evidenceIds"),
+        "snapshot_ids": payload.strings("snapshotIds", "retrievalSnapshotIds", "snapshotId"),
     }  # fmt: skip
     row["masked"] = sum(str(value).count(_MASK) for value in (text, command, row["arguments"], content, row["matches"]))
     if kind in ("user.goal", "user.constraint") and text is None:
@@ -107,7 +105,7 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
     return row
 
 
-_REFS = (("stdoutRef", "stdout_ref"), ("stderrRef", "stderr_ref"), ("ref",), ("artifact",), ("artifacts",))
+_REFS = ("stdoutRef", "stderrRef", "ref", "artifact", "artifacts")
 
 
 def _speaker(kind: str, record: Record, payload: Record) -> str:
@@ -126,25 +124,18 @@ def _content(kind: str, payload: Record) -> str | None:
 
 def _ending(kind: str, record: Record, payload: Record) -> tuple[int | None, str | None]:
     """The exit code, and how the event ended: an end that shows nothing about the work precedes failure and success."""
-    code = payload.whole("exitCode", "exit_code", least=-_SIGN, most=2 * _SIGN - 1, what="an exit code")
+    code = payload.whole("exitCode", least=-_SIGN, most=2 * _SIGN - 1, what="an exit code")
     code = code - 2 * _SIGN if code is not None and code >= _SIGN else code  # Windows codes are unsigned
-    error = _flag(payload, "isError", "is_error", "failed")
+    error = payload.flag("isError", "failed")
     stated = payload.word(_STATUSES, "status") if kind in OBSERVATIONS else None
     ends = {
-        "running": _flag(payload, "running"),
-        "timed_out": _flag(payload, "timedOut", "timed_out") or record.value("kind", "type") == "timeout",
-        "interrupted": _flag(payload, "interrupted"),
+        "running": payload.flag("running"),
+        "timed_out": payload.flag("timedOut") or record.value("kind", "type") == "timeout",
+        "interrupted": payload.flag("interrupted"),
         "failed": error or bool(code) or kind == "tool.error",
         "succeeded": error is False or code == 0,
     }
     return code, next((word for word in ends if ends[word] or stated == word), None)
-
-
-def _flag(payload: Record, *names: str) -> bool | None:
-    value = payload.value(*names)
-    if not isinstance(value, bool | None):
-        raise InputError.of_kind("true or false", value, payload.place(*names))
-    return value
 
 
 def _checks(
@@ -175,7 +166,7 @@ def _check_status(payload: Record, outcome: str | None) -> str:
 
 def _changed(kind: str, payload: Record, path: str | None) -> list[str | None] | None:
     """The files that an event states to have changed; null if it states nothing."""
-    stated = payload.strings("changedFiles", "changed_files")
+    stated = payload.strings("changedFiles")
     if stated is None:
         return [path] if kind == "file.modified" and path else None
     return list(dict.fromkeys(map(one_path, stated)))
@@ -183,10 +174,10 @@ def _changed(kind: str, payload: Record, path: str | None) -> list[str | None] |
 
 def _lines(payload: Record) -> dict[str, int | None]:
     """The lines of a partial read of a file."""
-    first = payload.whole("lineStart", "line_start", least=1, what="a line number")
-    last = payload.whole("lineEnd", "line_end", least=1, what="a line number")
+    first = payload.whole("lineStart", least=1, what="a line number")
+    last = payload.whole("lineEnd", least=1, what="a line number")
     if first is not None and last is not None and first > last:
-        place = payload.place("lineEnd", "line_end")
+        place = payload.place("lineEnd")
         raise InputError.described(f"a line from {first} on", str(last), place)
     return {"line_start": first, "line_end": last}
 
@@ -219,8 +210,8 @@ def _subject(kind: str, payload: Record, event_id: str) -> str | None:
     if kind.startswith("memory."):
         return _memory_id(payload)
     if kind.startswith("permission."):
-        return payload.identifier("requestId", "request_id")
-    constraint = payload.identifier("constraintId", "constraint_id", "subject")
+        return payload.identifier("requestId")
+    constraint = payload.identifier("constraintId", "subject")
     if kind == "constraint.ended" and constraint is None:
         which = "the constraint that ends, by its constraintId or the id of its event"
         raise InputError.expected(which, None, payload.place("constraintId"))
@@ -228,7 +219,7 @@ def _subject(kind: str, payload: Record, event_id: str) -> str | None:
 
 
 def _memory_id(payload: Record) -> str:
-    name = payload.identifier("memoryId", "memory_id", "id")
+    name = payload.identifier("memoryId", "id")
     if name is None:
         raise InputError.expected("the id of a memory", None, payload.place("memoryId"))
     return name

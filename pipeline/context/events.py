@@ -95,13 +95,13 @@ class LogReader:
         if name in self.seen:
             raise InputError.described("an id of its own for every event", f"{name!r} again with other content", f"{record.at}.id",
                                        hint="the log is append-only: what happened later is another event.")  # fmt: skip
-        session = record.identifier("sessionId", "session_id")
+        session = record.identifier("sessionId")
         if session is not None and session != self.session_id:
             raise InputError.described(
                 f"events of session {self.session_id!r}", repr(session), f"{record.at}.sessionId"
             )
         created, row = _created(record), event_row(record, name, self.checks)
-        turn_id = record.identifier("turnId", "turn_id")
+        turn_id = record.identifier("turnId")
         if self._turn < 0 or turn_id not in (None, self._turn_id):
             self._turn, self._turn_id = self._turn + 1, turn_id if turn_id is not None else self._turn_id
         self.backwards += self._last is not None and created < self._last
@@ -115,7 +115,7 @@ class LogReader:
 
 
 def _created(record: Record) -> datetime:
-    names = ("createdAt", "created_at", "timestamp")
+    names = ("createdAt", "timestamp")
     created = record.instant(*names)
     if created is None:
         raise InputError.expected(TIME, None, f"{record.at}.createdAt")

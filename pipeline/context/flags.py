@@ -24,7 +24,7 @@ def flags_of(path: str | None, record: Record | None = None) -> dict[str, bool]:
     if path is None:
         return {"generated": False, "public_api": False}
     generated = record.value("generated") if record else None
-    public = record.value("publicApi", "public_api") if record else None
+    public = record.value("publicApi") if record else None
     return {
         "generated": generated if isinstance(generated, bool) else made_elsewhere(path),
         "public_api": public if isinstance(public, bool) else bool(_PUBLIC.search(path)),

@@ -1,8 +1,7 @@
 """Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
 Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `items_table`, `distinguished`,
-`budget_fields`, `default_fields`, `turn_row`, `seed_facts`, and the readers of `rules`. Names of document 003 and
-snake_case are both read.
+`budget_fields`, `default_fields`, `turn_row` and `seed_facts`.
 
 Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
 """
@@ -21,6 +20,7 @@ from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
 from ...nodes.turns.frame import STYLES
+from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
@@ -29,25 +29,10 @@ from ..parsing.strict_json import json_text
 from ..sources.jsonl import Record
 from .flags import flags_of, sight_of
 from .masking import from_folder, listed, masked_values, one_path
-from .rules import INSTRUCTION_FILES, read_rules, rule_files
+from .rules import INSTRUCTION_FILES
 
-__all__ = [
-    "EPOCH",
-    "INSTRUCTION_FILES",
-    "budget_fields",
-    "default_fields",
-    "distinguished",
-    "items_of_replay",
-    "items_table",
-    "memory_row",
-    "read_memories",
-    "read_rules",
-    "read_snapshots",
-    "read_tools",
-    "rule_files",
-    "seed_facts",
-    "turn_row",
-]
+__all__ = ["EPOCH", "budget_fields", "default_fields", "distinguished", "items_of_replay", "items_table", "memory_row",
+           "read_memories", "read_snapshots", "read_tools", "seed_facts", "turn_row"]  # fmt: skip
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MOST_MEMORIES = 256
@@ -71,7 +56,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
 
 def memory_row(record: Record, from_seq: int = -1) -> dict[str, Any]:
     """A row of MEMORY_RECORDS from the fields of a memory (S3.52); `from_seq`: the event that recalled it."""
-    id_ = record.identifier("memoryId", "memory_id", "id")
+    id_ = record.identifier("memoryId", "id")
     if id_ is None:
         raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
     return {
@@ -81,10 +66,10 @@ def memory_row(record: Record, from_seq: int = -1) -> dict[str, Any]:
         "scope": record.text("scope"),
         "source": record.text("source"),
         "confidence": record.number("confidence", least=0, most=1, what="a confidence"),
-        "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
-        "expires_at": record.instant("expiresAt", "expires_at"),
+        "last_verified_at": record.instant("lastVerifiedAt"),
+        "expires_at": record.instant("expiresAt"),
         "lifecycle": record.word(LIFECYCLES, "lifecycle", "status") or "candidate",
-        "source_refs": record.strings("sourceRefs", "source_refs", "evidence") or [],
+        "source_refs": record.strings("sourceRefs", "evidence") or [],
         "verify": record.text("verify"),
         "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
     }
@@ -104,25 +89,18 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         capability, phases = record.word(CAPABILITIES, "capability"), record.strings("phases")
         name = inner.required("name")
-        parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
+        parameters = inner.value("parameters", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
-        rows.append(
-            {
-                "tool": name,
-                "place": number,
-                "capability": capability or "external",
-                "declared": capability is not None,
-                "phases": phases and [canonical(PHASES, each, record.place("phases")) for each in phases],
-                "schema": json_text(schema, record.at, sort_keys=True),
-            }
-        )
+        rows.append({
+            "tool": name, "place": number, "capability": capability or "external", "declared": capability is not None,
+            "phases": phases and [canonical(PHASES, each, record.place("phases")) for each in phases],
+            "schema": json_text(schema, record.at, sort_keys=True),
+        })  # fmt: skip
     _expect_once("tool", [row["tool"] for row in rows], at)
     return TOOL_SCHEMAS.from_rows(rows)
 
 
-_RECORDED = (
-    "name recorded snapshots as `turn: {snapshotIds: [ID]}`; `snapshots` are objects with `snapshot_id` and `items`."
-)
+_RECORDED = "name recorded snapshots as `turn: {snapshotIds: [ID]}`; `snapshots` are objects with `snapshot_id` and `items`."  # fmt: skip
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
@@ -133,16 +111,12 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
         if isinstance(value, str):
             raise InputError.of_kind("an object", value, f"{at}[{number}]", hint=_RECORDED)
         record = Record.of(value, f"{at}[{number}]")
-        name = record.required("snapshot_id", "snapshotId", "id")
-        snapshot = {
-            "snapshot_id": name,
-            "as_of": record.instant("asOf", "as_of", "createdAt", "created_at"),
-            "block_ref": record.text("block_ref", "blockRef") or name,
-        }
+        name = record.required("snapshotId", "id")
+        named, as_of = record.text("blockRef") or name, record.instant("asOf", "createdAt")
+        snapshot = {"snapshot_id": name, "as_of": as_of, "block_ref": named}
         items = record.objects("items", "citations")
-        _expect_once(
-            "item of a snapshot", [each.required("label") for each in items], record.place("items", "citations")
-        )
+        labels = [each.required("label") for each in items]
+        _expect_once("item of a snapshot", labels, record.place("items", "citations"))
         rows += [snapshot | _item(item, place, record) for place, item in enumerate(items, start=1)] or [
             {**snapshot, "place": 0, "standing": "evidence", **flags_of(None), **sight_of(record)}
         ]
@@ -153,13 +127,13 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
 
 def _item(item: Record, place: int, snapshot: Record) -> dict[str, Any]:
     path, section = one_path(item.text("path")), item.text("section")
-    line = item.whole("line", "line_start", "lineStart", least=1, what="a line number")
-    end = item.whole("line_end", "lineEnd", least=1, what="a line number")
+    line = item.whole("line", "lineStart", least=1, what="a line number")
+    end = item.whole("lineEnd", least=1, what="a line number")
     span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
     return {
         "label": item.required("label"),
         "place": place,
-        "evidence_id": item.text("evidence_id", "evidenceId", "id"),
+        "evidence_id": item.text("evidenceId", "id"),
         "evidence_kind": item.text("evidence_kind", "kind") or "doc",
         "path": path,
         "locator": item.text("locator") or (path or "") + (span or (f"#{section}" if section else "")),
@@ -208,14 +182,10 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """RETRIEVED_ITEMS from rows; an item without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT`
     escaped.
     """
-    return RETRIEVED_ITEMS.from_rows(
-        [{**row, "evidence_id": row.get("evidence_id") or _item_name(row)} for row in rows]
-    )
-
-
-def _item_name(row: Mapping[str, Any]) -> str | None:
-    escaped = row["snapshot_id"].replace("%", "%25").replace(":", "%3A")
-    return f"{escaped}:{row['label']}" if row.get("label") is not None else None
+    return RETRIEVED_ITEMS.from_rows([
+        {**row, "evidence_id": row.get("evidence_id") or (f"{escaped_id(row['snapshot_id'])}:{row['label']}" if row.get("label") else None)}
+        for row in rows
+    ])  # fmt: skip
 
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
@@ -224,18 +194,18 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     style = record.text("fences") or STYLES[0]
     if style not in STYLES:
         raise InputError.one_of(STYLES, style, record.place("fences"))
-    window = _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens")
-    reserved = _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens")
+    window = _count(record, DEFAULT_WINDOW, "maxTokens")
+    reserved = _count(record, DEFAULT_RESERVED, "reservedOutputTokens")
     limit = max(window - reserved, 0)
     fields = {
         "max_tokens": window,
         "reserved_output_tokens": reserved,
-        "target_tokens": min(_count(record, limit, "targetTokens", "target_tokens"), limit),
-        "user_words_tokens": _count(record, DEFAULT_USER_WORDS, "userWordsTokens", "user_words_tokens"),
+        "target_tokens": min(_count(record, limit, "targetTokens"), limit),
+        "user_words_tokens": _count(record, DEFAULT_USER_WORDS, "userWordsTokens"),
         "tokenizer": known_name(record.text("tokenizer") or BASE, record.place("tokenizer")),
         "limits": _numbers(record, "reserved", "parts"),
-        "trim_order": _trim_order(record.value("trimOrder", "trim_order"), record.place("trimOrder", "trim_order")),
-        "tail_limit": record.whole("tailLimit", "tail_limit", what="a number of events"),
+        "trim_order": _trim_order(record.value("trimOrder"), record.place("trimOrder")),
+        "tail_limit": record.whole("tailLimit", what="a number of events"),
         "disclosure": _numbers(record, "disclosure"),
         "fences": style,
     }
@@ -292,17 +262,17 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     """
     record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
     facts = [
-        *_one("goal", record.text("userGoal", "user_goal"), origin="user"),
+        *_one("goal", record.text("userGoal"), origin="user"),
         *_one("phase", record.word(PHASES, "phase"), origin="system"),
         *_constraints(record),
-        *_one("plan", record.text("plan", "currentPlan", "current_plan"), origin="model"),
+        *_one("plan", record.text("plan", "currentPlan"), origin="model"),
         *_results(record),
-        *_one("turns", record.whole("turnCount", "turn_count"), origin="system"),
+        *_one("turns", record.whole("turnCount"), origin="system"),
     ]
-    for slot, *names in (("modified", "modifiedFiles", "modified_files"), ("read", "readFiles", "read_files")):
+    for slot, *names in (("modified", "modifiedFiles"), ("read", "readFiles")):
         paths = dict.fromkeys(one_path(path) or path for path in record.strings(*names) or [])
         facts += [{"slot": slot, "fact": path, "value": path, "origin": "tool"} for path in paths]
-    refs = dict.fromkeys(record.strings("artifactRefs", "artifact_refs") or [])
+    refs = dict.fromkeys(record.strings("artifactRefs") or [])
     facts += [{"slot": "artifact", "fact": ref, "value": ref, "origin": "tool"} for ref in refs]
     _expect_all_read(record)
     shared = {"session_id": session_id, "fact": "", "zone": "internal", "event_id": "state", "seq": -1}
@@ -316,22 +286,16 @@ def _one(slot: str, value: Any, **fields: Any) -> list[dict[str, Any]]:
 
 def _constraints(record: Record) -> list[dict[str, Any]]:
     """Texts, which are the user's, or objects: `text`, `id`, `topic`, `origin`."""
-    names = ("activeConstraints", "active_constraints")
-    given = record.value(*names)
+    given, at = record.value("activeConstraints"), record.place("activeConstraints")
     made = []
-    for number, value in enumerate([] if given is None else listed(given, "constraints", record.place(*names))):
-        each = Record.of({"text": value} if isinstance(value, str) else value, f"{record.place(*names)}[{number}]")
+    for number, value in enumerate([] if given is None else listed(given, "constraints", at)):
+        each = Record.of({"text": value} if isinstance(value, str) else value, f"{at}[{number}]")
         fact = each.identifier("id", "constraintId") or f"state:{number}"
         origin = each.word(ACTORS, "origin", "actor") or "user"
         stated = origin in ("user", "repository", "system")  # what another proposes is a hint
         fact = fact if stated else f"{origin}:{fact}"
-        made += _one(
-            "constraint" if stated else "proposal",
-            each.required("text"),
-            fact=fact,
-            status=each.text("topic"),
-            origin=origin,
-        )
+        slot = "constraint" if stated else "proposal"
+        made += _one(slot, each.required("text"), fact=fact, status=each.text("topic"), origin=origin)
     return made
 
 
@@ -343,55 +307,44 @@ def _results(record: Record) -> list[dict[str, Any]]:
     """The last command, the last observation (S3.50) as it was given, and the failing check. `latestFailure` is a text,
     or an object: `check` (its name), `summary`, `command`, `status`.
     """
-    seen = record.value("latestObservation", "latest_observation")
-    observation = Record.of({} if seen is None else seen, record.place("latestObservation", "latest_observation"))
-    command, code = observation.text("command"), observation.whole("exitCode", "exit_code", least=-(2**31))
-    _ = (
-        observation.text("summary"),
-        observation.text("visibleExcerpt", "visible_excerpt"),
-        observation.strings("artifacts"),
-    )
-    latest = record.text("latestCommand", "latest_command") or command
+    seen, failed = record.value("latestObservation"), record.value("latestFailure")
+    observation = Record.of({} if seen is None else seen, record.place("latestObservation"))
+    command, code = observation.text("command"), observation.whole("exitCode", least=-(2**31))
+    for name in ("summary", "visibleExcerpt"):
+        observation.text(name)
+    observation.strings("artifacts")
+    latest = record.text("latestCommand") or command
     ended = observation.word(OUTCOMES, "status") or (None if code is None else "failed" if code else "succeeded")
     made = _one("command", latest, detail=ended if latest == command else None, origin="tool")
     if seen is not None:
         printed = {_PRINTED.get(name, name): each for name, each in observation.fields.items()}
         made += _one("observation", json_text(printed, observation.at), origin="tool")
-    value = record.value("latestFailure", "latest_failure")
-    if value is not None:
-        given = {"summary": value} if isinstance(value, str) else value
-        failure = Record.of(given, record.place("latestFailure", "latest_failure"))
+    if failed is not None:
+        failure = Record.of({"summary": failed} if isinstance(failed, str) else failed, record.place("latestFailure"))
         ran = failure.text("command") or latest
-        made += _one(
-            "check",
-            failure.required("summary", "text"),
-            fact=failure.text("check", "name") or ran or "state",
-            detail=ran,
-            status=failure.word(CHECK_STATUSES, "status") or "failed",
-            origin="tool",
-        )
+        name, status = failure.text("check", "name") or ran or "state", failure.word(CHECK_STATUSES, "status")
+        said = failure.required("summary", "text")
+        made += _one("check", said, fact=name, detail=ran, status=status or "failed", origin="tool")
     return made
 
 
 def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
     """A row of CONTEXT_TURNS from the fields that a caller passes for a turn; the others are those of `defaults`."""
     record = Record.of(value, at)
-    record.value("inputId", "input_id", "asOfSeq", "as_of_seq", "budget")  # the caller of this function reads them
+    record.value("inputId", "asOfSeq", "budget")  # the caller of this function reads them
 
     def first(given: Any, name: str, default: Any = None) -> Any:
         """The given value, else that of the defaults; an empty list counts."""
         return next((each for each in (given, defaults.get(name), default) if each is not None), None)
 
-    root = one_path(first(record.text("workingDirectory", "working_directory"), "working_directory"))
-    package = one_path(first(record.text("packageRoot", "package_root"), "package_root"))
-    paths = first(record.strings("taskPaths", "task_paths"), "task_paths", [])
-    sources = first(
-        record.strings("instructionSources", "instruction_sources"), "instruction_sources", INSTRUCTION_FILES
-    )
+    root = one_path(first(record.text("workingDirectory"), "working_directory"))
+    package = one_path(first(record.text("packageRoot"), "package_root"))
+    paths = first(record.strings("taskPaths"), "task_paths", [])
+    sources = first(record.strings("instructionSources"), "instruction_sources", INSTRUCTION_FILES)
     row = {
         **defaults,
-        "turn_id": first(record.identifier("turnId", "turn_id"), "turn_id"),
-        "as_of": first(record.instant("asOf", "as_of"), "as_of"),
+        "turn_id": first(record.identifier("turnId"), "turn_id"),
+        "as_of": first(record.instant("asOf"), "as_of"),
         "phase": record.word(PHASES, "phase"),
         "project": first(record.text("project"), "project"),
         "working_directory": root,
@@ -400,10 +353,8 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         "package_root": (from_folder(f"{package}/", root) or "").rstrip("/") or None if package else None,
         "zones": first(_zones(record), "zones", ["public", "internal"]),
         "instruction_sources": [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources],
-        "external_knowledge": first(
-            _flag(record, "externalKnowledge", "external_knowledge"), "external_knowledge", False
-        ),
-        "snapshot_ids": first(record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds"), "snapshot_ids"),
+        "external_knowledge": first(record.flag("externalKnowledge"), "external_knowledge", False),
+        "snapshot_ids": first(record.strings("retrievalSnapshotIds", "snapshotIds"), "snapshot_ids"),
     }
     _expect_all_read(record)
     return row
@@ -416,11 +367,9 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
         InputError: a field is unknown or invalid.
     """
     record = Record.of(given, at)
-    found: dict[str, Any] = {
-        name: record.text(name) for name in ("run_id", "project", "working_directory", "package_root")
-    }
-    found |= {name: record.strings(name) for name in ("task_paths", "topics", "instruction_sources", "snapshot_ids")}
-    found |= {"zones": _zones(record), "external_knowledge": _flag(record, "external_knowledge")}
+    texts, lists = ("run_id", "project", "working_directory", "package_root"), ("task_paths", "topics", "instruction_sources", "snapshot_ids")  # fmt: skip
+    found: dict[str, Any] = {name: record.text(name) for name in texts} | {name: record.strings(name) for name in lists}
+    found |= {"zones": _zones(record), "external_knowledge": record.flag("external_knowledge")}
     record.expect_no_others(found)
     return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
 
@@ -428,10 +377,3 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
 def _zones(record: Record) -> list[str] | None:
     zones = record.strings("zones")
     return zones and [canonical(ZONES, zone, record.place("zones")) for zone in zones]
-
-
-def _flag(record: Record, *names: str) -> bool | None:
-    value = record.value(*names)
-    if not isinstance(value, bool | None):
-        raise InputError.of_kind("true or false", value, record.place(*names))
-    return value

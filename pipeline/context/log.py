@@ -7,6 +7,9 @@
 `events.jsonl` has the events as they came, one line each; `head.json` the number of lines written and the digest of
 their chain, so that a changed or missing line is detected. Several objects and processes may append to one folder.
 
+`read_session` reads a whole session from a folder or from a file of JSON lines, which is a read-only log;
+`open_reference` the text of a reference in a model input.
+
 Note: the lines are authoritative. They are on disk before `append` returns and before the head that counts them, so
 lines after the head are events as well. Bytes after the last newline are an append in progress or interrupted: readers
 skip them, and the next append removes them.
@@ -34,10 +37,10 @@ from ..storage.file_access import keep_out, make_folder, open_new
 from ..storage.locks import held
 from .artifacts import Artifacts
 from .events import LogReader, LogTables, Row, event_line
-from .log_files import LogView, notes_of
+from .log_files import LogView, notes_of, of_other_file, read_event_file
 from .masking import listed
 
-__all__ = ["SessionLog"]
+__all__ = ["SessionLog", "open_reference", "read_session"]
 
 FORMAT = 3
 _START = hashlib.sha256(b"").hexdigest()
@@ -242,6 +245,39 @@ class SessionLog:
             os.truncate(self._file, self._size)
             hint = "no event was added: free disk space and append them again"
             raise StoreError(f"{error.strerror}: {self._file}", hint=hint) from error
+
+
+def read_session(path: str | Path, session_id: str | None = None, checks: Sequence[str] = ()) -> tuple[str, LogView]:
+    """The id and all rows of a session, from a log folder or a file of JSON lines; `checks` are commands that count as
+    checks.
+
+    Raises:
+        InputError: the file has no events, or one that is malformed.
+        StoreError: the folder is no log, or it is damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        log = SessionLog.open(place, checks=checks)
+        return log.session_id, log.read()
+    file, reader = read_event_file(place), LogReader(session_id or place.stem, checks)
+    try:
+        tables = reader.read(file.values, file.at)
+    except InputError as error:
+        raise of_other_file(error, file) from error
+    return reader.session_id, LogView(tables, STATE_FACTS.empty(), notes_of(reader, file.skipped), file.skipped)
+
+
+def open_reference(path: str | Path, reference: str) -> str:
+    """The text of a reference in a model input, its secrets masked, from a log folder or a file of JSON lines.
+
+    Raises:
+        InputError: the session has nothing under that name.
+        StoreError: the folder is no log, or it is damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return SessionLog.open(place).open_ref(reference)
+    return Artifacts(lambda: read_event_file(place).values).open(reference, str(place))
 
 
 def _chained(before: str, line: bytes) -> str:

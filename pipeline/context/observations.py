@@ -1,6 +1,7 @@
 """Observations: the summary and the excerpt of what a tool printed, for inputs that cannot show all of it (S3.50).
 
-Gives: `summary_and_excerpt` and `cut`, the beginning and the end of a long text.
+Gives: `summary_and_excerpt`; `cut`, the beginning and the end of a long text; `diff_summary`, which reads unified diffs,
+the patches of Codex CLI, and bare lines that begin with `+` and `-`.
 
 Note: nothing here decides what a model sees, and no word decides whether something failed: that is a fact of the event.
 The whole text stays behind a reference.
@@ -11,13 +12,17 @@ from __future__ import annotations
 import re
 
 from ...nodes.context_state import PLACE
+from ..progress import counted
 
-__all__ = ["cut", "summary_and_excerpt"]
+__all__ = ["cut", "diff_summary", "summary_and_excerpt"]
 
 SUMMARY = 300
 """Most characters of a summary."""
 EXCERPT = 1_000
 """A text of more characters has an excerpt."""
+_HEADER = re.compile(r"^--- \S.*\n\+\+\+ (?:b/)?(?P<path>[^\t\n]+).*$", re.MULTILINE)
+"""Two lines that name a file: neither is a changed line."""
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 """Colors and movements of a terminal."""
 
@@ -44,3 +49,16 @@ def cut(text: str, most: int) -> str:
     half = most // 2
     head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}"
+
+
+def diff_summary(text: str, path: str | None = None) -> str | None:
+    """`+3 -1 lines in src/a.ts`; None if no line is added or removed. `path` is the file that the event names."""
+    plain = text.replace("\r\n", "\n")
+    lines = _HEADER.sub("", plain).splitlines()
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    if not added + removed:
+        return None
+    named = [match["path"].strip() for pattern in (_HEADER, _PATCHED) for match in pattern.finditer(plain)]
+    paths = [path] if path else list(dict.fromkeys(named))
+    where = f" in {paths[0]}" if len(paths) == 1 else f" in {counted(len(paths), 'file')}" if paths else ""
+    return f"+{added} -{removed} lines{where}"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,6 @@ from .inputs import (
     items_of_replay,
     items_table,
     read_memories,
-    read_rules,
     read_snapshots,
     read_tools,
     seed_facts,
@@ -44,15 +43,36 @@ from .log_files import LogView
 from .masking import expect_unicode, is_absolute, listed
 from .phases import load_phases
 from .projection import Projection, Projections, agent_state
+from .rules import read_rules
 
 __all__ = ["ContextPolicy"]
+
+
+class Given(TypedDict, total=False):
+    """What the inputs of turns are made of."""
+
+    events: Iterable[Any] | LogTables | LogView
+    """Session events in their order (S3.58), or the view of a session log."""
+    state: Mapping[str, Any] | None
+    """An AgentState of the harness's own; events add to it."""
+    budget: Mapping[str, Any] | None
+    """`maxTokens`, `reservedOutputTokens`, `targetTokens`, `userWordsTokens`, `reserved` by part, `tokenizer`, `trimOrder`,
+    `tailLimit`, `disclosure`, `fences`."""
+    visible_tools: Iterable[Any] | None
+    """The tools of these turns, replacing those of the policy."""
+    memories: Iterable[Any]
+    """Governed memory records."""
+    snapshots: Iterable[Any]
+    """Retrieval snapshots: JSON objects, or replays of this project's own. Those that neither an event nor `snapshotIds`
+    names belong to these turns."""
+    session_id: str | None
 
 
 class ContextPolicy:
     """The configuration of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
 
     Args:
-        rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `inputs.read_rules`.
+        rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `rules.read_rules`.
         tools: tool schemas, neutral or in a provider's shape.
         checks: prefixes of command lines that are checks, such as `pnpm test`.
         duty_words: words that protect a section of rules from becoming a reference, besides the bundled ones.
@@ -78,86 +98,37 @@ class ContextPolicy:
         self.phases, self.phases_digest = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
 
-    def project(
-        self,
-        *,
-        events: Iterable[Any] | LogTables | LogView = (),
-        state: Mapping[str, Any] | None = None,
-        budget: Mapping[str, Any] | None = None,
-        visible_tools: Iterable[Any] | None = None,
-        memories: Iterable[Any] = (),
-        snapshots: Iterable[Any] = (),
-        turn: Mapping[str, Any] | None = None,
-        session_id: str | None = None,
-    ) -> Projection:
+    def project(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> Projection:
         """The input of one turn, at the end of the events unless `turn` names an earlier one.
 
         Args:
-            events: session events in their order (S3.58), or the view of a session log.
-            state: an AgentState of the harness's own; events add to it.
-            budget: `maxTokens`, `reservedOutputTokens`, `targetTokens`, `userWordsTokens`, `reserved` by part, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
-            visible_tools: the tools of this turn, replacing those of the policy.
-            memories: governed memory records.
-            snapshots: retrieval snapshots: JSON objects, or replays of this project's own. Those that neither an event nor `snapshotIds` names belong to this turn.
             turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId`, the input
                 is named after its session and `turnId`, or else its place in the log.
+            given: see `Given`.
 
         Raises:
             InputError: an argument is invalid.
         """
-        return self.project_turns(
-            turns=[{} if turn is None else turn], events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
-            session_id=session_id,
-        )[0]  # fmt: skip
+        return self.project_turns(turns=[{} if turn is None else turn], **given)[0]
 
-    def project_turns(
-        self,
-        *,
-        turns: Sequence[Mapping[str, Any]],
-        events: Iterable[Any] | LogTables | LogView = (),
-        state: Mapping[str, Any] | None = None,
-        budget: Mapping[str, Any] | None = None,
-        visible_tools: Iterable[Any] | None = None,
-        memories: Iterable[Any] = (),
-        snapshots: Iterable[Any] = (),
-        session_id: str | None = None,
-    ) -> Projections:
+    def project_turns(self, *, turns: Sequence[Mapping[str, Any]], **given: Unpack[Given]) -> Projections:
         """The inputs of many turns of a session, one row each."""
-        log, inputs = self._inputs(
-            turns=turns, events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
-            session_id=session_id,
-        )  # fmt: skip
+        log, inputs = self._inputs(turns, given)
         return Projections(inputs.turns, run_context(inputs), log.artifacts)
 
-    def state(
-        self,
-        *,
-        events: Iterable[Any] | LogTables | LogView = (),
-        state: Mapping[str, Any] | None = None,
-        turn: Mapping[str, Any] | None = None,
-        session_id: str | None = None,
-    ) -> dict[str, Any]:
+    def state(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> dict[str, Any]:
         """The AgentState of one turn without its input: `Projection.state` at a fraction of the cost. Arguments and
         errors are those of `project`.
         """
-        turns = [{} if turn is None else turn]
-        _, inputs = self._inputs(turns=turns, events=events, state=state, session_id=session_id)
+        _, inputs = self._inputs([{} if turn is None else turn], given)
         return agent_state(fold_states(inputs).to_pylist()[0], inputs.turns.to_pylist()[0])
 
-    def _inputs(
-        self,
-        *,
-        turns: Sequence[Mapping[str, Any]],
-        events: Iterable[Any] | LogTables | LogView,
-        state: Mapping[str, Any] | None,
-        session_id: str | None,
-        budget: Mapping[str, Any] | None = None,
-        visible_tools: Iterable[Any] | None = None,
-        memories: Iterable[Any] = (),
-        snapshots: Iterable[Any] = (),
-    ) -> tuple[LogTables, ContextInputs]:
+    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogTables, ContextInputs]:
         """The log and the inputs of the line, checked."""
+        if unknown := sorted(given.keys() - Given.__annotations__.keys()):
+            raise TypeError(f"unexpected argument {unknown[0]!r}")
         named, earlier = set[str](), STATE_FACTS.empty()
+        events, session_id, tools = given.get("events", ()), given.get("session_id"), given.get("visible_tools")
         if isinstance(events, LogView):
             named |= events.named
             events, earlier = events.tables, events.facts
@@ -168,23 +139,23 @@ class ContextPolicy:
             session_id = "session" if session_id is None else session_id
             expect_unicode(session_id, "session_id")
             log = read_events(events, session_id, self.checks)
-        table = self.turns_of(turns, log.events, session_id, budget)
+        table = self.turns_of(turns, log.events, session_id, given.get("budget"))
         named_from = partial(_from_folder, root=_root(table))
         log = replace(log, events=named_from(log.events))
-        given_snapshots = listed(snapshots, "snapshots", "snapshots")
-        items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
-        for each in given_snapshots:
-            items += items_of_replay(each) if _is_replay(each) else []
-        items = distinguished(items)
+        snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
+        items: list[Mapping[str, Any]] = [*read_snapshots(each for each in snapshots if not _is_replay(each))]
+        items = distinguished(
+            [*items, *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each))]
+        )
         named |= {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
         inputs = ContextInputs(
             turns=table,
             events=log.events,
-            facts=named_from(pa.concat_tables([seed_facts(state, session_id), earlier]), column="fact"),
+            facts=named_from(pa.concat_tables([seed_facts(given.get("state"), session_id), earlier]), column="fact"),
             rules=self.rules,
-            memories=pa.concat_tables([read_memories(memories), log.memories]),
+            memories=pa.concat_tables([read_memories(given.get("memories", ())), log.memories]),
             items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
-            tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
+            tools=self.tools if tools is None else read_tools(tools, "visible_tools"),
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
         )
@@ -213,7 +184,7 @@ class ContextPolicy:
             at = f"turns[{number}]"
             record = Record.of(value, at)
             expect_unicode(value, at)
-            given = record.whole("asOfSeq", "as_of_seq", least=first, most=end, what="a place in the log")
+            given = record.whole("asOfSeq", least=first, most=end, what="a place in the log")
             seq = end if given is None else given
             last = seq - 1 - first
             defaults = {

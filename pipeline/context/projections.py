@@ -1,6 +1,6 @@
 """Projections for the command line: combines logs, input files and snapshots.
 
-Gives: `project_log`, `import_transcript`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `demonstration`.
+Gives: `project_log`, `import_transcript`, `snapshots_of`, `demonstration`.
 """
 
 from __future__ import annotations
@@ -20,29 +20,20 @@ from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..runs.ids import is_snapshot
+from ..sources.jsonl import Record
 from .events import LogTables
-from .log import SessionLog
+from .log import SessionLog, read_session
 from .log_files import LogView
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
 from .rules import about_rules, rule_files
-from .sessions import read_session
 from .transcripts import events_of_transcript
 
-__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "import_transcript", "project_log", "snapshots_of"]
+__all__ = ["demonstration", "import_transcript", "project_log", "snapshots_of"]
 
-_DEFAULTS = (
-    "run_id",
-    "project",
-    "working_directory",
-    "task_paths",
-    "topics",
-    "package_root",
-    "zones",
-    "instruction_sources",
-    "external_knowledge",
-)
+_DEFAULTS = ("run_id", "project", "working_directory", "task_paths", "topics", "package_root", "zones", "instruction_sources",
+             "external_knowledge")  # fmt: skip
 _KEYS = (
     "rules",
     "tools",
@@ -117,12 +108,11 @@ def project_log(
 
 def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:
     """The policy that an input file describes, plus the rule files of a work tree."""
+    lists = {name: _given(given, name) for name in ("tools", "checks", "duty_words")}
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
-    found = [*_given(given, "rules"), *files]
     return ContextPolicy(
-        rules=found, tools=_given(given, "tools"), checks=_given(given, "checks"), duty_words=_given(given, "duty_words"), phases=given.get("phases"),
-        defaults=defaults,
-    )  # fmt: skip
+        rules=[*_given(given, "rules"), *files], phases=given.get("phases"), defaults=defaults, **lists
+    )
 
 
 def _expect_place(tables: LogTables, at: int) -> None:
@@ -167,17 +157,14 @@ def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> t
 
 
 def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]]) -> list[Any]:
-    """The snapshots of this project's runs that turns or events name, and that the principal may read."""
-    from ..reading.replaying import replayed
-
+    """The snapshots of this project's runs that turns or events name, and that the principal may read; the ledger reports
+    the others as missing.
+    """
     named = {name for names in view.tables.events["snapshot_ids"].to_pylist() for name in names or ()}
     for turn in turns:
-        named.update(turn.get("retrievalSnapshotIds") or turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
-    found = []
-    for name in sorted(filter(is_snapshot, named)):
-        with suppress(AccessError, StoreError, InputError):  # the ledger reports it as missing
-            found.append(replayed(settings, name))
-    return found
+        named.update(Record.of(turn, "turn").strings("retrievalSnapshotIds", "snapshotIds") or [])
+    found = (_replayed(settings, name) for name in sorted(filter(is_snapshot, named)))
+    return [each for each in found if each is not None]
 
 
 def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
@@ -196,52 +183,21 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
             f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
             "branch that was rewound since; import into another folder to leave them out"
         )
-    return {
-        "session_id": session_id,
-        "events": len(events),
-        "new": new,
-        "left_out": dict(sorted(left_out.items())),
-        "notes": notes,
-    }
+    counts = {"events": len(events), "new": new, "left_out": dict(sorted(left_out.items()))}
+    return {"session_id": session_id, **counts, "notes": notes}
 
 
-def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:
-    """The retrieval snapshots of an input, replayed (S0.52)."""
+def snapshots_of(settings: Settings, seen: Projection) -> dict[str, Any]:
+    """The retrieval snapshots of an input by their ids (S0.52): the replay of each, None where the principal may not read it."""
+    return {name: _replayed(settings, name) for name in seen.model_input["snapshot_ids"]}
+
+
+def _replayed(settings: Settings, name: str) -> Any:
     from ..reading.replaying import replayed
 
-    found = []
-    for name in seen.model_input["snapshot_ids"]:
-        try:
-            replay = replayed(settings, name)
-            found.append(
-                {
-                    "snapshot_id": name,
-                    "status": replay.status,
-                    "block_ref": replay.block_ref,
-                    "citations": replay.citations.to_pylist(),
-                }
-            )
-        except (AccessError, StoreError, InputError):
-            found.append({"snapshot_id": name, "status": "not readable", "block_ref": None, "citations": []})
-    return found
-
-
-def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, list[dict[str, Any]]]:
-    """The decisions of the retrieval snapshots of an input that the principal may read."""
-    from ..reading.replaying import replayed
-
-    found = {}
-    for name in seen.model_input["snapshot_ids"]:
-        try:
-            found[name] = replayed(settings, name).decisions.to_pylist()
-        except (AccessError, StoreError, InputError):
-            continue
-    return found
-
-
-def events_of(log: Path) -> LogTables:
-    """Every event of a log."""
-    return read_session(log)[1].tables
+    with suppress(AccessError, StoreError, InputError):
+        return replayed(settings, name)
+    return None
 
 
 def demonstration() -> Projection:

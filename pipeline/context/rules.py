@@ -83,7 +83,7 @@ def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable
 def _rule(value: Any, number: int, at: str) -> list[dict[str, Any]]:
     """The rows of one value: its sections if it is a file."""
     record = Record.of(value, at)
-    path, why = _in_tree(record.text("path")), record.text("leftOut", "left_out")
+    path, why = _in_tree(record.text("path")), record.text("leftOut")
     origin = record.text("origin", "kind") or ("repository" if path else "system")
     origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
     if origin not in ORIGINS:
@@ -91,7 +91,7 @@ def _rule(value: Any, number: int, at: str) -> list[dict[str, Any]]:
     row = {"origin": origin, "path": path, "folder": "", "topics": record.strings("topics") or None, **sight_of(record)}
     if path is not None and why:
         if why not in RULES_NOT_READ:
-            raise InputError.one_of(RULES_NOT_READ, why, record.place("leftOut", "left_out"))
+            raise InputError.one_of(RULES_NOT_READ, why, record.place("leftOut"))
         if record.text("text", "content") is not None:
             hint = "remove `leftOut` if the text is a rule"
             raise InputError.described("no text beside `leftOut`", "text", record.place("text", "content"), hint=hint)

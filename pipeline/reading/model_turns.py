@@ -111,15 +111,15 @@ def load_event(path: Path) -> ModelRequestEvent:
     """
     at = str(path)
     record = Record(at, parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
-    snapshots = record.strings("retrievalSnapshotIds", "retrieval_snapshot_ids")
+    snapshots = record.strings("retrievalSnapshotIds")
     if not snapshots:
         raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))
-    input_ref = record.text("modelInputRef", "model_input_ref")
-    stated = record.text("contextHash", "context_hash")
+    input_ref = record.text("modelInputRef")
+    stated = record.text("contextHash")
     found = _SHA256.fullmatch(stated) if stated else None
     if stated and not found:
-        raise InputError.expected("a SHA-256 in hex", shown(stated), record.place("contextHash", "context_hash"))
-    tools = record.strings("visibleToolSet", "visible_tool_set") or []
+        raise InputError.expected("a SHA-256 in hex", shown(stated), record.place("contextHash"))
+    tools = record.strings("visibleToolSet") or []
     return ModelRequestEvent(
         snapshot_ids=tuple(dict.fromkeys(snapshots)),
         model_input=path.parent / input_ref if input_ref else None,

@@ -75,14 +75,14 @@ def _described(
     record: Record, folder: Path, base: Mapping[str, Any], now: datetime, report: SourceReport
 ) -> Iterator[dict[str, Any]]:
     common = {key: value for key, value in common_fields(record).items() if value is not None}
-    identifier = record.identifier("id", "artifactId", "artifact_id")
+    identifier = record.identifier("id", "artifactId")
     place = record.text("path", "file")
     text = record.text("text", "content")
     summary = record.text("summary", "projection")
     if place is None and text is None and summary is None:
         raise InputError.expected("a path, a text or a summary", None, f"{record.at}.path")
     shown_as = place or f"artifacts/{identifier or f'line-{record.line}'}"
-    happened = record.instant("createdAt", "created_at", "event_time", "eventTime", "capturedAt")
+    happened = record.instant("createdAt", "eventTime", "capturedAt")
     row = {
         **common,
         **base,

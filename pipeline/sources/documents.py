@@ -216,14 +216,14 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
 
 
 def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    identifier = record.identifier("id", "docId", "doc_id") or f"line-{record.line}"
+    identifier = record.identifier("id", "docId") or f"line-{record.line}"
     common = common_fields(record)
     row = {
         **common,
         **base,
         "entity": identifier,
         "path": record.text("path") or identifier,
-        "event_time": record.instant("publishedAt", "published_at", "createdAt", "created_at", "event_time"),
+        "event_time": record.instant("publishedAt", "createdAt", "event_time"),
         "version": record.text("version"),
     }
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)

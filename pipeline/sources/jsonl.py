@@ -1,7 +1,7 @@
 """A strict reader of JSON lines written by people and harnesses: every error names file, line and field.
 
 Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record reads a field under any of
-its names (`turnId`, `turn_id`) and tracks unused fields.
+its names, `turnId` also as `turn_id`, and tracks unused fields.
 
 Note: the whole file is parsed before the first record is returned, so a bad last line stops an import before anything
 is written.
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,12 @@ from ..parsing.strict_json import RepeatedKeyError, TooDeepError, strict_json
 from .report import SourceReport
 
 __all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines", "records_of"]
+
+
+@lru_cache(maxsize=1024)
+def _spelled(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Each name, and `turnId` as `turn_id`."""
+    return tuple(each for name in names for each in dict.fromkeys((name, re.sub("[A-Z]", r"_\g<0>", name).lower())))
 
 
 @dataclass
@@ -53,15 +61,16 @@ class Record:
 
     def value(self, *names: str) -> Any:
         """The first of the named fields that is present and not null."""
-        self.used.update(names)
-        for name in names:  # no generator: called dozens of times per record
+        spelled = _spelled(names)
+        self.used.update(spelled)
+        for name in spelled:  # no generator: called dozens of times per record
             if (found := self.fields.get(name)) is not None:
                 return found
         return None
 
     def place(self, *names: str) -> str:
         """The location of a value for messages, with the name of the field in this record."""
-        return f"{self.at}.{next((name for name in names if self.fields.get(name) is not None), names[0])}"
+        return f"{self.at}.{next((name for name in _spelled(names) if self.fields.get(name) is not None), names[0])}"
 
     def text(self, *names: str) -> str | None:
         """A string that is not blank; None if the record has none."""
@@ -118,6 +127,13 @@ class Record:
         """A whole number within bounds."""
         value = self.value(*names)
         return None if value is None else values.whole(value, self.place(*names), least, most, what)
+
+    def flag(self, *names: str) -> bool | None:
+        """True or false."""
+        value = self.value(*names)
+        if not isinstance(value, bool | None):
+            raise InputError.of_kind("true or false", value, self.place(*names))
+        return value
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""

@@ -30,7 +30,7 @@ __all__ = ["read_memory", "read_preferences"]
 
 _CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
 _SCOPE_VISIBILITY = Vocabulary("visibility", ("project", "user"), {"team": "project", "private": "user"})
-_USER = ("user", "userId", "user_id")
+_USER = ("user", "userId")
 _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
@@ -102,7 +102,7 @@ def read_preferences(
 
 
 def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any]]:
-    identifier = record.identifier("id", "memoryId", "memory_id")
+    identifier = record.identifier("id", "memoryId")
     if identifier is None:
         raise InputError.expected("the memory's id", None, f"{record.at}.id")
     text = record.required("content", "text")
@@ -129,13 +129,13 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         "content_type": "paragraph",
         "entity": identifier,
         "path": f"memory/{identifier}",
-        "owner_project": scope.text("project", "projectId", "project_id") or project,
+        "owner_project": scope.text("project", "projectId") or project,
         "lifecycle": status.lower(),
         "confidence": _confidence(record),
         "importance": record.number("importance"),
-        "reinforcement_count": record.whole("reinforcementCount", "reinforcement_count"),
-        "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
-        "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime") or common["valid_from"],
+        "reinforcement_count": record.whole("reinforcementCount"),
+        "last_verified_at": record.instant("lastVerifiedAt"),
+        "event_time": record.instant("createdAt", "eventTime") or common["valid_from"],
     }
     yield from rows_of_text(text, "memory.md", row)
 
@@ -157,7 +157,7 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
         "entity": identifier,
         "path": f"preferences/{identifier}",
         "lifecycle": record.text("status", "lifecycle"),
-        "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime", "updatedAt"),
+        "event_time": record.instant("createdAt", "eventTime", "updatedAt"),
     }
     yield from rows_of_text(record.required("text", "content", "preference"), "preference.md", row)
 

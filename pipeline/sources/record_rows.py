@@ -34,37 +34,37 @@ _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 def common_fields(record: Record) -> dict[str, Any]:
     """The fields that any record may have, under snake_case and camelCase names."""
-    authority = record.value("authority", "trustTier", "trust_tier")
+    authority = record.value("authority", "trustTier")
     return {
         PLACE: record.at,
         "title": record.text("title"),
         "uri": record.text("uri", "url"),
-        "document_type": record.text("documentType", "document_type"),
+        "document_type": record.text("documentType"),
         "domain": record.text("domain"),
         "level": record.text("level"),
         "namespace": record.text("namespace"),
         "branch": record.text("branch"),
-        "workspace_root": record.text("workspaceRoot", "workspace_root"),
-        "test_suite": record.text("testSuite", "test_suite", "suite"),
-        "session_id": record.identifier("sessionId", "session_id"),
-        "owner_user": record.text("user", "userId", "user_id", "owner_user", "ownerUser"),
+        "workspace_root": record.text("workspaceRoot"),
+        "test_suite": record.text("testSuite", "suite"),
+        "session_id": record.identifier("sessionId"),
+        "owner_user": record.text("user", "userId", "ownerUser"),
         "principals": record.strings("principals"),
-        "applicable_roles": record.strings("applicableRoles", "applicable_roles"),
-        "excluded_roles": record.strings("excludedRoles", "excluded_roles"),
+        "applicable_roles": record.strings("applicableRoles"),
+        "excluded_roles": record.strings("excludedRoles"),
         "zone": record.word(ZONES, "zone", "sensitivity"),
-        "declared_visibility": record.word(VISIBILITIES, "visibility", "declared_visibility", "declaredVisibility"),
-        "declared_safety": record.word(SAFETIES, "safety", "declared_safety", "declaredSafety"),
+        "declared_visibility": record.word(VISIBILITIES, "visibility", "declaredVisibility"),
+        "declared_safety": record.word(SAFETIES, "safety", "declaredSafety"),
         "authority": None
         if authority is None
         else AUTHORITY.values.index(AUTHORITY.canonical(str(authority), f"{record.at}.authority")),
-        "source_refs": record.strings("sourceRefs", "source_refs", "sourceRef"),
+        "source_refs": record.strings("sourceRefs", "sourceRef"),
         "tags": record.strings("tags"),
-        "valid_from": record.instant("validFrom", "valid_from"),
-        "valid_until": record.instant("validUntil", "valid_until"),
-        "recorded_time": record.instant("recordedAt", "recorded_time", "recordedTime"),
-        "superseded_by": record.identifier("supersededBy", "superseded_by"),
+        "valid_from": record.instant("validFrom"),
+        "valid_until": record.instant("validUntil"),
+        "recorded_time": record.instant("recordedAt", "recordedTime"),
+        "superseded_by": record.identifier("supersededBy"),
         SUPERSEDES: record.strings("supersedes"),
-        "conflict_set": record.identifier("conflictSet", "conflict_set", "conflictSetId"),
+        "conflict_set": record.identifier("conflictSet", "conflictSetId"),
         "language": record.text("language"),
     }
 

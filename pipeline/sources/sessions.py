@@ -31,7 +31,7 @@ from .report import SourceReport
 __all__ = ["read_sessions"]
 
 _SPOKEN = ("user", "model", "assistant", "agent", "human")
-_INSTANTS = ("createdAt", "created_at", "event_time", "eventTime", "timestamp", "time", "ts")
+_INSTANTS = ("createdAt", "eventTime", "timestamp", "time", "ts")
 _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
@@ -58,14 +58,14 @@ def read_sessions(
 
 
 def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[str, Any]]:
-    given = record.identifier("id", "eventId", "event_id")
+    given = record.identifier("id", "eventId")
     happened = record.instant(*_INSTANTS)
     if happened is None:
         raise InputError.expected(TIME, None, f"{record.at}.createdAt")
     role, speaker = record.text("role"), record.text("speaker", "name", "author")
     stated = record.text("kind", "type")
     kind = stated or role or "event"
-    turn = record.identifier("turnId", "turn_id")
+    turn = record.identifier("turnId")
     common = common_fields(record)
     session = common["session_id"] or default_session
     text, who = _text(record), _who(speaker, role)

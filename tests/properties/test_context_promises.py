@@ -22,8 +22,7 @@ from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.nodes.turns.frame import FENCES, GROUPS
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, REASONS, SOURCE_KINDS, USER_WORDS
 from scoped_retrieval.pipeline.context import Projection, line
-from scoped_retrieval.pipeline.context.log import SessionLog
-from scoped_retrieval.pipeline.context.sessions import read_session
+from scoped_retrieval.pipeline.context.log import SessionLog, read_session
 
 MARK = "zqx7"
 """Part of every text that may not instruct. Nonces have no digits."""
@@ -136,7 +135,7 @@ def test_a_counter_that_does_not_add_up_is_obeyed(session: Session, texts: list[
     given_ = world(session, texts, 0)
     del given_["budget"]
     turns = [{"inputId": str(n), "budget": {"maxTokens": n, "reservedOutputTokens": 0}} for n in limits]
-    _, inputs = made._inputs(turns=turns, state=None, session_id=None, **given_)
+    _, inputs = made._inputs(turns, given_)
     at = inputs.turns.schema.get_field_index("tokenizer")
     table = inputs.turns.set_column(at, inputs.turns.schema.field(at), [["odd"] * len(limits)])
     counters = Counters({"odd": EncodedCounter("odd", lambda texts: map(cost, texts))})
