@@ -10,87 +10,26 @@ events that its turns look at, and the state that the events before them left.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.blocks.token_counting import Counters
-from ...nodes.context_tables import (
-    CONTEXT_TURNS,
-    LOG_EVENTS,
-    MEMORY_RECORDS,
-    PHASE_POLICIES,
-    RETRIEVED_ITEMS,
-    RULE_TEXTS,
-    STATE_FACTS,
-    TOOL_SCHEMAS,
-)
+from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.turns.folding import Folded
 from ...nodes.turns.reading import first_of_window, rows_of
 from ..line.planned_driver import PlannedDriver, driver_of
 
-__all__ = ["CONTEXT_STEPS", "OUTPUTS", "ContextInputs", "build_context_driver", "fold_states", "run_context"]
+__all__ = ["CONTEXT_STEPS", "OUTPUTS", "build_context_driver", "fold_states", "run_context"]
 
-CONTEXT_STEPS = (
-    "context_state",
-    "context_sources",
-    "context_selection",
-    "context_ordering",
-    "context_compression",
-    "context_isolation",
-    "context_budget",
-    "context_messages",
-    "context_ledger",
-)
+CONTEXT_STEPS = ("context_state", "context_sources", "context_selection", "context_ordering", "context_compression", "context_isolation",
+                 "context_budget", "context_messages", "context_ledger")  # fmt: skip
 """The step modules in the order of the line."""
-OUTPUTS = (
-    "turn_states",
-    "context_sources",
-    "selection",
-    "ordering",
-    "compressed",
-    "isolated",
-    "fitted",
-    "model_inputs",
-    "context_decisions",
-    "turn_warnings",
-)
+OUTPUTS = ("turn_states", "context_sources", "selection", "ordering", "compressed", "isolated", "fitted", "model_inputs", "context_decisions",
+           "turn_warnings")  # fmt: skip
 """The nodes whose tables a projection keeps."""
 SHARD = 64
 """Number of turns per shard. No result depends on it."""
-
-
-@dataclass(frozen=True)
-class ContextInputs:
-    """The inputs of a projection; turns are of one session, in the order of its log."""
-
-    turns: pa.Table
-    events: pa.Table
-    facts: pa.Table
-    rules: pa.Table
-    memories: pa.Table
-    items: pa.Table
-    tools: pa.Table
-    phases: pa.Table
-    counters: Counters
-
-    def checked(self) -> dict[str, Any]:
-        """The inputs of the nodes by name, each checked against its declared table."""
-        given = {
-            "context_turns": (CONTEXT_TURNS, self.turns),
-            "log_events": (LOG_EVENTS, self.events),
-            "state_facts": (STATE_FACTS, self.facts),
-            "rule_texts": (RULE_TEXTS, self.rules),
-            "memory_records": (MEMORY_RECORDS, self.memories),
-            "retrieved_items": (RETRIEVED_ITEMS, self.items),
-            "tool_schemas": (TOOL_SCHEMAS, self.tools),
-            "phase_policies": (PHASE_POLICIES, self.phases),
-        }
-        return {name: declared.check(table).combine_chunks() for name, (declared, table) in given.items()} | {
-            "counters": self.counters
-        }
 
 
 @lru_cache(maxsize=1)
@@ -99,18 +38,26 @@ def build_context_driver() -> PlannedDriver:
     return driver_of(CONTEXT_STEPS)
 
 
-def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
-    """The tables of `OUTPUTS` for all turns, in the order of the turns."""
-    driver, given = build_context_driver(), inputs.checked()
+def run_context(inputs: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """The tables of `OUTPUTS` for all turns, in the order of the turns. `inputs`: the input tables by name, and `counters`;
+    turns are of one session, in the order of its log.
+    """
+    driver, given = build_context_driver(), _checked(inputs)
     parts: list[Mapping[str, pa.Table]] = [
         driver.execute(OUTPUTS, inputs={**given, **shard}) for shard in _shards(given)
     ]
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
 
 
-def fold_states(inputs: ContextInputs) -> pa.Table:
+def fold_states(inputs: Mapping[str, Any]) -> pa.Table:
     """TURN_STATES of all turns alone, in the order of the turns."""
-    return build_context_driver().execute(["turn_states"], inputs=inputs.checked())["turn_states"]
+    return build_context_driver().execute(["turn_states"], inputs=_checked(inputs))["turn_states"]
+
+
+def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, each checked against its declared table."""
+    tables = {name: each for name, each in inputs.items() if name in CONTEXT_TABLES}
+    return {**inputs, **{name: CONTEXT_TABLES[name].check(each).combine_chunks() for name, each in tables.items()}}
 
 
 def _shards(given: Mapping[str, Any]) -> Iterator[dict[str, pa.Table]]:

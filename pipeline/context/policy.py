@@ -38,7 +38,7 @@ from .inputs import (
     seed_facts,
     turn_row,
 )
-from .line import ContextInputs, fold_states, run_context
+from .line import fold_states, run_context
 from .log_files import LogView
 from .masking import expect_unicode, is_absolute, listed
 from .phases import load_phases
@@ -114,16 +114,16 @@ class ContextPolicy:
     def project_turns(self, *, turns: Sequence[Mapping[str, Any]], **given: Unpack[Given]) -> Projections:
         """The inputs of many turns of a session, one row each."""
         log, inputs = self._inputs(turns, given)
-        return Projections(inputs.turns, run_context(inputs), log.artifacts)
+        return Projections(inputs["context_turns"], run_context(inputs), log.artifacts)
 
     def state(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> dict[str, Any]:
         """The AgentState of one turn without its input: `Projection.state` at a fraction of the cost. Arguments and
         errors are those of `project`.
         """
         _, inputs = self._inputs([{} if turn is None else turn], given)
-        return agent_state(fold_states(inputs).to_pylist()[0], inputs.turns.to_pylist()[0])
+        return agent_state(fold_states(inputs).to_pylist()[0], inputs["context_turns"].to_pylist()[0])
 
-    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogTables, ContextInputs]:
+    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogTables, dict[str, Any]]:
         """The log and the inputs of the line, checked."""
         if unknown := sorted(given.keys() - Given.__annotations__.keys()):
             raise TypeError(f"unexpected argument {unknown[0]!r}")
@@ -148,18 +148,21 @@ class ContextPolicy:
             [*items, *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each))]
         )
         named |= {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
-        inputs = ContextInputs(
-            turns=table,
-            events=log.events,
-            facts=named_from(pa.concat_tables([seed_facts(given.get("state"), session_id), earlier]), column="fact"),
-            rules=self.rules,
-            memories=pa.concat_tables([read_memories(given.get("memories", ())), log.memories]),
-            items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
-            tools=self.tools if tools is None else read_tools(tools, "visible_tools"),
-            phases=self.phases,
-            counters=load_counters(set(table["tokenizer"].to_pylist())),
-        )
-        return log, inputs
+        return log, {
+            "context_turns": table,
+            "log_events": log.events,
+            "state_facts": named_from(
+                pa.concat_tables([seed_facts(given.get("state"), session_id), earlier]), column="fact"
+            ),
+            "rule_texts": self.rules,
+            "memory_records": pa.concat_tables([read_memories(given.get("memories", ())), log.memories]),
+            "retrieved_items": named_from(
+                items_table({**item, "given": item["snapshot_id"] not in named} for item in items)
+            ),
+            "tool_schemas": self.tools if tools is None else read_tools(tools, "visible_tools"),
+            "phase_policies": self.phases,
+            "counters": load_counters(set(table["tokenizer"].to_pylist())),
+        }
 
     def turns_of(
         self,

@@ -136,10 +136,11 @@ def test_a_counter_that_does_not_add_up_is_obeyed(session: Session, texts: list[
     del given_["budget"]
     turns = [{"inputId": str(n), "budget": {"maxTokens": n, "reservedOutputTokens": 0}} for n in limits]
     _, inputs = made._inputs(turns, given_)
-    at = inputs.turns.schema.get_field_index("tokenizer")
-    table = inputs.turns.set_column(at, inputs.turns.schema.field(at), [["odd"] * len(limits)])
+    turns_ = inputs["context_turns"]
+    at = turns_.schema.get_field_index("tokenizer")
+    table = turns_.set_column(at, turns_.schema.field(at), [["odd"] * len(limits)])
     counters = Counters({"odd": EncodedCounter("odd", lambda texts: map(cost, texts))})
-    found = line.run_context(replace(inputs, turns=table, counters=counters))["model_inputs"].to_pylist()
+    found = line.run_context(inputs | {"context_turns": table, "counters": counters})["model_inputs"].to_pylist()
     for limit, row in zip(limits, found, strict=True):
         tools = "".join(f"{schema}\n" for schema in row["tool_schemas"].splitlines())
         whole = sum(map(cost, (row["system_text"], row["user_text"], tools)))
