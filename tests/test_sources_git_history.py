@@ -380,3 +380,18 @@ def test_the_report_holds_every_commit_of_the_line(stream: Stream) -> None:
     (commits,) = report.commits.values()
     assert commits.num_rows == 3
     assert commits.equals(commit_times(repo).select(["version", "recorded_time"]))
+
+
+def test_the_header_of_the_last_version_with_a_text_says_its_zone(stream: Stream) -> None:
+    def page(zone: str, *sections: str) -> str:
+        return f"---\nzone: {zone}\n---\n" + "".join(f"# {name}\n\nWhat {name} says.\n\n" for name in sections)
+
+    stream.commit({"a.md": page("restricted", "Old", "Kept")})
+    stream.commit({"a.md": page("public", "Kept", "Shown")}, time=1, parents=[1])
+    stream.commit({"a.md": page("private", "Shown")}, time=2, parents=[2])
+    rows = read(stream.write()).select(["section", "zone"]).to_pylist()
+    assert {row["section"]: row["zone"] for row in rows} == {
+        "Old": "restricted",
+        "Kept": "internal",
+        "Shown": "private",
+    }

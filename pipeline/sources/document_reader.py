@@ -46,15 +46,11 @@ _OF_HEADERS = ("title", "level", "document_type", "tags")
 
 
 class Text(NamedTuple):
-    """A text to be read: its key in the cache, a path of its kind, and its bytes, None if they are missing.
-
-    With `header`, the metadata header of a document becomes columns of its chunks.
-    """
+    """A text to be read: its key in the cache, a path of its kind, and its bytes, None if they are missing."""
 
     key: bytes
     path: str
     data: Callable[[], bytes | None]
-    header: bool
 
 
 def processors() -> int:
@@ -127,19 +123,19 @@ class DocumentReader:
             arrays.append(found.cast(column.type))
         return pa.Table.from_arrays(arrays, schema=RowBuilder.schema)
 
-    def key(self, content: str, path: str, *, header: bool) -> bytes:
+    def key(self, content: str, path: str) -> bytes:
         """The key of a text at a path; `content` identifies its bytes."""
         kind = file_kind(path)
-        return self.cache.key(content, kind, self.options.limit(kind), header)
+        return self.cache.key(content, kind, self.options.limit(kind))
 
     def key_of(self, data: bytes, path: str) -> bytes:
-        """The key of the bytes of a file with a header."""
-        return self.key(f"sha256:{sha256(data).hexdigest()}", path, header=True)
+        """The key of the bytes of a file."""
+        return self.key(f"sha256:{sha256(data).hexdigest()}", path)
 
     def read(self, texts: Iterable[Text]) -> set[bytes]:
         """Read these texts; returns the keys of those whose bytes are missing."""
         missing = set[bytes]()
-        waiting, size = list[tuple[bytes, str, bytes, bool]](), 0
+        waiting, size = list[tuple[bytes, str, bytes]](), 0
         pending = deque[Future[bytes]]()
         seen = set[bytes]()
         run = partial(chunked, options=self.options)
@@ -166,7 +162,7 @@ class DocumentReader:
                 missing.add(text.key)
                 continue
             self.cut += 1
-            waiting.append((text.key, text.path, data, text.header))
+            waiting.append((text.key, text.path, data))
             size += len(data)
             if size >= TASK_BYTES or len(waiting) >= TASK_TEXTS:
                 give()
@@ -178,12 +174,12 @@ class DocumentReader:
         return missing
 
 
-def chunked(texts: Sequence[tuple[bytes, str, bytes, bool]], options: ReadOptions) -> bytes:
-    """A group of the cache from texts: key, a path of the kind, bytes, and whether a header is read."""
+def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
+    """A group of the cache from texts: key, a path of the kind, and bytes."""
     rows = RowBuilder(options)
     documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[int, ...]]()
     stated = list[int | None]()
-    for key, path, data, header in texts:
+    for key, path, data in texts:
         kind = file_kind(path)
         document, reason = document_of(path, kind, data, options)
         found: dict[str, object] = {"key": key, "reason": reason or None, "notes": [], "version": None}
@@ -193,7 +189,7 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes, bool]], options: ReadOption
             continue
         report = SourceReport()
         metadata: dict[str, Any] = {}
-        if header and kind.splitter == "markdown":
+        if kind.splitter == "markdown":
             metadata = dict(metadata_of(path, document.title, decoded(data) or "", report))
         dated = metadata.pop("event_time", None)
         time = None if dated is None else microseconds(dated, path)

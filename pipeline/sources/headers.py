@@ -196,7 +196,7 @@ _MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", r
 
 
 def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -> Mapping[str, Any]:
-    """Columns from the header of a Markdown document in a work tree; none if there is no header.
+    """Columns from the header of a Markdown document; none if there is no header.
 
     Only a document that states both `entity` and `level` has one (S1.1): front matter of other tools uses words such as
     `date` and `zone` for other things; of that, only `tags` are used, and `title` by `chunking`. A malformed, incomplete

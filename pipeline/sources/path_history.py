@@ -117,8 +117,8 @@ class _Batch:
             elif not kind.text_by_name:
                 self.report.skip("not text by name", at=path)
             elif (key := self._known.get((change.blob, kind))) is None:
-                key = self._known[change.blob, kind] = self.reader.key(f"git:{change.blob}", path, header=False)
-                self._texts[key] = Text(key, path, partial(self.blobs.get, change.blob, limit), header=False)
+                key = self._known[change.blob, kind] = self.reader.key(f"git:{change.blob}", path)
+                self._texts[key] = Text(key, path, partial(self.blobs.get, change.blob, limit))
             self.changes.append(change)
             self._path_of.append(len(self._paths))
             self._keys.append(key)
@@ -177,7 +177,8 @@ class _Batch:
         self.report.read += len(first)
         heads = np.flatnonzero(another[begins])
         rows = first[heads]
-        chunks = cache.chunks(places.group[rows], places.at["chunk"][rows])
+        last = order[np.append(begins[heads[1:]], len(order)) - 1]  # its header describes the row
+        chunks = cache.chunks(places.group[last], places.at["chunk"][last])
         began = pa.array(times[version[rows]]).cast(TIMESTAMP)
         columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
         table = self.reader.table(

@@ -134,7 +134,7 @@ class WorkTreeFiles:
     def text(self, path: str, data: bytes) -> bytes:
         """The key of a text that is to be read."""
         key = self._reader.key_of(data, path)
-        self.texts.append(Text(key, path, lambda: data, header=True))
+        self.texts.append(Text(key, path, lambda: data))
         self._bytes += len(data)
         return key
 
