@@ -1,7 +1,7 @@
 """Audit snapshot: what was decided about every candidate, what the caller should know, and one row per request.
 
 Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
-actions), `request_digests` and `snapshots` (status, counts and the digest of everything asked, decided and shown).
+actions) and `snapshots` (status, counts and the digest of everything asked, decided and shown).
 
 A row merged into an item counts as selected only if the item still shows it after trimming. Conditions describe the
 contract and what was shown, never what was withheld, because callers read them.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .audit.condition_rules import Answered, condition_rows, worst_actions
 from .audit.decision_rules import decision_columns, masked_rows
-from .audit.snapshot_digest import digests_of_requests, snapshot_digests
+from .audit.snapshot_digest import snapshot_digests
 from .columns.digests import EMPTY_SHA256
 from .columns.keys import flags_at, flat, gathered, objects, positions, take_or
 from .tables import (
@@ -44,7 +44,6 @@ from .tables import (
     Placements,
     Provenance,
     Ranked,
-    RequestDigests,
     Requests,
     RerankWeights,
     RolePolicies,
@@ -122,7 +121,7 @@ def conditions(
     )  # fmt: skip
 
 
-def request_digests(
+def snapshots(
     captures: Captures,
     requests: Requests,
     failures: Failures,
@@ -150,32 +149,8 @@ def request_digests(
     blocks: Blocks,
     decisions: Decisions,
     conditions: Conditions,
-) -> RequestDigests:
-    """The digest of each request's rows in every table except the snapshots, by table and request."""
-    tables = {
-        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
-        "contract_layers": contract_layers, "session_events": session_events, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
-        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
-        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
-        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims,
-        "citations": citations, "item_details": item_details, "blocks": blocks,
-        "decisions": decisions, "conditions": conditions,
-    }  # fmt: skip
-    return digests_of_requests(tables, _ids(captures))
-
-
-def snapshots(
-    failures: Failures,
-    captures: Captures,
     provenance: Provenance,
-    contracts: Contracts,
-    verdicts: Verdicts,
-    trims: Trims,
-    blocks: Blocks,
-    decisions: Decisions,
-    conditions: Conditions,
     lane_states: LaneStates,
-    request_digests: RequestDigests,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
     ids = _ids(captures)
@@ -214,7 +189,17 @@ def snapshots(
         "error": take_or(failures["error"], failure),
     }
     table = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
-    digests = snapshot_digests({"snapshots": table}, provenance, ids, request_digests)
+    tables = {
+        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
+        "contract_layers": contract_layers, "session_events": session_events, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
+        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
+        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
+        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims,
+        "citations": citations, "item_details": item_details, "blocks": blocks,
+        "decisions": decisions, "conditions": conditions,
+        "snapshots": table,
+    }  # fmt: skip
+    digests = snapshot_digests(tables, provenance, ids)
     place = SNAPSHOTS.schema.get_field_index("snapshot_digest")
     return table.set_column(place, SNAPSHOTS.schema.field(place), pa.array(digests, pa.string()))
 

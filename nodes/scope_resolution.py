@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.digests import combined_digests, digests_by_request, table_digest
+from .columns.digests import digests_by_request, table_digest
 from .columns.kept import OfTable
 from .columns.keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
 from .columns.list_columns import collected, flattened, tidied
@@ -168,11 +168,8 @@ def contracts(
     columns |= counts | {name: pc.coalesce(requests[name], policy[name]) for name in _CHOICES}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
-    parts = [
-        ("contract", digests_by_request(table, CONTRACTS, ids)),
-        ("bounds", digests_by_request(contract_bounds, CONTRACT_BOUNDS, ids)),
-    ]
-    contract_ids = pa.array([digest[:16] for digest in combined_digests(parts, "contract")], pa.string())
+    digests = digests_by_request([(table, CONTRACTS), (contract_bounds, CONTRACT_BOUNDS)], ids)
+    contract_ids = pa.array([digest.hex()[:16] for digest in digests], pa.string())
     position = CONTRACTS.schema.get_field_index("contract_id")
     return table.set_column(position, CONTRACTS.schema.field(position), contract_ids)
 
@@ -236,11 +233,7 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
         index = table.schema.get_field_index(name)
         instant = pc.if_else(rooted, table[name], pa.scalar(None, TIMESTAMP))
         table = table.set_column(index, pa.field(name, TIMESTAMP), instant)
-    parts = [
-        ("contract", digests_by_request(table, _GROUP_COLUMNS, ids)),
-        ("bounds", digests_by_request(contract_bounds, CONTRACT_BOUNDS, ids)),
-    ]
-    keys = np.array(combined_digests(parts, "scope_group"), dtype="U64")
+    keys = np.array(digests_by_request([(table, _GROUP_COLUMNS), (contract_bounds, CONTRACT_BOUNDS)], ids))
     open_ = ~np.asarray(contracts["denied"])
     group = np.full(len(keys), -1, dtype=np.int32)
     leader = np.zeros(len(keys), dtype=bool)

@@ -180,7 +180,7 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
 def judged(inputs: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The inputs with what the audit step says about them."""
     steps = audit_snapshot
-    for node in (steps.decisions, steps.conditions, steps.request_digests, steps.snapshots):
+    for node in (steps.decisions, steps.conditions, steps.snapshots):
         names = [name for name in node.__annotations__ if name != "return"]
         inputs[node.__name__] = TABLES[node.__name__].check(node(**{name: inputs[name] for name in names}))
     return inputs

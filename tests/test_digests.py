@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.columns.digests import (
     digests_by_request,
     named_digest,
-    part_digest,
     stored_form,
     table_digest,
     text_sha256,
 )
 from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.schema import SPAN, Column, Table, float64, int32, spans, string, strings, table, text
+from scoped_retrieval.pipeline.runs.parts import logical_digest
 
 TABLE = table(
     "things",
@@ -67,13 +68,17 @@ ROWS = [
 ]  # fmt: skip
 
 
+def by_request(table: pa.Table, ids: pa.Array) -> list[bytes]:
+    return digests_by_request([(table, TABLE)], ids)
+
+
 def rows_table() -> pa.Table:
     return TABLE.from_rows(ROWS)
 
 
-def test_the_form_of_version_4_keeps_its_golden_values():
+def test_the_form_of_version_5_keeps_its_golden_values():
     assert table_digest(rows_table(), TABLE) == GOLDEN_TABLE
-    assert [d.hex() for d in digests_by_request(rows_table(), TABLE, pa.array(["a", "b"]))] == GOLDEN_REQUESTS
+    assert [d.hex() for d in by_request(rows_table(), pa.array(["a", "b"]))] == GOLDEN_REQUESTS
     assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
 
 
@@ -126,14 +131,12 @@ def test_nulls_where_none_may_be_have_no_digest():
             table_digest(form, TABLE)
 
 
-def test_the_digest_of_a_part_follows_from_those_of_its_requests_and_binds_their_ids():
-    rows = rows_table()
-    known = dict(zip("ab", digests_by_request(rows, TABLE, pa.array(["a", "b"])), strict=True))
-    assert part_digest(rows, TABLE, known) == part_digest(rows, TABLE) == part_digest(rows.take([2, 0, 1]), TABLE)
-    assert part_digest(rows, TABLE, known | {"nobody": bytes(32)}) == part_digest(rows, TABLE)
-    renamed = TABLE.from_rows([row | {"request_id": "z"} for row in ROWS])
-    assert part_digest(renamed, TABLE) != part_digest(rows, TABLE)
-    assert part_digest(rows.slice(0, 2), TABLE) != part_digest(rows, TABLE)
+def test_the_digest_of_a_stored_part_binds_the_ids_of_its_requests(filled: Callable[..., pa.Table]):
+    def digest(*ids: str) -> str:
+        return logical_digest("packs", filled("packs", [{"request_id": name, "evidence_id": "e"} for name in ids]))
+
+    assert len({digest("a", "b"), digest("a", "a"), digest("a", "z"), digest("a")}) == 4
+    assert digest("a", "b") == digest("a", "b")
 
 
 def test_moving_a_character_between_cells_counts():
@@ -158,17 +161,17 @@ def test_the_stored_form_of_a_table_in_use_is_worked_out_once():
 
 def test_requests_have_the_digest_they_have_alone():
     ids = pa.array(["b", "a", "nobody"])
-    together = digests_by_request(rows_table(), TABLE, ids)
+    together = by_request(rows_table(), ids)
     alone = [
-        digests_by_request(rows_table().slice(2, 1), TABLE, ids)[0],
-        digests_by_request(rows_table().slice(0, 2), TABLE, ids)[1],
+        by_request(rows_table().slice(2, 1), ids)[0],
+        by_request(rows_table().slice(0, 2), ids)[1],
     ]
     assert together[:2] == alone
-    assert together[2] == digests_by_request(TABLE.empty(), TABLE, ids)[2]
+    assert together[2] == by_request(TABLE.empty(), ids)[2]
 
 
 def test_the_digest_of_a_request_is_that_of_a_table_of_its_rows():
-    together = digests_by_request(rows_table(), TABLE, pa.array(["b", "a", "nobody"]))
+    together = by_request(rows_table(), pa.array(["b", "a", "nobody"]))
     parts = [rows_table().slice(2, 1), rows_table().slice(0, 2), TABLE.empty()]
     assert [digest.hex() for digest in together] == [table_digest(part, TABLE) for part in parts]
 
@@ -176,7 +179,7 @@ def test_the_digest_of_a_request_is_that_of_a_table_of_its_rows():
 def test_columns_that_are_read_together_keep_apart():
     rows = LISTS.from_rows(LISTED)
     assert table_digest(rows, LISTS) == GOLDEN_LISTS
-    together = digests_by_request(rows.slice(1), LISTS, pa.array(["c", "b", "a"]))
+    together = digests_by_request([(rows.slice(1), LISTS)], pa.array(["c", "b", "a"]))
     assert [digest.hex() for digest in together] == [
         table_digest(rows.slice(*some), LISTS) for some in [(3, 1), (2, 1), (1, 1)]
     ]
@@ -188,7 +191,18 @@ def test_requests_whose_rows_lie_apart_are_gathered_in_order():
     rows = rows_table()
     apart = rows.take([0, 2, 1])
     ids = pa.array(["a", "b"])
-    assert digests_by_request(apart, TABLE, ids) == digests_by_request(rows, TABLE, ids)
+    assert by_request(apart, ids) == by_request(rows, ids)
+
+
+def test_the_digest_over_several_tables_binds_the_rows_of_each():
+    ids, rows = pa.array(["a", "b"]), rows_table()
+    other = LISTS.from_rows(LISTED)
+    both = digests_by_request([(rows, TABLE), (other, LISTS)], ids)
+    alone = digests_by_request([(rows.slice(0, 2), TABLE), (other.slice(0, 2), LISTS)], ids)
+    assert both[0] == alone[0] and both[1] != alone[1]
+    moved = [(rows.slice(2), TABLE), (pa.concat_tables([rows.slice(0, 2)]), TABLE)]
+    assert digests_by_request(moved, ids) != digests_by_request(moved[::-1], ids)
+    assert digests_by_request(moved, ids, "p") != digests_by_request(moved, ids)
 
 
 def test_a_type_without_a_form_is_refused():
@@ -221,7 +235,7 @@ def test_layout_never_counts(rows: list[dict[str, object]], cut: int, pad: int):
     ids = pa.array(["a", "b", "c"])
     for other in (chunked, padded, encoded):
         assert table_digest(other, TABLE) == table_digest(plain, TABLE)
-        assert digests_by_request(other, TABLE, ids) == digests_by_request(plain, TABLE, ids)
+        assert by_request(other, ids) == by_request(plain, ids)
 
 
 @given(left=st.lists(cells, max_size=4), right=st.lists(cells, max_size=4))
@@ -252,13 +266,13 @@ def test_a_declared_table_needs_its_columns():
         table_digest(rows_table().drop_columns(["label"]), only)
 
 
-GOLDEN_TABLE = "7ac067cf9e92bf2fed121c75cbb18bc81cdad60d985a7bee322eb5148ac8573e"
+GOLDEN_TABLE = "47fdfa971d057c12561d6b210e0636aee3f4d164fd4bd8404375d87371f937e9"
 GOLDEN_REQUESTS = [
-    "be8714ec54dfd36df5209fdba78b0dacbfb75fdc323da2757923f263703ebd6e",
-    "97484d0960705e76966a6c5cf614ddb5e671e1cecf3908e5a5e9f049347385a0",
+    "75655a3c8c090a722d7478285090045f4d53384124532d4187c0674c3c645a23",
+    "5ddbfaf2381bd7bdeb0df7234415124b35857488d6d9b10f243838e69f4919ce",
 ]
-GOLDEN_LISTS = "eb79c6898ade5898a23b3c75ea8150f45868b49b7770ff27521f7f0de8621418"
-GOLDEN_NAMED = "4d6e01fe613c2777cba1fbe8fc023097c7ebdfc898498dddbb337bfd651a4429"
+GOLDEN_LISTS = "80f86ed18dd1a35b0773923f83df1f11109816ead4f2a74384bd6c5109e584a4"
+GOLDEN_NAMED = "1b7caae2e79ba1dbedfa1a75985f9c735aae2728289f2713229c8afebafb2862"
 
 
 def test_columns_of_one_name_have_no_digest():

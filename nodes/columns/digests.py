@@ -1,11 +1,10 @@
 """Identity of tables: SHA-256 over a canonical logical form, never over file bytes.
 
-Reads: any declared table. Gives: one digest per table, or one per request of a table.
+Reads: any declared table. Gives: one digest per table, or one per request over several.
 
-The form of a table is its heading (names, types, nullability), the number of rows, then its columns, those of one type
-together: validity if any of them may have nulls, then numbers by bit pattern, or lengths and bytes, or numbers of items
-and the form of the items.
-The digest of a request is that of a table of its rows. Equal tables have equal forms however they are chunked, sliced
+The form of some tables is their headings (names, types, nullability), their numbers of rows, then their columns, those of
+one type together, by its name: validity, then numbers by bit pattern, or lengths and bytes,
+or numbers of items and the form of the items. The digest of a request is that of tables of its rows. Equal tables have equal forms however they are chunked, sliced
 or dictionary-encoded, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
 SHA-256, so that a record can be verified after a text was erased.
 """
@@ -13,9 +12,8 @@ SHA-256, so that a record can be verified after a text was erased.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -42,9 +40,10 @@ from .array_bytes import (
     valid,
 )
 from .kept import OfTable
-from .keys import distinct, positions
+from .keys import positions
+from .ragged import starts_of
 
-FORM = "scoped-retrieval/logical-form/4"
+FORM = "scoped-retrieval/logical-form/5"
 """Version of the canonical form; every digest starts with it."""
 
 _STRING, _STRINGS = pa.string(), pa.list_(pa.string())
@@ -118,64 +117,30 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     Raises:
         SchemaError: a column is missing, has nulls although it is required, or has a type without a canonical form.
     """
-    heading, groups = _form(table, declared)
-    return _digests(heading, groups, np.array([0, table.num_rows]))[0].hex()
+    return _digests([_form(table, declared)], np.array([[0, table.num_rows]]))[0].hex()
 
 
-def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) -> list[bytes]:
-    """The digest of each request's rows, 32 bytes each, in the order of `request_ids`; rows keep their table order.
+def digests_by_request(
+    tables: Sequence[tuple[pa.Table, Table]], request_ids: pa.Array, prefix: str = ""
+) -> list[bytes]:
+    """The digest of each request's rows in some tables, 32 bytes each, in the order of `request_ids`; rows keep their
+    table order.
 
-    A request without rows has the digest of an empty table. Rows of other requests are ignored.
+    A request without rows has the digest of empty tables. Rows of other requests are ignored.
     """
-    heading, groups = _form(table, declared)
-    if not table.num_rows:
-        return _digests(heading, [], np.zeros(2, np.int64)) * len(request_ids)
-    position = positions(table["request_id"], request_ids)
-    if position[0] < 0 or (position[1:] < position[:-1]).any():
-        order = np.argsort(position, kind="stable")
-        order = order[position[order] >= 0]
-        rows, position = pa.array(order), position[order]
-        groups = [([array.take(rows) for array in arrays], nullable) for arrays, nullable in groups]
-    return _digests(heading, groups, position.searchsorted(np.arange(len(request_ids) + 1)))
-
-
-def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part, 64 hex digits: over its sorted request ids and the digests of their rows.
-
-    Args:
-        table: all rows of its requests; a table without request ids has the digest of `table_digest`.
-        declared: its declaration.
-        known: digests by request as `digests_by_request` returns them, if the caller already has them.
-    """
-    if "request_id" not in declared.columns:
-        return table_digest(table, declared)
-    ids = distinct(table["request_id"])
-    ids = ids.take(pc.array_sort_indices(ids))
-    names = ids.to_pylist()
-    if known is None or not known.keys() >= set(names):
-        known = dict(zip(names, digests_by_request(table, declared, ids), strict=True))
-    hasher = hashlib.sha256("\n".join((FORM, "part", declared.name, "")).encode())
-    hasher.update(b"".join([_named(name) + known[name] for name in names]))
-    return hasher.hexdigest()
-
-
-@lru_cache(maxsize=4096)
-def _named(request_id: str) -> bytes:
-    """The bytes before a request's digest in the digest of a part; all parts of a shard have the same requests."""
-    data = request_id.encode()
-    return len(data).to_bytes(4, "little") + data
-
-
-def combined_digests(parts: Sequence[tuple[str, Sequence[bytes]]], prefix: str) -> list[str]:
-    """For each request, SHA-256 over `prefix` and its digest in every part, 64 hex digits. Parts are sorted by name."""
-    ordered = sorted(parts, key=lambda part: part[0])
-    heading = hashlib.sha256("\n".join((FORM, prefix, *(name for name, _ in ordered))).encode())
-    digests = []
-    for row in zip(*(values for _, values in ordered), strict=True):
-        hasher = heading.copy()
-        hasher.update(b"".join(row))
-        digests.append(hasher.hexdigest())
-    return digests
+    forms, bounds = [], np.zeros((len(tables), len(request_ids) + 1), dtype=np.int64)
+    for number, (table, declared) in enumerate(tables):
+        heading, groups = _form(table, declared)
+        if table.num_rows:
+            position = positions(table["request_id"], request_ids)
+            if position[0] < 0 or (position[1:] < position[:-1]).any():
+                order = np.argsort(position, kind="stable")
+                order = order[position[order] >= 0]
+                rows, position = pa.array(order), position[order]
+                groups = [(type_, [array.take(rows) for array in arrays]) for type_, arrays in groups]
+            bounds[number] = position.searchsorted(np.arange(len(request_ids) + 1))
+        forms.append((heading, groups))
+    return _digests(forms, bounds, prefix)
 
 
 def named_digest(values: dict[str, str]) -> str:
@@ -183,11 +148,13 @@ def named_digest(values: dict[str, str]) -> str:
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-Group: TypeAlias = tuple[list[pa.Array], bool]
-"""Columns of one type, and whether any of them may have nulls."""
+Group: TypeAlias = tuple[str, list[pa.Array]]
+"""The name of a type, and the columns that have it."""
+TableForm: TypeAlias = tuple[bytes, list[Group]]
+"""A heading and the columns below it."""
 
 
-def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[Group]]:
+def _form(table: pa.Table, declared: Table | None) -> TableForm:
     """The heading, and the digested columns in stored form by type; no columns if a declared table is empty."""
     if declared is not None and table.schema.equals(declared.schema):
         heading, places, groups = _declared_form(declared)
@@ -200,7 +167,7 @@ def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[Group]]:
     for place, name in places:
         if given[place].null_count:
             raise SchemaError(f"Expected a value in every row, got nulls - at {name}")
-    return heading, [([given[place] for place in group], nullable) for group, nullable in groups]
+    return heading, [(type_, [given[place] for place in group]) for type_, group in groups]
 
 
 def _columns_by_name(table: pa.Table, declared: Table | None) -> tuple[list[pa.Array], list[Field]]:
@@ -227,7 +194,7 @@ def _columns_by_name(table: pa.Table, declared: Table | None) -> tuple[list[pa.A
 
 Field: TypeAlias = tuple[int, str, pa.DataType, bool]
 """A digested column: its position among the arrays, its name, type and nullability."""
-Form: TypeAlias = tuple[bytes, list[tuple[int, str]], list[tuple[list[int], bool]]]
+Form: TypeAlias = tuple[bytes, list[tuple[int, str]], list[tuple[str, list[int]]]]
 """A heading, the positions and names of the required columns, and the positions of the columns of each type."""
 
 
@@ -246,36 +213,44 @@ def _form_of(name: str, fields: Sequence[Field]) -> Form:
     lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for _, column, type_, nullable in fields]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
     required = [(place, f"{name}.{column}") for place, column, _, nullable in fields if not nullable]
-    optional = {place for place, *_, nullable in fields if nullable}
-    groups = [(places, not optional.isdisjoint(places)) for places in typed.values()]
-    return len(text).to_bytes(4, "little") + text.encode(), required, groups
+    return len(text).to_bytes(4, "little") + text.encode(), required, list(typed.items())
 
 
 Part: TypeAlias = tuple[list[int], int, bytes | memoryview]
 """The bounds of each range of values, the bytes of one value, and the values."""
 
 
-def _digests(heading: bytes, groups: Sequence[Group], bounds: Int) -> list[bytes]:
-    """The digest of each range of rows between the bounds."""
+MANY = 1 << 20
+"""Values of one type from which their bytes may need offsets of 64 bits."""
+
+
+def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[bytes]:
+    """The digest of each range of rows of some tables; table `t` has the ranges between `bounds[t]`."""
+    start = hashlib.sha256(b"".join([prefix.encode(), *(heading for heading, _ in forms)]))
+    typed: dict[str, list[tuple[pa.Array, Int]]] = {}
+    for (_, groups), own in zip(forms, bounds, strict=True):
+        for type_, arrays in groups if own[-1] else ():
+            typed.setdefault(type_, []).extend([(array, own) for array in arrays])
     parts: list[Part] = []
-    for arrays, nullable in groups if bounds[-1] else ():
-        if len({array.type.id for array in arrays}) > 1:
-            arrays = [array.cast(arrays[0].type) for array in arrays]
-        every = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-        # The ranges of all columns: those of a single request lie side by side.
-        ranges = np.arange(len(arrays))[:, None] * len(arrays[0]) + bounds
-        whole = len(bounds) == 2 and bounds[1] - bounds[0] == len(arrays[0])
-        _add_parts(parts, every, nullable, np.array([[0, len(every)]]) if whole else ranges)
-    start, found = hashlib.sha256(heading), []
-    for n, (low, high) in enumerate(pairwise(bounds.tolist())):
+    for type_, columns in sorted(typed.items()):
+        arrays = [array for array, _ in columns]
+        starts = starts_of(np.array([len(array) for array in arrays]))
+        wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
+        every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
+        ranges = np.array([own for _, own in columns]) + starts[:-1, None]
+        if bounds.shape[1] == 2 and (ranges[:, 1] == starts[1:]).all():
+            ranges = starts[[0, -1]][None]  # the ranges of a single request lie side by side
+        _add_parts(parts, every, ranges)
+    counts, found = np.diff(bounds).T.astype("<u8"), []
+    for n, rows in enumerate(counts):
         own = start.copy()
         pieces = [data[ends[n] * width : ends[n + 1] * width] for ends, width, data in parts]
-        own.update(b"".join([(high - low).to_bytes(8, "little"), *pieces]))
+        own.update(b"".join([rows.tobytes(), *pieces]))
         found.append(own.digest())
     return found
 
 
-def _add_parts(parts: list[Part], array: pa.Array, nullable: bool, ranges: NDArray[np.integer]) -> None:
+def _add_parts(parts: list[Part], array: pa.Array, ranges: NDArray[np.integer]) -> None:
     """Add the form of values of one type; `ranges` are bounds per column."""
     rows, missing, kind = len(array), array.null_count, array.type.id
     lists = ranges.tolist()
@@ -283,8 +258,7 @@ def _add_parts(parts: list[Part], array: pa.Array, nullable: bool, ranges: NDArr
     def add(width: int, values: bytes | memoryview, bounds: list[list[int]] = lists) -> None:
         parts.extend([(own, width, values) for own in bounds])
 
-    if nullable:
-        add(1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows)
+    add(1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows)
     if kind in WIDTHS:
         add(WIDTHS[kind], as_bytes(fixed(array)).data)
     elif kind in OFFSETS:
@@ -295,10 +269,10 @@ def _add_parts(parts: list[Part], array: pa.Array, nullable: bool, ranges: NDArr
         places, child = items(array)
         add(4, _lengths(places))
         if len(child):
-            _add_parts(parts, child, True, places[ranges])
+            _add_parts(parts, child, places[ranges])
     elif layout_of(array.type) == "struct":
         for child in array.flatten():
-            _add_parts(parts, child, True, ranges)
+            _add_parts(parts, child, ranges)
     else:
         number_form(array.type)
 

@@ -135,11 +135,9 @@ from .snapshot import (
     CONDITIONS,
     DECISIONS,
     OUT_OF_SCOPE,
-    REQUEST_DIGESTS,
     SNAPSHOTS,
     Conditions,
     Decisions,
-    RequestDigests,
     Snapshots,
 )
 
@@ -194,7 +192,6 @@ __all__ = [
     "RANKED",
     "REACHABLE",
     "REQUESTS",
-    "REQUEST_DIGESTS",
     "RERANK_WEIGHTS",
     "ROLE_POLICIES",
     "ROLE_RULES",
@@ -254,7 +251,6 @@ __all__ = [
     "QueryVectors",
     "Ranked",
     "Reachable",
-    "RequestDigests",
     "Requests",
     "RerankWeights",
     "RolePolicies",

@@ -43,17 +43,6 @@ CONDITIONS = table(
     audience=string("caller or audit: who may learn of it"),
 )
 
-REQUEST_DIGESTS = table(
-    "request_digests",
-    key=("table", "request_id"),
-    order=("table", "request_id"),
-    persist=False,
-    doc="For each request, the digest of its rows in each table that a snapshot digest covers, except `snapshots`.",
-    table=string("name of the table"),
-    request_id=string("whose rows"),
-    digest=string("SHA-256 of the rows as a table of their own, 64 hex digits"),
-)
-
 SNAPSHOTS = table(
     "snapshots",
     key=("request_id",),
@@ -102,5 +91,4 @@ OUT_OF_SCOPE = table(
 
 Decisions = DECISIONS.annotation
 Conditions = CONDITIONS.annotation
-RequestDigests = REQUEST_DIGESTS.annotation
 Snapshots = SNAPSHOTS.annotation

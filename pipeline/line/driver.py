@@ -71,9 +71,6 @@ determines the texts to score. All of them passed both walls."""
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
 """Inputs that are computed between nodes; their times are reported with those of nodes."""
 
-DIGESTS = "request_digests"
-"""No run stores this table; the digests of its parts follow from it."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -264,7 +261,7 @@ def _outputs(
     inputs: Mapping[str, Any], planned: Mapping[str, pa.Table], overrides: Mapping[str, Any]
 ) -> dict[str, pa.Table]:
     """Every table that a run stores."""
-    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
+    wanted: list[Any] = [name for name in outputs() if name not in planned]
     found = build_driver().execute(wanted, inputs=inputs, overrides=overrides)
     return {
         "requests": inputs["requests"],
@@ -278,7 +275,7 @@ def _outputs(
 def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
     """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
     driver = build_driver()
-    audit = ("conditions", "decisions", DIGESTS, "snapshots")
+    audit = ("conditions", "decisions", "snapshots")
     inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
     inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
     ids = failures["request_id"]

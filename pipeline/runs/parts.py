@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.columns.digests import free_texts, part_digest, stored_form, table_digest, text_sha256
+from ...nodes.columns.digests import free_texts, named_digest, stored_form, table_digest, text_sha256
 from ...nodes.columns.keys import flat, pair_codes
 from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 from ..progress import counted
 
-VERSION = 11
+VERSION = 12
 """Raised with every change of a stored column."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""
@@ -125,14 +125,15 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     return table
 
 
-def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part; `known` are the digests of its requests, if they are available.
+def logical_digest(name: str, table: pa.Table) -> str:
+    """The logical digest of a stored part, which binds the ids of its requests, too.
 
     Texts contribute their hashes, as everywhere: `changed_texts` verifies the texts.
     """
     if name == "texts":
         return table_digest(table.drop_columns("text"))
-    return part_digest(table, TABLES[name], known)
+    ids = table.select([name for name in table.column_names if name == "request_id"])
+    return named_digest({"rows": table_digest(table, TABLES[name]), "requests": table_digest(ids)})
 
 
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:

@@ -18,7 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.audit.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
 from ..storage.durable import read_whole, sync_all
 from ..storage.file_access import make_folder
@@ -45,7 +44,7 @@ def write_shard(
     stored = stored_tables(tables, declared)
     given = {t.name: tables[t.name] for t in declared if t.name in tables}
     texts = texts_of(given, stored, vectors)
-    return write_stored(folder, shard, stored, texts, digests=tables.get("request_digests"), check=not per_run)
+    return write_stored(folder, shard, stored, texts, check=not per_run)
 
 
 def write_stored(
@@ -54,13 +53,11 @@ def write_stored(
     stored: Mapping[str, pa.Table],
     texts: pa.Table,
     *,
-    digests: pa.Table | None = None,
     check: bool = True,
 ) -> dict[str, Any]:
     """Write tables in stored form, and their texts, as part number `shard`; returns the receipt.
 
-    `digests` are REQUEST_DIGESTS of the tables, if the line has already computed them. Other threads encode and write
-    while this one checks and digests: each takes about half of the time.
+    Other threads encode and write while this one checks and digests: each takes about half of the time.
     """
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
     with ThreadPoolExecutor(min(pa.cpu_count(), len(filled)) or 1) as pool:
@@ -69,8 +66,7 @@ def write_stored(
         }
         if check:
             check_conservation(stored, f"shard {shard}")
-        known = digests_known(digests)
-        digested = {name: logical_digest(name, table, known.get(name)) for name, table in filled.items()}
+        digested = {name: logical_digest(name, table) for name, table in filled.items()}
     written = {name: part.result() for name, part in writing.items()}
     if isinstance(folder, ObjectPlace):
         folder.write_all({part_path(name, shard): data for name, (_, data) in written.items() if data is not None})
