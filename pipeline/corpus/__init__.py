@@ -2,8 +2,7 @@
 
 - `store`: a corpus as a whole
 - the generations and the chain that publishes them: `manifest`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` and changed placements; `deltas`:
-  both
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; changed and described rows: `deltas`
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
 - derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding` of stored rows
 - stored beside rows: `commits`

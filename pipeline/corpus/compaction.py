@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...nodes.columns.ragged import starts_of
 from ..storage.places import Place
 from .commits import FILE, SMALL_TABLE
-from .descriptions import CHANGES, DESCRIPTIONS
+from .deltas import CHANGES, DESCRIPTIONS
 from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .packs import Files, Pack, PackSegment, write_gathered

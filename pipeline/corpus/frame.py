@@ -18,8 +18,7 @@ from ...nodes.columns.kept import Kept
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
-from .deltas import Deltas
-from .descriptions import applied, described
+from .deltas import Deltas, applied, described
 from .packs import Pack, PackSegment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 

@@ -24,8 +24,7 @@ from ..encoders.unit_vectors import Encoder
 from ..storage.durable import remove_tree
 from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
-from .deltas import Deltas
-from .descriptions import CHANGES, DESCRIPTIONS
+from .deltas import CHANGES, DESCRIPTIONS, Deltas
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming

@@ -28,7 +28,7 @@ from ...nodes.errors import StoreError
 from ...nodes.frames import OPEN_END, micros
 from ..encoders.unit_vectors import Encoder
 from .compaction import crowded_packs, several_packs
-from .descriptions import applied, indexed_alike
+from .deltas import applied, indexed_alike
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements

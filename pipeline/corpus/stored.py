@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import SegmentPostings
-from .descriptions import applied, described
+from .deltas import applied, described
 from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .identity import MultisetHash, elements
