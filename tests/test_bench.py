@@ -32,7 +32,7 @@ from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
 from scoped_retrieval.pipeline.asking.retrieval import RunSummary
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.line.driver import DIGESTS, build_driver
+from scoped_retrieval.pipeline.line.driver import build_driver
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks.md"
@@ -260,10 +260,10 @@ def test_plain_calls_in_the_order_of_the_plan_give_what_the_driver_gives(world: 
     inputs, given = shard_inputs(tmp_path, Options(tmp_path))
     driver = build_driver()
     known = {**inputs, **given}
-    for call in driver.plan((DIGESTS,), frozenset(known)):
+    for call in driver.plan(("snapshots",), frozenset(known)):
         known[call.name] = call.function(**{need: known[need] for need in call.needs})
-    assert known[DIGESTS].num_rows
-    assert known[DIGESTS].equals(driver.execute([DIGESTS], inputs=inputs, overrides=given)[DIGESTS])
+    assert known["snapshots"].num_rows
+    assert known["snapshots"].equals(driver.execute(["snapshots"], inputs=inputs, overrides=given)["snapshots"])
 
 
 def test_a_row_holds_plain_values_only() -> None:

@@ -23,7 +23,7 @@ from scoped_retrieval.nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILUR
 from scoped_retrieval.pipeline.asking.retriever import SHARD_REQUESTS, Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line.driver import DIGESTS, SCOPED, build_driver, outputs
+from scoped_retrieval.pipeline.line.driver import SCOPED, build_driver, outputs
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 REQUESTS = 10_000
@@ -67,7 +67,7 @@ def graph_row(work: Path, options: Options) -> Row:
     """The same shard by the driver and by plain calls, in turns."""
     inputs, overrides = shard_inputs(work, options)
     driver = build_driver()
-    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in overrides)]
+    wanted = [name for name in outputs() if name not in overrides]
     calls = driver.plan(tuple(wanted), frozenset({*inputs, *overrides}))
 
     def by_graph() -> None:
