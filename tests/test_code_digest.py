@@ -25,7 +25,7 @@ def copied(tmp_path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("module", [
     "nodes/recall/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/blocks/byte_runs", "pipeline/line/driver", "pipeline/line/lanes",
     "pipeline/requests/resolve", "pipeline/requests/fields", "pipeline/line/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
-    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/columns/row_forms",
+    "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/deltas", "nodes/columns/row_forms",
     "pipeline/requests/presets",
 ])  # fmt: skip
 def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Path], module: str):
