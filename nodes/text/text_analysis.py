@@ -27,7 +27,7 @@ import Stemmer
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.ragged import FEW_STRINGS, Ragged, distinct, starts_of
+from ..columns.ragged import Ragged, distinct, starts_of
 from ..errors import InputError
 from .word_runs import runs_of
 
@@ -78,6 +78,9 @@ ANALYZERS = {
     )
 }
 
+_WORD = r"[0-9A-Za-z_\x80-\U0010FFFF]"
+_RUN = re.compile(rf"{_WORD}+(?:[.'\-]{_WORD}+)*")
+"""A run of `word_runs`, joined."""
 _CODE_KINDS = frozenset({"code", "test-log", "tool-output"})
 
 
@@ -100,14 +103,12 @@ def analyze(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> pa.ListArray:
 
 def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
-    terms = analyze(texts, "prose/1")
-    none = np.asarray(terms.value_lengths()) == 0
-    if not none.any():
-        return terms
-    spoken = analyze(texts.filter(pa.array(none)), "code/1")
-    pick = np.arange(len(terms))
-    pick[none] = len(terms) + np.arange(len(spoken))
-    return pa.concat_arrays([terms, spoken]).take(pa.array(pick))
+    found = []
+    for text in texts.to_pylist():
+        runs = _RUN.findall(text or "")
+        terms = [term for run in runs for term in terms_of_run(run)]
+        found.append(terms or [term for run in runs for term in terms_of_run(run, "code/1")])
+    return pa.array(found, pa.list_(pa.string()))
 
 
 def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
@@ -120,11 +121,11 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
 
 
 @lru_cache(maxsize=1 << 16)
-def terms_of_run(run: str) -> tuple[str, ...]:
-    """The terms of a text without white space under `prose/1`: `terms_of` for one run at a time."""
+def terms_of_run(run: str, analyzer: str = "prose/1") -> tuple[str, ...]:
+    """The terms of a text without white space: `terms_of` for one run at a time."""
     words = [run] if run.isascii() else _spaced(pa.array([run]))[0].as_py().split()
     stem = Stemmer.Stemmer("english").stemWord
-    return tuple(term for word in words for term in _word_terms(word, ANALYZERS["prose/1"], stem))
+    return tuple(term for word in words for term in _word_terms(word, ANALYZERS[analyzer], stem))
 
 
 def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
@@ -180,7 +181,7 @@ _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
     """The terms of every run under the first rule, then of every run under the next; only stopwords differ."""
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
-    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW_STRINGS)
+    plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds
     some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
     stem: Callable[[str], str] = Stemmer.Stemmer("english").stemWord if rules[0].stem else str
     slow = others.to_pylist()

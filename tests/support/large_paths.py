@@ -36,7 +36,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
     "FEW_ROWS": (0, (keys, orders, budget_trimming)),
-    "FEW_STRINGS": (1, (ragged, text_analysis)),
+    "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
     "LONG": (0, (score_bounds,)),
