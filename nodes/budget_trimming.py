@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .blocks.greedy_fit import Fit, fit, parted_sets
 from .blocks.item_costs import BOUNDS, DETAIL, DISPUTE, TOKENS, Budgets, Costs
-from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered
+from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered, shared_days
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import RequestTerms
@@ -124,11 +124,11 @@ def fits(
             "kept_start": result.start,
             "kept_end": result.end,
             "size": texts.size,
-            "line_start": _int32(pc.add(texts.line_start, pa.array(result.lines_before))),
+            "line_start": _int32(pc.add(texts.line_start, pa.array(result.before))),
             "line_end": _int32(
                 pc.if_else(
                     pa.array(shown),
-                    pc.add(texts.line_start, pa.array(result.lines_before + result.lines_inside)),
+                    pc.add(texts.line_start, pa.array(result.before + result.inside)),
                     texts.line_end,
                 )
             ),
@@ -138,6 +138,8 @@ def fits(
             "form": work.forms(result),
             "conflict_note": work.conflict_notes(result.number),
             "fact_note": notes,
+            "lines_above": result.before.astype(np.int32),
+            "lines_below": result.after.astype(np.int32),
             "masked": clipped(covered, result.start, result.end),
             "bound_by": constants(BOUNDS).take(pa.array(result.bound, mask=result.bound < 0)),
         }
@@ -158,7 +160,8 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
     which = np.asarray(names.indices).astype(np.int64)[owner]
     row = packs["row"].take(pack)
     label = labels(gathered(evidence["evidence_kind"], row), chosen["number"].to_numpy())
-    columns = ("request_id", "evidence_id", "form", "merged_rows", "line_start", "line_end", "byte_start", "byte_end")
+    columns = ("request_id", "evidence_id", "form", "merged_rows", "line_start", "line_end", "byte_start", "byte_end",
+               "lines_above", "lines_below")  # fmt: skip
     return TRIMMED.build(
         {
             **{name: chosen[name] for name in columns},
@@ -222,6 +225,8 @@ class _Work:
         self.shape, self.style = shapes[owner], styles[owner]
         self.requests = len(shapes)
         self.form = objects(kept["form"])
+        days = shared_days(owner, flat(kept["row"]), evidence, self.requests)
+        self.dated = np.array([day is None for day in days], dtype=bool)[owner]
         stored = gathered_columns(evidence, ("evidence_kind", "conflict_set"), kept["row"])
         self.kind, sets = stored.values()
         self.group = np.asarray(pc.index_in(self.kind, value_set=constants(tuple(GROUPS)))).astype(np.int64)
@@ -241,22 +246,26 @@ class _Work:
         widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
         form = np.where(self.form == "full", "excerpt", self.form)
         line = self.texts.line_end.take(pa.array(member))
+        none = np.zeros(len(member), dtype=np.int64)  # what a cut says of it is counted where it is made
         return self._items(
-            member, self.texts.member_row, widest[self.owner[member]], line, form[member], self.disputed[member]
-        )
+            member, self.texts.member_row, widest[self.owner[member]], (line, pc.add(line, 1)), (none, none), form[member],
+            self.disputed[member],
+        )  # fmt: skip
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
         """The chosen items in the order of their blocks, and their texts."""
         index = result.number.nonzero()[0]
         index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
         at = pa.array(index)
-        line = pc.add(self.texts.line_start, pa.array(result.lines_before)).take(at)
+        line = pc.add(self.texts.line_start, pa.array(result.before)).take(at)
+        lines = line, pc.add(line, pa.array(result.inside[index]))
         notes = self.conflict_notes(result.number)
         here = _shown(self.texts, result, fenced(self.shape))
         first = self.texts.member_row[_first_shown(self.texts, here)]
         items = self._items(
-            index, first[index], result.number[index], line, objects(self.forms(result))[index], notes[index]
-        )
+            index, first[index], result.number[index], lines, (result.before[index], result.after[index]),
+            objects(self.forms(result))[index], notes[index],
+        )  # fmt: skip
         return items, slices(self.texts.text, result.start, result.end).take(at)
 
     def places(self, number: Int) -> Int:
@@ -287,7 +296,8 @@ class _Work:
         index: Int,
         first_row: Int,
         number: Int,
-        line: pa.Array,
+        lines: tuple[pa.Array, pa.Array],
+        left_out: tuple[Int, Int],
         form: NDArray[np.object_],
         note: NDArray[np.bool_],
     ) -> Items:
@@ -296,7 +306,11 @@ class _Work:
             owner=self.owner[index],
             row=flat(self.kept["row"]).take(at),
             number=number,
-            line=line,
+            line=lines[0],
+            end=lines[1],
+            above=pa.array(left_out[0]),
+            below=pa.array(left_out[1]),
+            dated=self.dated[index],
             section=gathered(self.evidence["section"], first_row),
             form=pa.array(form.astype(object), pa.string()),
             standing=flat(self.kept["standing"]).take(at),
@@ -316,7 +330,7 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
         return result
     number, bound = result.number.copy(), result.bound.copy()
     while True:
-        result = Fit(number, result.start, result.end, result.lines_before, result.lines_inside, bound)
+        result = replace(result, number=number, bound=bound)
         items, texts = work.chosen(result)
         blocks = rendered(items, texts, work.evidence, work.requests)
         tokens = counters.count(blocks.text, budgets.names, budgets.which)

@@ -57,6 +57,9 @@ from .text.same_texts import alike, numbers_of
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item has at most this many bytes per token of `max_chunk_tokens`, so trimming seldom cuts merged text."""
 
+AGAIN = 0.6
+"""The share of what matches the question that counts for a further item of a document, where items may be excerpts."""
+
 _PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
 
 Int = NDArray[np.int64]
@@ -116,9 +119,13 @@ def packs(
     turn = turn + past * (len(owner) + 1)  # memories that still hold come before past ones, however well those match
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
-    # Where later items are outlines, the second item of a document counts half as much as the first, the third a third.
-    brief = ~among(take_or(contracts["detail"], owner), ("full",))
-    shared = by_rank * (1 + _turns(document, packing.kept, brief)) + past * (len(owner) + 1) ** 2
+    # The first items of good documents come before the second of any.
+    final = ranked["final"].to_numpy()
+    matching = final - np.sum([ranked[name].to_numpy() for name in ("authority", "recency", "actionability")], axis=0)
+    again = _turns(document, packing.kept, _brief(contracts, owner)) > 0
+    worth = np.where(again, final - (1.0 - AGAIN) * matching, final)
+    shared = np.empty(len(owner), dtype=np.int64)
+    shared[order_by(turn, -worth, by_rank)] = np.arange(len(owner))
     by_rank = _positions(packing.kept, owner, conflict, disputed, shared)
     record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
     asked = (
@@ -304,6 +311,11 @@ def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
     turn = np.zeros(len(source), dtype=np.int64)
     turn[order] = rank_within(source[order])
     return turn
+
+
+def _brief(contracts: pa.Table, owner: Int) -> Bool:
+    """Whether the request of each row may show excerpts."""
+    return ~among(take_or(contracts["detail"], owner), ("full",))
 
 
 def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:

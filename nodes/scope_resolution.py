@@ -71,7 +71,7 @@ _OF_PURPOSE = ["version", "include_states", "withheld_k", "instruction_sources",
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
 _CAPPED = ("lane_k", "pool_k", "max_items")
-_GROWING = ("max_items", "max_chars")
+_GROWING = ("max_items", "max_items_per_source", "max_chars")
 _MOST = float(np.iinfo(np.int32).max)
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip

@@ -192,11 +192,12 @@ def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
             (span,) = trims[item]["kept_ranges"]
             assert text[item][span["start"] : span["end"]].decode() == row["visible_text"]
         else:
-            assert text[item].decode() in [row["visible_text"] + ending for ending in ("", "\n", "\r\n")]
+            assert text[item].decode().startswith(row["visible_text"])
+            assert text[item].decode().rstrip() == row["visible_text"].rstrip()
 
 
 LOG = "".join(f"line {number}\n" for number in range(1, 101))
-FAULT = 12
+FAULT = 48
 """A block that is this much too long must be noticed: the tests of limits contain blocks with less room than that."""
 
 
@@ -226,7 +227,7 @@ def test_a_cut_falls_at_a_line_end_and_is_shown_as_an_excerpt() -> None:
     cited = made["citations"].to_pylist()[0]
     assert (cited["line_start"], cited["line_end"]) == (11, 10 + lines)
     assert (cited["byte_start"], cited["byte_end"]) == (500, 500 + len(row["visible_text"]))
-    assert ", excerpt\n" in made["blocks"]["text"][0].as_py()
+    assert f"… {100 - lines} lines …\n" in made["blocks"]["text"][0].as_py()
 
 
 def test_a_cut_log_keeps_its_first_error_line() -> None:

@@ -174,7 +174,7 @@ def test_a_required_citation_leaves_out_what_has_none() -> None:
     """Imports give every row a version to cite; a row without one comes from a corpus that something else wrote."""
     nowhere = {"text": "x\n", "version": None, "line_start": None, "byte_start": None}
     shown = [line([nowhere], requests={"r1": {"require_citation": wanted}}).block() for wanted in (True, False)]
-    assert ["| x" in block for block in shown] == [False, True]
+    assert ["|x" in block for block in shown] == [False, True]
 
 
 def test_every_column_of_a_contract_is_tried() -> None:

@@ -62,7 +62,7 @@ REJECTED: dict[str, dict[str, Any]] = {
     "forbidden_source": {"changes": {"source_policy.forbidden_sources": ["docs:up"]}, "rows": TWO},
     "role_mismatch": {"rows": [TWO[0], TWO[1] | {"excluded_roles": ["reader"]}]},
     "duplicate": {"rows": [TWO[0], TWO[1] | {"text": TWO[0]["text"]}]},
-    "conflict_downrank": {"rows": RIVALS, "budget": {"max_tokens": 90}},
+    "conflict_downrank": {"rows": RIVALS, "budget": {"max_tokens": 100}},
     "budget_cut": {"rows": TWO, "max_items": 1},
     "stale": {"rows": [TWO[0], TWO[1] | {"valid_until": NOW - timedelta(days=1)}]},
     "low_score": {"rows": [TWO[0] | {"authority": 3}, TWO[1]], "min_authority": 2},

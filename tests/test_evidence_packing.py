@@ -150,7 +150,7 @@ def test_a_conflict_set_travels_together_at_the_place_of_its_best() -> None:
 def test_a_member_shown_alone_says_that_a_competing_claim_may_exist() -> None:
     made = line([{"text": "timeout is 30", "conflict_set": "timeout"}]).run()
     assert made["packs"]["conflict_note"].to_pylist() == [True]
-    assert ", a competing claim may exist\n" in made["blocks"]["text"][0].as_py()
+    assert "a competing claim may exist) " in made["blocks"]["text"][0].as_py()
 
 
 def test_the_cap_per_source_counts_documents() -> None:

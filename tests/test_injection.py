@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.rendering import CLOSING, GROUPS, HEADER
 from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, OUTPUT_SHAPES
 from selection_line import line
 from small_corpus import Story, row
-from strict_block import as_read, strict_items
+from strict_block import Item, as_read, strict_items
 
 BREAKS = ["", "\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
 PLACES = ("text", "path", "section", "title")
@@ -59,20 +59,19 @@ def spellings(text: str) -> list[str]:
     ]
 
 
-def escapes(
-    strings: Sequence[str], shape: str = "context-block", shared: dict[str, Any] | None = None
-) -> list[tuple[int, str, str]]:
-    """(number of the string, where it was planted, what was wrong) for each block that is not what it should be.
+def names(item: Item, citation: dict[str, Any]) -> bool:
+    """Whether the place of an item is that of its citation."""
+    return item.locator.removeprefix("./").startswith(citation["locator"].split(f"#{citation['line_start']}")[0])
 
-    `shared` are columns of rows that share their fences.
-    """
+
+def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[int, str, str]]:
+    """(number of the string, where it was planted, what was wrong) for each block that is not what it should be."""
     rows: list[dict[str, Any]] = []
     for number, text in enumerate(strings):
         for place in PLACES:
             planted = {
                 "text": f"carrier {number} {place}",
                 "evidence_kind": "doc",
-                **(shared or {}),
                 place: text or "x",
             }
             rows.append(planted | ({"path": None} if place == "title" else {}))
@@ -90,7 +89,7 @@ def escapes(
         try:
             items = strict_items(block["text"])
             assert [item.label for item in items] == [c["label"] for c in cited[request]], "labels are the citations"
-            assert all(i.is_at(c["locator"]) for i, c in zip(items, cited[request], strict=True)), "and so are places"
+            assert all(names(i, c) for i, c in zip(items, cited[request], strict=True)), "and so are places"
             for item in items:
                 if shape == "context-block":
                     shown = escape(visible[request, item.label]).splitlines()
@@ -108,12 +107,6 @@ def test_no_spelling_of_the_frame_escapes(shape: str) -> None:
     assert escapes(strings, shape) == []
 
 
-@pytest.mark.parametrize("shape", ["context-block", "model-brief"])
-def test_no_spelling_of_the_frame_escapes_from_a_shared_fence(shape: str) -> None:
-    strings = [b + s for text in frame_strings() for s in spellings(text) for b in BREAKS[::3]]
-    assert escapes(strings, shape, {"evidence_kind": "memory", "path": "notes.jsonl"}) == []
-
-
 def test_strings_of_the_data_do_not_escape() -> None:
     root = os.environ.get("SCOPED_RETRIEVAL_EVAL_DATA")
     if not root or not (folder := Path(root) / "injection").is_dir():
@@ -124,17 +117,16 @@ def test_strings_of_the_data_do_not_escape() -> None:
         strings = [text for text in file.read()["text"].to_pylist() if text]
     assert len(strings) > 1000
     assert escapes(strings) == []
-    assert escapes(strings, shared={"evidence_kind": "memory", "path": "notes.jsonl"}) == []
 
 
 def test_the_parser_finds_an_escape() -> None:
     block = line([{"text": "one", "evidence_kind": "doc"}]).block()
     assert [item.text for item in strict_items(block)] == ["one"]
     for broken in (
-        block.replace("| one", "one"),
-        block.replace("| one", "| one\n[rule#1] AGENTS.md"),
-        block.replace("#1\n", "#1 [rule#2]\n", 1),
-        block.replace("#1\n", "#1 &#91;rule#2]\n", 1),
+        block.replace("|one", "one"),
+        block.replace("|one", "|one\n[rule#1] AGENTS.md"),
+        block.replace(":1\n", ":1 [rule#2]\n", 1),
+        block.replace(":1\n", ":1 &#91;rule#2]\n", 1),
         block + "\nand so on",
     ):
         with pytest.raises(AssertionError):
@@ -164,8 +156,9 @@ def test_planted_strings_change_neither_standing_nor_scope(tmp_path: Path) -> No
         found = story.ask(question, budget=budget)
         items = strict_items(found.block)
         assert len(items) > 20
-        assert [(item.label, item.locator) for item in items] == [(c["label"], c["locator"]) for c in found.citations]
+        assert [item.label for item in items] == [c["label"] for c in found.citations]
+        assert all(names(item, cited) for item, cited in zip(items, found.citations, strict=True))
         assert {c["standing"] for c in found.citations} == {"untrusted"}
-        assert not any("instruction" in fence for fence in found.block.splitlines() if fence.startswith("<<"))
+        assert {item.words for item in items} <= {"low authority, untrusted text", "medium authority, untrusted text"}
         for condition in found.conditions:
             assert as_read(condition["message"])

@@ -285,12 +285,3 @@ def test_a_request_that_was_refused_at_the_door_has_no_what_if(tmp_path):
         refused = retriever.run([ASKED | {"request_id": "bad", "mode": "none"}]).run_id
     with pytest.raises(InputError, match="Expected a request that was answered, got one that was refused"):
         what_if(settings_of(tmp_path), refused, {"max_items": 1})
-
-
-def test_what_moved_without_another_score_says_why(world):
-    found = what_if(settings_of(world.folder), world.ana, {"max_tokens": 200})
-    assert {
-        place: (was, now, why) for place, (change, was, now, why) in told(found.items).items() if change == "moved"
-    } == {
-        "memory/1#1": (5, 4, "others entered or left before it"),
-    }

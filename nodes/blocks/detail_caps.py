@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..columns.keys import first_of_runs, run_lengths
 from .item_costs import AUTO, CHUNK, DETAIL, NO_ROOM, OUTLINE, TOKENS, Budgets
 
-OUTLINE_TOKENS = 64
+OUTLINE_TOKENS = 80
 """The maximum number of tokens of an outline's text: a signature with its description, or the matching lines."""
 CHARS_PER_TOKEN = 4
 """Characters per token, as estimated for cuts."""

@@ -3,7 +3,7 @@
 Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that is kept, the order in which it was
 chosen and the limit that bound.
 
-Policy `line-end/2`: best item first, each up to its cap (see `detail_caps`). An item that does not fit is cut at a line
+Policy `statement/1`: best item first, each up to its cap (see `detail_caps`). An item that does not fit is cut at a line
 end, if at least a quarter of the text that it may show remains or nothing was chosen before; else it is dropped, and
 the next, possibly smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short
 or miss a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that covers
@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from ..columns.keys import constants, first_of_runs, run_lengths
 from ..columns.ragged import expand_ranges
-from ..rendering import CLOSING, HEADER, REF_LENGTH
+from ..rendering import BARE_FRAME, CUT_MARK, FRAME
 from .detail_caps import Caps, Sizes, item_caps
 from .item_costs import AUTO, CHARS, CHUNK, DETAIL, DISPUTE, ITEMS, NO_ROOM, TOKENS, Budgets, Costs
 from .item_texts import ItemTexts
 from .line_units import Units, focus_units, units_of
 from .passages import NO_TERMS, RequestTerms, best_windows, context
-from .signatures import from_signatures
+from .statements import Cuts
 from .token_counting import Counters
 
 LEAST_TOKENS, LEAST_CHARS = 16, 40
@@ -43,7 +43,6 @@ _UNREAD = np.iinfo(np.int64).min
 RANKS_FIRST = 8
 """Ranks whose texts are measured together at first; later rounds measure four times as many each, only for requests
 that still have room."""
-_FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -51,13 +50,15 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Fit:
-    """Per item: `number` in order of choice (0 = dropped), bytes kept, line breaks before and inside, `bound` code."""
+    """Per item: `number` in order of choice (0 = dropped), bytes kept, line breaks before, inside and after, `bound`
+    code."""
 
     number: Int
     start: Int
     end: Int
-    lines_before: Int
-    lines_inside: Int
+    before: Int
+    inside: Int
+    after: Int
     bound: Int
 
 
@@ -68,34 +69,39 @@ class _Progress:
     chosen last (-1 = none); `dispute` is the conflict set of each item.
     """
 
-    def __init__(self, frame_tokens: Int, frame_chars: int, groups: int, dispute: Int) -> None:
+    def __init__(self, frame_tokens: Int, frame_chars: Int, mark: Int, groups: int, dispute: Int) -> None:
         items = len(dispute)
+        self.mark = mark
+        """Tokens of the line that tells of a cut, per request."""
         self.dispute = dispute
         self.places = np.zeros(len(frame_tokens), dtype=np.int64)
         self.open_set = np.full(len(frame_tokens), -1, dtype=np.int64)
         self.tokens = frame_tokens.copy()
-        self.chars = np.full(len(frame_tokens), frame_chars, dtype=np.int64)
+        self.chars = frame_chars.astype(np.int64)
         self.count = np.zeros(len(frame_tokens), dtype=np.int64)
         self.seen = np.zeros((len(frame_tokens), groups), dtype=bool)
-        self.number, self.start, self.end, self.before, self.inside = (np.zeros(items, np.int64) for _ in range(5))
+        self.number, self.start, self.end = (np.zeros(items, np.int64) for _ in range(3))
+        self.before, self.inside, self.after = (np.zeros(items, np.int64) for _ in range(3))
         self.bound = np.full(items, -1, dtype=np.int64)
         self.brief = np.zeros(len(frame_tokens), dtype=bool)
         """Requests whose next items are outlines."""
 
-    def keep(self, item: Int, units: Units, opening: Int, start: Int, end: Int) -> None:
-        """Record the units [start, end) of each item, which begins with the unit `opening`."""
+    def keep(self, item: Int, units: Units, whole: tuple[Int, Int], start: Int, end: Int) -> None:
+        """Record the units [start, end) of each item, which has the units `whole`."""
         filled = end > start
-        i, opening, start, end = item[filled], opening[filled], start[filled], end[filled] - 1
+        i, start, end = item[filled], start[filled], end[filled] - 1
+        opening, closing = (edge[filled] for edge in whole)
         self.start[i], self.end[i] = units.start[start], units.end[end]
         self.before[i] = units.line[start] - units.line[opening]
         self.inside[i] = units.line[end] - units.line[start]
+        self.after[i] = units.line[closing - 1] - units.line[end]
 
     def joins(self, item: Int, request: Int) -> Bool:
         """Whether each item belongs to the conflict set that was chosen last, and so uses no place of its own."""
         return (self.dispute[item] >= 0) & (self.dispute[item] == self.open_set[request])
 
     def fit(self) -> Fit:
-        return Fit(self.number, self.start, self.end, self.before, self.inside, self.bound)
+        return Fit(self.number, self.start, self.end, self.before, self.inside, self.after, self.bound)
 
 
 def fit(
@@ -133,9 +139,11 @@ def _filled(
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
     first = items.cumsum() - items
-    frame = constants((_FRAME,), pa.large_string())
-    frame_tokens = np.array([counters.get(name).count(frame)[0] for name in budgets.names], dtype=np.int64)
-    done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, dispute)
+    frames = (FRAME, BARE_FRAME, CUT_MARK)
+    tokens = [counters.get(name).count(constants(frames, pa.large_string())) for name in budgets.names]
+    fenced, bare, mark = np.array(tokens, dtype=np.int64)[budgets.which].T
+    frame_tokens, frame_chars = (np.where(budgets.fenced, *each) for each in ((fenced, bare), map(len, frames[:2])))
+    done = _Progress(frame_tokens, frame_chars, mark, int(costs.group.max(initial=0)) + 1, dispute)
     headed = bool(costs.heading_chars.any())
     low, most = 0, int(items.max(initial=0))
     # How much of an item is shown under automatic detail depends on all items that may be shown with it.
@@ -152,7 +160,7 @@ def _filled(
             Sizes(trial.whole_chars, costs.chars[among], budgets.max_chars, budgets.max_chars - done.chars),
         )
         caps = item_caps(asking, among - first[asking], *sizes, budgets, done.brief)
-        trial = _cut(trial, asking, caps, costs, budgets, terms)
+        trial = _cut(trial, asking, caps, done.mark, budgets, terms, costs.log[among])
         left = np.arange(len(among))
         while len(left):
             left = run_that_fits(done, owner[among[left]], left, trial, costs, budgets, headed)
@@ -186,12 +194,14 @@ def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs
 
 @dataclass(frozen=True)
 class _Trial:
-    """The items tried together: each one's number, its first unit and the one after its last, the cost of its whole
-    text, and its focus (see `focus_units`); of the part within its cap, the units [`start`, `end`) and their cost.
+    """The items tried together: each one's number, that of its text, its first unit and the one after its last, the cost
+    of its whole text, and its focus (see `focus_units`); of the part within its cap, the units [`start`, `end`) and their cost.
     """
 
     item: Int
+    text: Int
     units: Units
+    cuts: Cuts
     opening: Int
     closing: Int
     whole_tokens: Int
@@ -207,6 +217,12 @@ class _Trial:
     def whole(self) -> Bool:
         """Whether the cap admits the whole text."""
         return (self.start == self.opening) & (self.end == self.closing)
+
+    def cost(self, index: Int, start: Int, end: Int, mark: Int) -> tuple[Int, Int]:
+        """Tokens and characters of the units [start, end) of the items at `index`, with a line for what is cut."""
+        tokens, chars = self.units.cost(start, end)
+        cut = (start > self.opening[index]) | (end < self.closing[index])
+        return tokens + mark * cut, chars + len(CUT_MARK) * cut
 
     def much(self, index: Int, tokens: Int) -> Bool:
         """Whether these tokens are a large enough share of the items at `index`; a whole outline always is."""
@@ -236,28 +252,35 @@ def _tried(
     lead_start, lead_end = (np.where(read, edge[distinct], 0) for edge in (texts.lead_start, texts.lead_end))
     first, last = focus_units(units, costs.log[distinct], lead_start, lead_end)
     opening = units.first[place]
-    closing = np.where(costs.fenced[item], units.first[place + 1], opening)
+    # Blank lines at the end are not shown.
+    closing = np.maximum(units.solid.searchsorted(units.solid[units.first[1:]]), units.first[:-1])[place]
+    closing = np.where(costs.fenced[item], closing, opening)
     cost = units.cost(opening, closing)
     caps = Caps(cost[0], np.full(len(item), CHUNK))
-    return _Trial(item, units, opening, closing, *cost, (first[place], last[place]), caps, opening, closing, *cost)
+    one = np.full(len(units.first) - 1, 0)
+    one[place] = item
+    cuts = Cuts(units, costs.code[one], costs.log[one])
+    return _Trial(
+        item, place, units, cuts, opening, closing, *cost, (first[place], last[place]), caps, opening, closing, *cost
+    )
 
 
-def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: RequestTerms) -> _Trial:
-    """Cut each text to its cap: the passage that covers most of the query; for an outline of code, from its signature."""
+def _cut(
+    trial: _Trial, asking: Int, caps: Caps, mark: Int, budgets: Budgets, terms: RequestTerms, logs: Bool
+) -> _Trial:
+    """Cut each text to its cap: the passage of whole statements that covers most of the query."""
     long = np.flatnonzero(trial.whole_tokens > caps.tokens)
     if not len(long):
         return replace(trial, caps=caps)
     start, end = trial.opening.copy(), trial.closing.copy()
     focus = (trial.focus[0][long], trial.focus[1][long])
-    limits = (caps.tokens[long], budgets.max_chunk_tokens[asking[long]])
-    logs = costs.log[trial.item[long]]
-    start[long], end[long] = best_windows(trial.units, start[long], end[long], focus, logs, limits, asking[long], terms)
-    brief = long[(caps.bound[long] == DETAIL) & costs.code[trial.item[long]]]
-    if len(brief):
-        window, bounds = (start[brief], end[brief]), (trial.focus[0][brief], trial.closing[brief])
-        limits = (caps.tokens[brief], budgets.max_chunk_tokens[asking[brief]])
-        start[brief], end[brief] = from_signatures(trial.units, window, bounds, limits)
-    tokens, chars = trial.units.cost(start, end)
+    room = np.maximum(caps.tokens - mark[asking], 1)
+    trial.cuts.read(trial.text[long], start[long], end[long])
+    start[long], end[long] = best_windows(
+        trial.units, trial.cuts, start[long], end[long], focus, logs[long],
+        (room[long], budgets.max_chunk_tokens[asking[long]]), asking[long], terms,
+    )  # fmt: skip
+    tokens, chars = trial.cost(np.arange(len(start)), start, end, mark[asking])
     caps = replace(caps, tokens=np.maximum(caps.tokens, tokens))
     return replace(trial, caps=caps, start=start, end=end, tokens=tokens, chars=chars)
 
@@ -315,7 +338,8 @@ def run_that_fits(
     done.bound[i] = np.where(whole, -1, trial.caps.bound[left])[fits]
     last = np.append(first_of_runs(r)[1:], len(r)) - 1
     done.open_set[r[last]] = done.dispute[i[last]]
-    done.keep(i, trial.units, *(edge[left[fits]] for edge in (trial.opening, trial.start, trial.end)))
+    opening, closing, start, end = (edge[left[fits]] for edge in (trial.opening, trial.closing, trial.start, trial.end))
+    done.keep(i, trial.units, (opening, closing), start, end)
     return left[~fits]
 
 
@@ -339,19 +363,26 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     cap, fenced = trial.caps.tokens[left], costs.fenced[item]
 
     opening, closing, start, stop = (edge[left] for edge in (trial.opening, trial.closing, trial.start, trial.end))
-    tokens = np.minimum(room_tokens, cap)
-    by_tokens, by_chars = units.fitting(start, stop, tokens, room_chars)
+    mark = done.mark[asking]
+    whole_tokens, whole_chars = trial.tokens[left], trial.chars[left]
+    fits = (np.minimum(room_tokens, cap) >= whole_tokens) & (room_chars >= whole_chars)
+    tokens, chars = np.minimum(room_tokens, cap) - mark, room_chars - len(CUT_MARK)
+    by_tokens, by_chars = units.fitting(start, stop, tokens, chars)
     end = np.minimum(by_tokens, by_chars)
     first, last = (bound[left] for bound in trial.focus)
-    if (missed := (end < stop) & (end <= last) & (first > start)).any():
+    if (missed := ~fits & (end < stop) & (end <= last) & (first > start)).any():
         start = np.where(missed, context(units, first, start, costs.log[item]), start)
-        by_tokens, by_chars = units.fitting(start, np.where(missed, closing, stop), tokens, room_chars)
+        by_tokens, by_chars = units.fitting(start, np.where(missed, closing, stop), tokens, chars)
         end = np.minimum(by_tokens, by_chars)
+    cut = np.flatnonzero(~fits & (end < closing) & (end > start))
+    trial.cuts.read(trial.text[left[cut]], opening[cut], closing[cut])
+    end[cut] = trial.cuts.last_end(end[cut], start[cut])
+    end = np.where(fits, stop, end)
 
     whole = (start == opening) & (end == closing)
     whole_cap = ~trial.whole[left] & (start == trial.start[left])
-    used_tokens, used_chars = units.cost(start, end)
-    much = trial.much(left, used_tokens) | (done.count[asking] == 0)
+    used_tokens, used_chars = trial.cost(left, start, end, mark)
+    much = trial.much(left, units.cost(start, end)[0]) | (done.count[asking] == 0)
     worth = whole | (much & (units.solid[end] > units.solid[start]))
     text = ~fenced | (closing > opening)
     joins = done.joins(item, asking)
@@ -379,5 +410,5 @@ def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs,
     done.chars[r] += (beside_chars + used_chars)[lead]
     done.seen[r, costs.group[i]] = True
     done.number[i] = done.count[r]
-    done.keep(i, units, opening[lead], start[lead], end[lead])
+    done.keep(i, units, (opening[lead], closing[lead]), start[lead], end[lead])
     return left[place > reach[asking]]

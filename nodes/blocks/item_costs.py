@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import constants, flat, literal, positions
-from ..rendering import BRIEF_TOKENS, NONCE_LENGTH, ItemLines
+from ..rendering import BRIEF_TOKENS, ItemLines, shows_text
 from ..vocabulary import DETAILS
 from .token_counting import Counters
 
@@ -41,6 +41,8 @@ class Budgets:
     max_tokens: Int
     max_chars: Int
     max_chunk_tokens: Int
+    fenced: Bool
+    """Whether the items of each request have texts."""
     detail: Int
     """Position of each request's detail in DETAILS."""
     names: Sequence[str]
@@ -57,6 +59,7 @@ class Budgets:
         detail = positions(contracts["detail"], constants(DETAILS.values))
         return cls(
             **limits,
+            fenced=np.asarray(shows_text(shapes), dtype=bool),
             detail=detail,
             names=encoded.dictionary.to_pylist(),  # tokenizers: mostly one
             which=np.asarray(encoded.indices).astype(np.int64),
@@ -92,8 +95,7 @@ class Costs:
 
         `heading` is None where nothing has a heading.
         """
-        marks = pc.if_else(pa.array(item.fenced), literal("a" * NONCE_LENGTH), literal(""))
-        around = pc.binary_join_element_wise(item.head, marks, item.fence, marks, item.tail, item.foot, literal(""))
+        around = pc.binary_join_element_wise(item.head, item.foot, literal(""))
         # Most requests print no headings, and texts of no bytes cost nothing.
         headed = heading is not None
         return cls(

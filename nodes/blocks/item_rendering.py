@@ -6,23 +6,23 @@ Trimming calls it with the worst case of everything that is not yet known; proje
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, constants, flat, gathered, gathered_columns, literal, objects
+from ..columns.keys import constants, flat, gathered, gathered_columns, literal, objects
 from ..rendering import (
     GROUPS,
     ItemLines,
     RenderedBlocks,
     assemble,
     authority_words,
+    heads,
     item_lines,
     labels,
-    locators,
     shows_text,
 )
 from .masking import masked
@@ -31,8 +31,6 @@ Int = NDArray[np.int64]
 
 _STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
 """The columns of a stored row that are printed besides its text."""
-SHORT_KINDS = ("memory", "session-event")
-"""Kinds whose sources yield many short rows: neighbors of one kind and source may share a fence."""
 _GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
 
 
@@ -40,15 +38,20 @@ _GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.larg
 class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
-    `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
-    shown, which its locator names, `shape` the output shape of its request and `style` its citation style, `mask` the
-    classes its request masks (see `masking`; null = none).
+    `row` is the frame row of the leading row, `number` the n of its label, `line` and `end` the lines shown, `section`
+    that of the first of them, `above` and `below` how many lines of its text are not shown, `dated` whether it says its own day,
+    `shape` the output shape of its request and `style` its citation style, `mask` the classes its request masks (see
+    `masking`; null = none).
     """
 
     owner: Int
     row: pa.Array
     number: Int
     line: pa.Array
+    end: pa.Array
+    above: pa.Array
+    below: pa.Array
+    dated: NDArray[np.bool_]
     section: pa.Array
     form: pa.Array
     standing: pa.Array
@@ -62,7 +65,7 @@ class Items:
     def ways(self) -> list[pa.Array]:
         """Columns that determine how an item is printed, apart from its request: equal items print the same."""
         return [
-            self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
+            self.row, pa.array(self.number), self.line, self.end, self.above, self.below, pa.array(self.dated), self.section, self.form, self.standing, self.conflict_note,
             self.fact_note, self.reason,
         ]  # fmt: skip
 
@@ -75,43 +78,45 @@ class Items:
         return Items(**parts)
 
 
-def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> ItemLines:
-    """The pieces of each item: each alone, or with `beside`, adjacent short rows in shared fences."""
+def printed(items: Items, evidence: pa.Table) -> ItemLines:
+    """The pieces of each item."""
     stored = gathered_columns(evidence, _STORED, items.row)
-    joins, place = _joins(items, stored) if beside else (None, None)
     return item_lines(
         label=labels(stored["evidence_kind"], items.number),
         locator=masked(
-            locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section), items.mask
+            heads(stored["path"], stored["title"], stored["source_id"], items.line, items.end, items.section),
+            items.mask,
         ),
         authority=authority_words(stored["authority"]),
         standing=items.standing,
         form=items.form,
         conflict_note=items.conflict_note,
         fact_note=items.fact_note,
-        day=pc.cast(pc.cast(stored["event_time"], pa.date32(), safe=False), pa.string()),
+        day=pc.if_else(pa.array(items.dated), _days(stored["event_time"]), None),
         reason=items.reason,
         text_sha256=stored["text_sha256"],
         style=pa.array(items.style, pa.string()),
+        above=items.above,
+        below=items.below,
         fenced=fenced(items.shape),
-        joins=joins,
-        place=place,
     )
 
 
-def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_] | None, pa.Array | None]:
-    """Which items are short rows of the source and kind of the item before, and their places in it; None if none is."""
-    short = among(stored["evidence_kind"], SHORT_KINDS)
-    joins = np.zeros(len(short), dtype=bool)
-    joins[1:] = short[1:] & short[:-1] & (items.owner[1:] == items.owner[:-1])
-    if not joins.any():
-        return None, None
-    nothing = pa.nulls(len(short), pa.string())
-    source = locators(stored["path"], stored["title"], stored["source_id"], nothing, nothing)
-    for column in (source, stored["evidence_kind"]):
-        joins[1:] &= np.asarray(pc.equal(column[1:], column[:-1]))
-    place = locators(nothing, nothing, pa.repeat(literal(" "), len(short)), items.line, items.section)
-    return joins, masked(place, items.mask)
+def shared_days(owner: Int, row: pa.Array, evidence: pa.Table, count: int) -> list[str | None]:
+    """The day that all items of each request share; None where they do not."""
+    days = _days(gathered(evidence["event_time"], row)).dictionary_encode()
+    code = np.asarray(days.indices.fill_null(-1)).astype(np.int64)
+    low, high = np.full(count, len(code)), np.full(count, -1)
+    np.minimum.at(low, owner, code)
+    np.maximum.at(high, owner, code)
+    names = days.dictionary.to_pylist()
+    return [
+        names[most] if least == most >= 0 else None for least, most in zip(low.tolist(), high.tolist(), strict=True)
+    ]
+
+
+def _days(times: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(times, pa.date32(), safe=False), pa.string())
 
 
 def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -138,5 +143,8 @@ def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Arr
 def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> RenderedBlocks:
     """`count` blocks; `texts` are the visible texts of the items."""
     kinds = gathered(evidence["evidence_kind"], items.row)
-    beside = printed(items, evidence, beside=True)
-    return assemble(items.owner, headings(items.owner, kinds, items.shape), beside, texts, count)
+    days = shared_days(items.owner, items.row, evidence, count)
+    items = replace(items, dated=np.array([day is None for day in days], dtype=bool)[items.owner])
+    return assemble(
+        items.owner, headings(items.owner, kinds, items.shape), printed(items, evidence), texts, days, count
+    )

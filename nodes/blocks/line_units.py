@@ -6,7 +6,7 @@ this item fits" is one binary search for all items at once.
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
 the last space of every 256 bytes, or else where characters of another kind follow, such as a sign after a word. No token
 of the base counter spans such a cut or one after an ideographic stop, and none is inside a character. The rules belong
-to the trimming policy `line-end/2`.
+to the trimming policy `statement/1`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import Ragged, expand_ranges, slabs, spread, starts_of
 from ..kernels.compiled import kernels
 from .line_units import Units
+from .statements import Cuts
 
 __all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "context", "matched_terms", "reach"]
 
@@ -142,6 +143,7 @@ def adds_terms(text: Int, term: Int, rows: Int, beside: Int) -> Bool:
 
 def best_windows(
     units: Units,
+    cuts: Cuts,
     opening: Int,
     closing: Int,
     focus: tuple[Int, Int],
@@ -150,7 +152,7 @@ def best_windows(
     asking: Int,
     terms: RequestTerms,
 ) -> tuple[Int, Int]:
-    """The units [first, end) kept of items that cost more than the first of `limits`, elementwise.
+    """The units [first, end) kept of items that cost more than the first of `limits`, elementwise: whole statements.
 
     One unit is kept even if it costs more, up to the second of `limits`.
     """
@@ -161,22 +163,32 @@ def best_windows(
     start = np.where(missed, context(units, first, opening, log), opening)
     end = np.where(missed, reach(units, start, closing, tokens, most), end)
     some = np.flatnonzero(~log & (end < closing))
+    end[some] = cuts.last_end(end[some], start[some])
     if not len(some) or not len(terms.keys):
         return start, end
-    preceding = _weight_before(units, opening[some], closing[some], asking[some], terms)
-    base = starts_of(closing[some] - opening[some] + 1)[:-1] - opening[some]
+    hits = _occurrences(units, opening[some], closing[some], asking[some], terms)
     counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
-    item = np.arange(len(some)).repeat(counts)
-    begins = expand_ranges(start[some], counts)
+    item, begins = np.arange(len(some)).repeat(counts), expand_ranges(start[some], counts)
+    free = cuts.begin[begins] | (begins == start[some][item])
     ends = reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
-    gain = preceding[base[item] + ends] - preceding[base[item] + begins]
-    runs = starts_of(counts)[:-1]
-    highest = np.maximum.reduceat(gain, runs)
-    best = np.flatnonzero(gain == highest[item])
-    best = best[first_of_runs(item[best])]
-    better = highest > CLEARLY * gain[runs]
-    start[some[better]], end[some[better]] = begins[best[better]], ends[best[better]]
+    ends = np.where(free & (ends < closing[some][item]), cuts.last_end(ends, begins), ends)
+    for number, (at, low, high) in enumerate(zip(some.tolist(), *_edges(item, len(some)), strict=True)):
+        unit, before, weight = hits.of(number, cuts.dull)
+        begin, stop = begins[low:high, None], ends[low:high, None]
+        gain = ((unit >= begin) & (unit < stop) & (before < begin)) @ weight
+        whole = np.where(free[low:high], gain, -1)
+        best = 0  # the head, unless a passage of whole statements says clearly more, or else any passage
+        for better in (int(whole.argmax()), int(gain.argmax())):
+            best = better if gain[better] > CLEARLY * gain[best] else best
+        if best:
+            start[at], end[at] = begins[low + best], ends[low + best]
     return start, end
+
+
+def _edges(of: Int, count: int) -> tuple[list[int], list[int]]:
+    """Where the entries of each of `count` items begin and end; `of` ascends."""
+    edges = of.searchsorted(np.arange(count + 1)).tolist()
+    return edges[:-1], edges[1:]
 
 
 def reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int:
@@ -196,27 +208,39 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
     return start
 
 
-def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: RequestTerms) -> Int:
-    """The total weight of the terms before each unit of each item and before its end, item by item.
+@dataclass(frozen=True)
+class _Occurrences:
+    """The terms in the texts of items, by item, term and unit: a term counts once in a unit."""
 
-    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact in integers; in floating point, its
-    rounding would depend on the items before.
-    """
+    item: Int
+    term: Int
+    unit: Int
+    weight: Int
+    """In multiples of `RESOLUTION`, since sums of integers do not depend on their order."""
+
+    def of(self, item: int, dull: Bool) -> tuple[Int, Int, Int]:
+        """Of one item, without the `dull` units: the units, the unit of the same term before each or -1, the weights."""
+        low, high = self.item.searchsorted((item, item + 1))
+        kept = low + np.flatnonzero(~dull[self.unit[low:high]])
+        term, unit = self.term[kept], self.unit[kept]
+        before = np.full(len(unit), -1)
+        before[1:] = np.where(term[1:] == term[:-1], unit[:-1], -1)
+        return unit, before, self.weight[kept]
+
+
+def _occurrences(units: Units, opening: Int, closing: Int, asking: Int, terms: RequestTerms) -> _Occurrences:
+    """The terms of each item's request in its units [`opening`, `closing`)."""
     # A text that answers several requests is read once.
     one, text = distinct_rows(opening, closing)
     bounds, data = offsets_and_bytes(units.every)
     of_text, start, key = _keyed(bounds[opening[one]], bounds[closing[one]], data, terms)
-    unit = bounds.searchsorted(start, side="right") - 1 - opening[one][of_text]
+    unit = bounds.searchsorted(start, side="right") - 1
     words = of_text.searchsorted(np.arange(len(one) + 1))
     item, at = spread(words[text], np.diff(words)[text])
     hit, found = _asked(key[at], asking[item], terms)
-    cells = starts_of(closing - opening + 1)
-    cell = cells[item[hit]] + unit[at[hit]]
-    distinct = np.unique(cell * len(terms.codes) + found)  # a term counts once in a line
-    weight = terms.weights[distinct % len(terms.codes)]
-    per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
-    whole = np.rint(per / RESOLUTION).astype(np.int64)
-    return whole.cumsum() - whole
+    every = np.unique(np.stack([item[hit], found, unit[at[hit]]]), axis=1)
+    owner, term, place = every
+    return _Occurrences(owner, term, place, np.rint(terms.weights[term] / RESOLUTION).astype(np.int64))
 
 
 def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[Int, Int, Int]:

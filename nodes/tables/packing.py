@@ -74,6 +74,8 @@ FITS = table(
     size=int64("bytes of the item's text"),
     line_start=int32("first line shown", nullable=True),
     line_end=int32("last line shown", nullable=True),
+    lines_above=int32("lines of the item's text above those shown"),
+    lines_below=int32("lines of the item's text below those shown, but for blank ones at its end"),
     byte_start=int64("first byte of the document shown", nullable=True),
     byte_end=int64("end byte of the document shown, exclusive", nullable=True),
     merged_rows=strings("evidence ids of which something is shown, in document order"),
@@ -105,6 +107,8 @@ TRIMMED = table(
     chars=caller(int32("characters of visible_text")),
     line_start=caller(int32("first line shown", nullable=True)),
     line_end=caller(int32("last line shown", nullable=True)),
+    lines_above=caller(int32("lines of the item's text above those shown")),
+    lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
     byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("whether it says that a competing claim may exist")),
@@ -124,7 +128,7 @@ TRIMS = table(
     doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
-    policy=caller(string("trimming policy by name: line-end/2")),
+    policy=caller(string("trimming policy by name: statement/1")),
     bound_by=caller(
         string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")
     ),

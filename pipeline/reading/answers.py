@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
 from ...nodes.errors import StoreError
-from ...nodes.rendering import shows_text
+from ...nodes.rendering import MARGIN, shows_text
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..runs import Replay, Run, RunStore, log_answer, logged_answers, replay
@@ -199,7 +199,7 @@ def visible_items(found: Replay) -> tuple[list[Shown], str]:
         for c in found.citations.to_pylist()
     ]
     lines = (found.block or "").splitlines()[1:]
-    return items, "\n".join(line for line in lines if not line.startswith("| "))
+    return items, "\n".join(line for line in lines if not line.startswith(MARGIN))
 
 
 def _line(row: dict[str, Any]) -> str:

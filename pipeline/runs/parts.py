@@ -22,7 +22,7 @@ from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 from ..progress import counted
 
-VERSION = 12
+VERSION = 13
 """Raised with every change of a stored column."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""
