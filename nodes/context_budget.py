@@ -93,9 +93,9 @@ def fitted(
             tokens = {BODY: one.body, LONGER: one.longer + int(schemas[part][n]), FALLBACK: one.fallback}.get(shown, 0)
             if found.failed and one.required:
                 tokens = one.body  # nothing is shown, and the input tells how long each part would be
-            most = room.limit if one.required else found.part_limits.get(one.part, room.limit)
+            most = found.part_limits.get(one.part, room.limit)
             rows.append({
-                "shown": shown, "tokens": tokens, "part_limit": min(most, room.hard.get(one.part, room.limit)),
+                "shown": shown, "tokens": tokens, "part_limit": room.limit if one.required else min(most, room.hard.get(one.part, room.limit)),
                 "bound_by": _bound(one, shown, found, room),
             })  # fmt: skip
     columns = ("shown", "tokens", "part_limit", "bound_by")

@@ -117,7 +117,7 @@ def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn:
             room = max(room - int(tokens[n]), 0)
         else:
             found[n] = BEGINNING if kept else 0
-            room = 0 if kept else room
+            room -= min(int(tokens[n] * BEGINNING / len(text)), room) if kept and text else 0
     return found
 
 

@@ -28,9 +28,10 @@ from .context_tables import (
     TurnWarnings,
 )
 from .turns.fitting import BODY, FALLBACK, LONGER, NONE
+from .turns.folding import of_label
 from .turns.levels import meeting
 from .turns.reading import beside, with_sources
-from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS
+from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS, USER_WORDS
 
 Row = Mapping[str, Any]
 
@@ -164,7 +165,8 @@ def _warnings(
     if lost := [
         row["source_id"]
         for row in decisions
-        if row["reason_code"] == "user_words_referenced" or row["source_id"].startswith("older:user.")
+        if row["reason_code"] == "user_words_referenced"
+        or (row["source_kind"] == "older_history" and not row["decided_by"] and _of_words(row["source_id"]))
     ]:
         yield "user_words_referenced", _named(lost)
     logs = sum(
@@ -188,6 +190,12 @@ def _warnings(
         yield "clock_backwards", ""
     if any(row["masked"] for row in decisions if row["mode"] != "none"):
         yield "secrets_masked", ""
+
+
+def _of_words(counted: str) -> bool:
+    """Whether a row counts words of the user."""
+    label = counted.removeprefix("older:")
+    return not label.startswith("other ") and of_label(label)[0] in USER_WORDS
 
 
 def _named(ids: list[str]) -> str:

@@ -35,8 +35,9 @@ from .context_tables import (
     TurnStates,
 )
 from .scope.selectors import matching_paths
+from .turns.folding import of_label
 from .turns.reading import beside, rows_of, with_sources
-from .turns.words import SELECTION_GATES, SILENT, UNSEEN
+from .turns.words import OBSERVATIONS, SELECTION_GATES, SILENT, UNSEEN
 
 Row = Mapping[str, Any]
 
@@ -67,7 +68,7 @@ def selection(
 ) -> Selection:
     """The gates' decision on every source, in the order of the sources."""
     sources = rows_of(context_sources.drop_columns(["text", "summary", "excerpt", "heading", "content_class"]))
-    names = ["seq", "kind", "visibility", "zone", "path", "version", "line_start", "line_end"]
+    names = ["seq", "subject", "kind", "visibility", "zone", "path", "version", "line_start", "line_end"]
     events, contents = log_events.select(names).to_pylist(), dict[str, list[int]]()
     for place in np.flatnonzero(log_events["content"].is_valid()).tolist():
         contents.setdefault(events[place]["path"], []).append(place)
@@ -123,6 +124,9 @@ class _Turn:
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.places = [*self.worked_on, f"{turn['working_directory'] or '.'}/"]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
+        ended = (each for each in tables.events if each["kind"] in OBSERVATIONS and each["seq"] < turn["as_of_seq"])
+        self.answered = {each["subject"] for each in ended if self._visible(each)} - {None}
+        """Calls of tools whose result the turn may see."""
         self.limits = {name: int(count) for name, _, count in (each.partition("=") for each in turn["disclosure"])}
 
     def judged(self, sources: Sequence[Row]) -> list[dict[str, Any]]:
@@ -178,19 +182,25 @@ class _Turn:
 
     def permission(self, source: Row, of: Row) -> str | None:
         """Texts for the user interface or for auditors, and of zones that the turn may not see."""
-        zone = source["detail"] if source["source_kind"] == "user_message" else of.get("zone")
-        if sight := UNSEEN.get(of.get("visibility") or ""):
+        counted = source["source_kind"] in ("user_message", "older_history")
+        zone = source["detail"] if counted else of.get("zone")
+        if sight := UNSEEN.get((zone if counted else of.get("visibility")) or ""):
             return sight
         return None if zone is None or zone in self.turn["zones"] else "zone_denied"
 
     def worth(self, source: Row, of: Row) -> str | None:
-        """Events that say nothing, empty snapshots, tools that the phase does not show."""
+        """Events that say nothing or that another says, empty snapshots, tools that the phase does not show."""
         kind = source["source_kind"]
-        if kind == "older_history" and source["source_id"].removeprefix("older:") in SILENT:
+        if of.get("kind") == "tool.intent" and of["subject"] in self.answered:
+            return "answered"
+        if kind == "older_history" and of_label(source["source_id"].removeprefix("older:"))[0] in SILENT:
             return "says_nothing"
         if kind == "retrieval_result" and of["label"] is None:
             return "snapshot_empty"
         return self._hidden(of) if kind == "tool_schema" else None
+
+    def _visible(self, event: Row) -> bool:
+        return event["visibility"] == "model-visible" and event["zone"] in self.turn["zones"]
 
     # --- what the gates ask -------------------------------------------------------------------------------------------
 
@@ -223,7 +233,7 @@ class _Turn:
             later = self.tables.events[place]
             if place <= source["row"]:
                 break
-            if later["seq"] >= self.turn["as_of_seq"]:
+            if later["seq"] >= self.turn["as_of_seq"] or not self._visible(later):
                 continue
             if own["version"] and later["version"] and own["version"] != later["version"]:
                 return "stale_version"

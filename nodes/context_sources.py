@@ -29,7 +29,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.fitting import input_limit, words_room
-from .turns.folding import FRAME, Fact, Folded, counted_as
+from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.reading import as_of_turns, escaped_id, first_of_window, rows_of
 from .turns.words import OBSERVATIONS, SILENT, UNSEEN, USER_WORDS
 
@@ -164,10 +164,14 @@ class _Gathered:
         while place > self.loaded and left > 0:
             place -= 1
             event = self.events[place]
-            if event["kind"] not in SILENT:
+            if event["kind"] not in SILENT and self._visible(event):
                 named = len(event["command"] or event["path"] or "")
                 left -= min(event["characters"], self.full) + min(named, HEADING) + FRAME
         return place
+
+    def _visible(self, event: Row) -> bool:
+        """Whether the turn may see an event: what it may not see takes no room."""
+        return event["visibility"] == "model-visible" and event["zone"] in self.zones
 
     # --- the user -----------------------------------------------------------------------------------------------------
 
@@ -200,40 +204,44 @@ class _Gathered:
             if fact.event_id in own:
                 continue
             visible = fact.zone in self.zones
-            newest = latest and visible and bool(fact.value)
+            bound = (fact.detail or "").startswith("user.constraint")
+            newest = latest and visible and not bound
             latest &= not newest
             earlier = earlier or (fact if visible and not newest else None)
             if left <= 0 and fact.seq < self.since and not newest:
                 continue
-            left -= len(fact.value or "") + FRAME
+            left -= len(fact.value or "") + FRAME if visible else 0
             heading = "Latest message" if newest else "Message"
-            if fact.detail == "user.constraint":
+            if bound:
                 heading = "Constraint, no longer in force"
             self.said.append(fact)
             yield self._of_user("user_message", f"event:{fact.event_id}", fact, heading=heading, detail=fact.zone)
         if earlier:  # in every input, since a budget may leave any of them out
-            first = min(fact.value[1] for fact in self.folded.facts("kind") if fact.fact in USER_WORDS)
+            counted = ((*of_label(fact.fact), fact.value[1]) for fact in self.folded.facts("kind"))
+            first = min(begun for kind, sight, begun in counted if kind in USER_WORDS and sight in self.zones)
             where = f"log:{first}-{earlier.seq}"
             yield _source(
-                "user_message", "words", "user_goal", "instruction", f"those that are not here: open {where}",
+                "user_message", "words", "user_goal", "instruction", f"all of them, with those that have no room here: open {where}",
                 heading="Messages", reference=where, detail=earlier.zone,
             )  # fmt: skip
 
     def _headed(self) -> list[Fact]:
-        """The goal and the declared constraints of this turn. Detail: what kind of event each counts as."""
+        """The goal and the declared constraints of this turn. Detail: what each event counts as."""
         goal = self.folded.one("goal", self.zones)
-        return [*self.folded.facts("constraint", self.zones), *([goal._replace(detail="user.goal")] if goal else [])]
+        of_goal = [goal._replace(detail=labelled("user.goal", goal.zone))] if goal else []
+        return [*self.folded.facts("constraint", self.zones), *of_goal]
 
     def _apart(self) -> list[Fact]:
         """Facts whose events are sources of their own, however old: the user's words, constraints, proposals and the
-        newest summary of earlier rounds. Detail: what kind of event each counts as.
+        newest summary of earlier rounds. Detail: what each event counts as.
         """
         history = self.folded.one("history", self.zones)
+        of_history = [history._replace(detail=labelled("history.summarized", history.zone))] if history else []
         return [
             *self.said,
             *self._headed(),
             *self.folded.facts("proposal", self.zones),
-            *([history._replace(detail="history.summarized")] if history else []),
+            *of_history,
         ]
 
     def _of_user(self, kind: str, id_: str, fact: Fact, **fields: Any) -> dict[str, Any]:
@@ -257,7 +265,7 @@ class _Gathered:
             f"latest command: {of['latest_command']}" if of["latest_command"] else None,
             _listed("read_files", of["read_files"], 12),
             _listed("artifacts", of["artifact_refs"], 6),
-            *(f"permission {each['status']}: {each['text']} ({each['id']})" for each in json.loads(of["approvals"])[:6]),
+            *(f"permission {each['status']}: {each['text']} ({each['id']})" for each in json.loads(of["approvals"])[:12]),
         ]  # fmt: skip
         for name, standing, lines in (
             ("state", "evidence", stated),
@@ -282,8 +290,8 @@ class _Gathered:
             self.seen[counted_as(event)] += 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
-            shown = event["visibility"] == "model-visible" and event["zone"] in self.zones
-            if self.latest is None and shown and event["kind"] in OBSERVATIONS and event["actor"] not in _GUESSING:
+            may_be = self._visible(event) and event["actor"] not in _GUESSING
+            if self.latest is None and may_be and event["kind"] in OBSERVATIONS:
                 self.latest = place
             yield self._event(event, place, place == self.latest)
             if event["kind"] == "search.result" and event["matches"]:
@@ -314,7 +322,8 @@ class _Gathered:
         left = self.room
         for place in range(self.end - 1, self.loaded - 1, -1):
             event = self.events[place]
-            if event["content"] is None or not event["path"] or (place == self.latest and event["kind"] == "file.read"):
+            latest = place == self.latest and event["kind"] == "file.read"
+            if event["content"] is None or not event["path"] or latest or not self._visible(event):
                 continue
             key = (event["path"], event["line_start"], event["line_end"])
             if left > 0 and key not in found and (event["path"], None, None) not in found:
@@ -360,12 +369,14 @@ class _Gathered:
         kept = self.seen + apart
         for fact in self.folded.facts("kind"):
             number, first, last = fact.value
-            silent, count = fact.fact in SILENT, number - kept[fact.fact]
+            kind, sight = of_label(fact.fact)
+            silent, count = kind in SILENT, number - kept[fact.fact]
             if count > 0:
                 until = last if silent else max(min(self.since - 1, last), first)
                 yield _source(
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence",
-                    heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}",
+                    heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}", detail=sight,
+                    **({"content_class": UNSEEN[sight]} if sight in UNSEEN else {}),
                 )  # fmt: skip
 
 
@@ -399,7 +410,8 @@ def _happened(event: Row) -> str:
     if event["kind"] in ("command.finished", "tool.finished"):
         name = f"{name.split()[0]} {(event['outcome'] or 'finished').replace('_', ' ')}"
         return f"{name} (exit {event['exit_code']})" if event["exit_code"] is not None else name
-    if event["kind"].startswith("permission.") and event["actor"] not in ("user", "system"):
+    claimed = event["kind"] in ("permission.granted", "permission.denied") and event["actor"] not in ("user", "system")
+    if claimed:
         return f"no permission: words of the {event['actor']}"
     return f"{name}: {event['check_status']}" if event["check_status"] else name
 

@@ -44,7 +44,6 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
     return {
         "input_id": turn["input_id"],
         "user_goal": goal.value if goal else None,
-        "goal_event": goal.event_id if goal else None,
         "phase": turn["phase"] or (phase.value if phase else "diagnosing"),
         "phase_stated": bool(turn["phase"] or phase),
         "constraints": _json(

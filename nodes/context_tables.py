@@ -62,7 +62,7 @@ LOG_EVENTS = table(
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     content=text("the file, or those lines of it, as it was after the event", nullable=True),
     matches=text("matches of a search as JSON: path, line, text", nullable=True),
-    subject=string("id of the constraint, memory or permission request, or the phase", nullable=True),
+    subject=string("id of the constraint, memory, permission request or call of a tool, or the phase", nullable=True),
     topic=string("topic of a constraint, as declared", nullable=True),
     evidence_ids=strings("rows of evidence that a request showed; null = the event does not say", nullable=True),
     snapshot_ids=strings("retrieval snapshots that it created or refers to", nullable=True),
@@ -232,7 +232,6 @@ TURN_STATES = table(
     doc="The state of each turn: document 003's AgentState as of the turn's event. Lists of objects are JSON.",
     input_id=string("the model input"),
     user_goal=text("the goal in the user's words", nullable=True),
-    goal_event=string("the event that set it", nullable=True),
     phase=string("the phase; diagnosing where nothing states one"),
     phase_stated=boolean("an event or the caller states the phase"),
     constraints=text("declared constraints and proposals: id, origin, topic, text, event_id, zone"),
@@ -246,7 +245,7 @@ TURN_STATES = table(
     unstated_changes=int32("commands since the last stated change that may have changed files without saying so"),
     read_files=strings("files read in this session, the last ones first"),
     artifact_refs=strings("artifacts, the last ones first"),
-    approvals=text("permission requests that were denied and not granted since: id, text, event_id"),
+    approvals=text("permission requests that nothing has granted: id, status (requested or denied), text, event_id"),
     revoked=strings("memories that no longer hold"),
     disclosed=strings(
         "rows of evidence and memories that earlier requests showed, and `snapshot:ID` where one does not say which"
@@ -285,7 +284,7 @@ CONTEXT_SOURCES = table(
     changed_at=timestamp("the time of that event", nullable=True),
     row=int64("its row in the table that it comes from; -1 = none"),
     detail=text(
-        "what its lines need besides, as JSON: of a command the outcome and the check, of a memory its dates",
+        "what gates and lines need besides: of an event its fields as JSON, of the user's words and of counted events the zone",
         nullable=True,
     ),
 )

@@ -80,7 +80,7 @@ def test_the_reserved_output_is_kept_free():
 
 @pytest.mark.parametrize("part", ELASTIC)
 def test_a_share_of_one_part_alone_changes_an_input(part: str):
-    phases, _ = load_phases()
+    phases = load_phases()
     rows = phases.to_pylist()
     for row in rows:
         row[part] = 0.0
@@ -108,7 +108,7 @@ def _given(limit: int) -> dict[str, Any]:
 
 def test_the_share_of_rules_decides_when_they_are_cut():
     rules = [{"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist.\n" * 24}]
-    phases, _ = load_phases()
+    phases = load_phases()
     made = policy(rules=rules)
     given = {"events": Session().events, "budget": {"maxTokens": 9000, "reservedOutputTokens": 0}}
     whole = made.project(**given)
@@ -121,7 +121,7 @@ def test_the_share_of_rules_decides_when_they_are_cut():
 
 @pytest.mark.parametrize("field", ["memory_items", "memory_confidence", "memory_days", "capabilities"])
 def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
-    phases, _ = load_phases()
+    phases = load_phases()
     made = policy()
     before = made.project(**_given(20_000)).input_sha256
     other = {"memory_confidence": 1.0, "capabilities": ["read"]}.get(field, 0)

@@ -89,7 +89,7 @@ def test_kinds_that_state_an_outcome():
     ("pnpm test", {"exitCode": 0}, ("pnpm test", "passed")), ("pnpm test --filter a", {"exitCode": 1}, ("pnpm test", "failed")),
     ("pnpm test", {"timedOut": True}, ("pnpm test", "failed")), ("pnpm test", {"interrupted": True}, ("pnpm test", "unknown")),
     ("pnpm test", {}, ("pnpm test", "unknown")), ("pnpm test:e2e", {"exitCode": 0}, (None, None)),
-    ("echo pnpm test", {"exitCode": 0}, (None, None)), ("pytest -q", {"exitCode": 1}, (None, None)),
+    ("echo pnpm test", {"exitCode": 0}, ("pnpm test", "unknown")), ("pytest -q", {"exitCode": 1}, (None, None)),
     ("pnpm test unit -x", {"exitCode": 0}, ("pnpm test unit", "passed")),
     ("pnpm test", {"exitCode": 1, "check": "unit"}, ("unit", "failed")),
     ("pnpm test", {"exitCode": 1, "check": {"name": "unit", "status": "passed"}}, ("unit", "passed")),

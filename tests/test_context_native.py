@@ -56,6 +56,16 @@ def test_calls_and_results_are_paired_in_the_order_of_the_log() -> None:
     assert [each["content"][0].get("is_error") for each in seen.anthropic(native_tools=True)["messages"][2::2]] == [*[False] * 5, True]  # fmt: skip
 
 
+def test_a_result_has_the_arguments_of_its_call_and_an_empty_one_answers_it_too() -> None:
+    session = Session()
+    session.add("tool.intent", turn=1, tool="read_file", requestId="r1", arguments={"path": "src/a.ts"})
+    session.add("file.read", turn=1, tool="read_file", requestId="r1", path="src/a.ts", version="1", content="")
+    session.add("tool.intent", turn=2, tool="run_command", requestId="r2", arguments={"command": "true"})
+    session.add("command.finished", turn=2, tool="run_command", requestId="r2", command="true", exitCode=0, stdout="")
+    found = pairs_of(projected(session))
+    assert [(tool, arguments) for _, tool, arguments, _ in found] == [("read_file", {"path": "src/a.ts"}), ("run_command", {"command": "true"})]  # fmt: skip
+
+
 def test_the_first_message_is_that_of_the_flat_form_and_the_second_has_no_result_again() -> None:
     seen = projected(worked())
     flat, native = seen.openai()["messages"], seen.openai(native_tools=True)["messages"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from context_session import Session, memory, policy, projected
+from scoped_retrieval.nodes.errors import InputError
 
 
 def state_of(session: Session) -> dict[str, Any]:
@@ -43,6 +44,19 @@ def test_the_last_run_of_a_declared_check_decides_and_no_other_command_does():
     session.add("file.modified", turn=4, path="a.ts", version="2", text="more")
     (check,) = state_of(session)["checks"]
     assert (check["status"], check["changed_since"], state_of(session)["currentFailure"]) == ("passed", "yes", None)
+
+
+@pytest.mark.parametrize(
+    "command", ["cd pkg && {}", "CI=1 {}", "timeout 60 {}", "bash -lc '{}'", "{} | tail", "{}; ls"]
+)
+def test_a_line_that_holds_more_than_the_check_leaves_it_unknown(command: str):
+    session = Session()
+    session.add("command.finished", turn=1, command="pnpm test", exitCode=0, stdout="12 passed")
+    last = session.add("command.finished", turn=2, command=command.format("pnpm test"), exitCode=1, stdout="boom")
+    (check,) = state_of(session)["checks"]
+    assert (check["status"], check["event_id"]) == ("unknown", last)
+    session.add("command.finished", turn=3, command="pnpm testing", exitCode=1, stdout="another command")
+    assert [each["event_id"] for each in state_of(session)["checks"]] == [last]
 
 
 def test_commands_that_may_have_changed_files_are_counted_until_the_work_is_stated():
@@ -107,3 +121,66 @@ def test_every_phase_is_valid_everywhere(phase: str):
     session = Session()
     session.add("phase.changed", turn=1, phase=phase)
     assert state_of(session)["phase"] == projected(Session(), turn={"phase": phase}).state["phase"] == phase
+
+
+HIDDEN = [{"zone": "private"}, {"zone": "restricted"}, {"visibility": "runtime-only"}, {"visibility": "user-only"}]
+
+
+@pytest.mark.parametrize("sight", HIDDEN)
+def test_what_a_turn_may_not_see_takes_no_room_and_is_not_opened(sight: dict[str, str]):
+    def seen_with(hidden: int) -> Any:
+        session = Session()
+        session.add("user.message", turn=1, text="Leave the migrations for Bob. " * 20)
+        session.add("file.read", turn=1, path="src/a.ts", version="1", content="export const a = 1;\n" * 20)
+        session.failing("src/a.test.ts:4 expected 1 received 2", turn=1)
+        session.add("user.message", turn=1, text="Go on.")
+        for n in range(hidden):
+            session.add("file.read", turn=2, path="src/a.ts", version="1", content="hidden\n" * 900, top=sight)
+            session.add("command.finished", turn=2, command=f"cat {n}", exitCode=0, stdout="hidden\n" * 900, top=sight)
+            session.add("harness.message", turn=2, text="hidden " * 900, top=sight)
+            session.add("user.message", turn=2, text="hidden " * 900, top=sight)
+        return projected(session, budget={"maxTokens": 6_000}), len(session.events)
+
+    (before, _), (after, end) = seen_with(0), seen_with(12)
+    assert [before.model_input[name].count("hidden") for name in ("system_text", "user_text")] == [0, 0]
+    shown = [
+        {row["source_id"] for row in seen.decisions if row["mode"] == "full" and row["source_kind"] != "state_summary"}
+        for seen in (before, after)
+    ]
+    assert shown[0] == shown[1] and "hidden" not in after.text()
+    assert "12 earlier events" not in after.text(), "nor is their number told"
+    assert "hidden" not in after.open(f"log:0-{end}")
+    with pytest.raises(InputError):
+        after.open("event:e5")
+
+
+def test_what_the_user_says_when_a_constraint_ends_is_among_the_users_words():
+    session = Session()
+    session.add("user.constraint", turn=1, text="Do not touch the API.", constraintId="c1")
+    session.add(
+        "constraint.ended", turn=2, constraintId="c1", text="You may touch the API, but never touch prod.", actor="user"
+    )
+    session.add("user.message", turn=2, text="Go on.")
+    assert "never touch prod" in projected(session).model_input["system_text"]
+
+
+def test_a_long_latest_message_leaves_room_for_the_earlier_ones():
+    session = Session()
+    session.add("user.message", turn=1, text="Do not touch prod.")
+    session.add("user.message", turn=2, text="A very long report. " * 4_000)
+    assert "Do not touch prod." in projected(session, budget={"maxTokens": 9_000}).model_input["system_text"]
+
+
+def test_a_call_whose_result_is_shown_has_no_line_of_its_own():
+    session = Session()
+    asked = session.add("tool.intent", turn=1, tool="run_command", requestId="r1", command="pnpm build --everything")
+    waiting = session.add("tool.intent", turn=1, tool="run_command", requestId="r2", command="pnpm lint")
+    session.add(
+        "command.finished", turn=1, tool="run_command", requestId="r1", command="pnpm build --everything", exitCode=0
+    )
+    seen = projected(session)
+    assert seen.text().count("pnpm build --everything") == 2, "as the latest command and with its result"
+    assert (seen.decision(f"event:{asked}")["reason_code"], seen.decision(f"event:{waiting}")["mode"]) == (
+        "answered",
+        "full",
+    )

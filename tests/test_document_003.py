@@ -268,12 +268,12 @@ def test_s3_21_relevance_alone_admits_nothing():
     session = Session("Fix src/a.ts.")
     session.add("file.read", turn=1, path="src/a.ts", version="1", content="old text of a")
     session.add("file.modified", turn=2, path="src/a.ts", version="2", diff="+x")
-    session.add("file.read", turn=2, path="deploy/key.pem", content="BEGIN KEY", top={"zone": "restricted"})
+    key = session.add("file.read", turn=2, path="deploy/key.pem", content="BEGIN KEY", top={"zone": "restricted"})
     session.failing("src/a.ts:1 error", turn=3)
     other = item("code#2", "other/legacy.ts", "legacy a")
     given = {"snapshots": [snapshot(other)], "memories": [memory(source="model", lifecycle="candidate")]}
     seen = projected(session, **given, turn={"packageRoot": "src"})
-    assert [reasons(seen)[id_] for id_ in ("file:src/a.ts", "file:deploy/key.pem", "item:snap-1:code#2", "memory:m1")] == [
+    assert [reasons(seen)[id_] for id_ in ("file:src/a.ts", f"event:{key}", "item:snap-1:code#2", "memory:m1")] == [
         "stale_version", "zone_denied", "outside_package", "model_guess",
     ]  # fmt: skip
     assert not [text for text in ("old text", "BEGIN KEY", "legacy a") if text in seen.text()]

@@ -199,6 +199,7 @@ def test_memory_states(tmp_path, status: str, lifecycle: str, standing: str) -> 
         ({}, "ana"),
         ({"user": "ben"}, "ben"),
         ({"user": None}, None),
+        ({"user_id": None}, None),
         ({"visibility": "project"}, None),
         ({"visibility": "private"}, "ana"),
         ({"visibility": "user", "user": "ben"}, "ben"),

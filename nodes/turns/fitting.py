@@ -4,7 +4,8 @@ tokens that are left, then longer forms, and last references.
 Gives: `input_limit`, `words_room`, `tokens_of`, `Candidate`, `fill`.
 
 Note: a heading and a fence cost tokens too, charged to the first source under them. A share is not a reservation:
-tokens that one part leaves go to the parts that are cut last. It does not keep out the first source of its part either.
+tokens that one part leaves go to the parts that are cut last. It does not keep out the short form of the latest
+observation, which comes before everything retrieved (S3.35).
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ def fill(
             one = some[n]
             if one.required or one.body < 0 or shown[n] != NONE:
                 continue
-            most = parts.get(one.part, UNLIMITED) if spent[one.part] else hard.get(one.part, UNLIMITED)
+            first = one.part == "latest_observation" and not spent[one.part]
+            most = (hard if first else parts).get(one.part, UNLIMITED)
             if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= most:
                 take(n, one.body, one.section, BODY)
         for n in order:

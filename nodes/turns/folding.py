@@ -23,11 +23,11 @@ import pyarrow as pa
 from ..context_tables import STATE_FACTS
 from .words import MAY_CHANGE, OBSERVATIONS, USER_WORDS
 
-__all__ = ["SLOTS", "Fact", "Folded"]
+__all__ = ["SLOTS", "Fact", "Folded", "counted_as", "labelled", "observation", "of_label"]
 
 SLOTS: Mapping[str, str] = {
     "goal": "the goal in the user's words",
-    "word": "by event: the user's own words; detail: the kind of the event",
+    "word": "by event: the user's own words; detail: see `counted_as`",
     "constraint": "by id: a declared constraint; status: its topic; origin: user, repository or system; detail: see `counted_as`",
     "proposal": "by id: a goal or constraint of another than the user; detail: see `counted_as`",
     "phase": "the phase",
@@ -116,8 +116,8 @@ class Folded:
         self._changes(row)
         if row["visibility"] != "model-visible":
             return
-        if kind in USER_WORDS and actor == "user":
-            self._set(row, "word", id_, row["text"], kind)
+        if kind in USER_WORDS and actor == "user" and row["text"]:
+            self._set(row, "word", id_, row["text"], counted_as(row))
             if kind == "user.goal":
                 self._set(row, "goal", "", row["text"])
         if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
@@ -132,7 +132,8 @@ class Folded:
             self._set(row, "history", "", row["text"], ", ".join(row["refs"]) or None)
         elif kind == "permission.requested" or (kind == "permission.denied" and actor in _HARNESS):
             status = "denied" if kind == "permission.denied" else "requested"
-            self._set(row, "approval", subject, row["text"] or row["command"], row["command"], status)
+            asked = ": ".join(filter(None, (row["command"] or row["tool"], row["text"])))
+            self._set(row, "approval", subject, asked, row["command"], status)
         elif kind == "retrieval.snapshot.created":
             for name in row["snapshot_ids"] or ():
                 self._set(row, "retrieved", name, name)
@@ -260,9 +261,23 @@ def _size(word: Fact) -> int:
 
 
 def counted_as(row: Mapping[str, Any]) -> str:
-    """The kind of an event; events that the user did not say, or not to the model, are counted apart from his words."""
-    words = row["actor"] == "user" and row["visibility"] == "model-visible"
-    return row["kind"] if words or row["kind"] not in USER_WORDS else f"other {row['kind']}"
+    """What an event is counted as: its kind, apart from the user's words if he did not say it, and apart from what other
+    turns may see: `user.message`, `other user.message`, `user.message:private`, `file.read:runtime-only`.
+    """
+    words = row["actor"] == "user" and row["text"]
+    kind = row["kind"] if words or row["kind"] not in USER_WORDS else f"other {row['kind']}"
+    return labelled(kind, row["zone"] if row["visibility"] == "model-visible" else row["visibility"])
+
+
+def labelled(kind: str, sight: str) -> str:
+    """A kind of events of one zone, or of one visibility that the model does not have."""
+    return kind if sight == "internal" else f"{kind}:{sight}"
+
+
+def of_label(label: str) -> tuple[str, str]:
+    """Kind and zone, or visibility, of what `counted_as` returns."""
+    kind, _, sight = label.partition(":")
+    return kind.removeprefix("other "), sight or "internal"
 
 
 def _plain(slot: str, value: Any) -> str | None:

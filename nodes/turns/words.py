@@ -44,10 +44,10 @@ EVENT_KINDS = Vocabulary(
 OBSERVATIONS = ("file.read", "file.modified", "search.result", "command.finished", "tool.finished", "tool.error", "permission.denied",
                 "external.result", "verification.finished")  # fmt: skip
 """Kinds of events in which a tool call ends."""
-USER_WORDS = ("user.goal", "user.message", "user.constraint", "user.confirmation")
+USER_WORDS = ("user.goal", "user.message", "user.constraint", "user.confirmation", "constraint.ended")
 """Kinds that carry the user's own words, if the user is their actor."""
 SILENT = ("rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
-          "phase.changed", "constraint.ended", "work.changed")  # fmt: skip
+          "phase.changed", "work.changed")  # fmt: skip
 """Kinds that set something and say nothing to the model by themselves."""
 UNSEEN = {"user-only": "ui_only", "runtime-only": "audit_only"}
 """Visibilities that the model does not have: the class of such a text, and the reason to leave it out."""
@@ -64,10 +64,6 @@ OBSERVATION_CLASSES = {
     "verification.finished": "stdout",
 }  # fmt: skip
 """The class of an observation by the kind of its event (S3.49); `timeout`, `stderr` and `file_diff` also by its fields."""
-CONTENT_CLASSES = Vocabulary(
-    "content_class", ("fact", "guess", "stale", "ui_only", "audit_only", "rule", "untrusted_text")
-)
-"""The five classes of S3.4, and its two other kinds of text."""
 SOURCE_KINDS = Vocabulary(
     "source_kind",
     ("system_rules", "repository_instructions", "user_goal", "active_constraint", "user_message", "state_summary", "latest_observation",
@@ -96,8 +92,6 @@ MAY_CHANGE = ("run", "edit", "external", None)
 """Capabilities of tools that may change files without saying so; None = not declared."""
 SELECTION_GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they decide (S3.20)."""
-LEDGER_ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
-FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
 LEVELS: Mapping[str, int] = {
     "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "user_message": 3, "state_summary": 4,
     "latest_observation": 5, "recent_tail": 6, "file_content": 7, "search_match": 7, "retrieval_result": 7, "memory_candidate": 8,
@@ -146,6 +140,7 @@ REASONS: Mapping[str, str] = {
     # left out
     "out_of_task_scope": "rule for files or topics that the task does not touch",
     "outside_package": "outside the package of the task",
+    "answered": "a call of a tool: its result is a source of its own",
     "says_nothing": "events that set something and say nothing",
     "rules_of_log": "rules in a log are a record of what was said: only those that are given as rules instruct",
     "stale_version": "the file was modified after this was seen",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from ...nodes.errors import InputError
 from ...nodes.turns.words import EVENT_KINDS
 from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
+from .flags import sight_of
 from .masking import masked_values
 
 __all__ = ["EVENT_ID", "REFERENCES", "Artifacts", "artifact", "kind_of_event", "payload_of", "plain_json", "whole_text"]
@@ -76,8 +77,9 @@ class Artifacts:
     def __init__(self, events: Callable[[], Iterable[Mapping[str, Any]]] = tuple) -> None:
         self._events = events
 
-    def open(self, reference: str, at: str = "reference") -> str:
-        """The text of a reference; `at` names its owner in messages.
+    def open(self, reference: str, at: str = "reference", zones: Collection[str] | None = None) -> str:
+        """The text of a reference; `at` names its owner in messages. With `zones`, only of events that a turn with these
+        zones may see.
 
         Raises:
             InputError: no event has it.
@@ -85,23 +87,30 @@ class Artifacts:
         kind, _, name = reference.partition(":")
         first, _, last = name.partition("-")
         if kind == "log" and first.isdecimal() and last.isdecimal():
-            found = self._masked(islice(self._events(), int(first), int(last) + 1))
+            found = self._masked(islice(self._events(), int(first), int(last) + 1), zones)
             if found:
                 return "\n".join(map(_line, found))
         if kind == "event":
-            for event in self._masked(self._events()):
-                if name in (str(event.get(each)) for each in EVENT_ID):
+            for event in self._masked(self._events(), zones):
+                if name in (str(event[each]) for each in EVENT_ID if event.get(each) is not None):
                     return json.dumps(event, ensure_ascii=False, indent=1)
         if kind == "artifact":
-            for event in self._masked(self._events()):
+            for event in self._masked(self._events(), zones):
                 record = Record("event", event)
                 text = whole_text(kind_of_event(record), payload_of(record))
                 if text is not None and artifact(text) == reference:
                     return text
         raise InputError.expected(REFERENCES, reference, at)
 
-    def _masked(self, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return masked_values([dict(event) for event in events], "events[{}]".format)
+    def _masked(self, events: Iterable[Mapping[str, Any]], zones: Collection[str] | None) -> list[dict[str, Any]]:
+        seen = (dict(event) for event in events if zones is None or _is_seen(event, zones))
+        return masked_values(list(seen), "events[{}]".format)
+
+
+def _is_seen(event: Mapping[str, Any], zones: Collection[str]) -> bool:
+    record = Record("event", dict(event))
+    sight = sight_of(record, payload_of(record))
+    return sight.get("zone", "internal") in zones and sight.get("visibility", "model-visible") == "model-visible"
 
 
 def _line(event: Mapping[str, Any]) -> str:

@@ -33,7 +33,8 @@ _STATUSES = Vocabulary("status", (*OUTCOMES.values, *(word for word in CHECK_STA
 _STATUS_OF = {"succeeded": "passed", "failed": "failed", "timed_out": "failed"}
 """The status of a check by how its command ended; any other end leaves it unknown."""
 _GOES_ON = re.compile(r"[|;\n]|(?<!>)&(?!>)")
-"""A command line goes on after the check (`| tail`, `&& git push`): it ends as its last program does, not as the check."""
+"""A command line goes on after the check (`| tail`, `&& git push`), and ends as its last program does; of a line that holds
+a check elsewhere (`cd x && pnpm test`) the status is as unknown."""
 _GOVERNED = ("memory", "system", "user")
 """Who may state a verified memory."""
 
@@ -152,11 +153,11 @@ def _checks(
     if given is None and kind == "verification.finished" and (name := payload.text("name")):
         yield name, _check_status(payload, outcome)
     if given is None and kind == "command.finished" and command:
-        ran = [each for each in declared if command.startswith(each) and f"{command} "[len(each)] in " \t\n|;&"]
-        if ran:
-            check = max(ran, key=len)
-            ended = None if _GOES_ON.search(command.removeprefix(check)) else outcome
-            yield check, _STATUS_OF.get(ended or "", "unknown")
+        held = [each for each in declared if re.search(rf"(?<![^\s;&|('\"]){re.escape(each)}(?![^\s;&|)'\"])", command)]
+        for check in held:
+            if not any(other != check and other.startswith(check) for other in held):
+                alone = command.startswith(check) and not _GOES_ON.search(command.removeprefix(check))
+                yield check, _STATUS_OF.get(outcome or "", "unknown") if alone else "unknown"
 
 
 def _check_status(payload: Record, outcome: str | None) -> str:
@@ -197,7 +198,7 @@ def _matches(payload: Record) -> str | None:
 
 
 def _subject(kind: str, payload: Record, event_id: str) -> str | None:
-    """What an event is about: a phase, or the id of a constraint, memory or permission request.
+    """What an event is about: a phase, or the id of a constraint, memory, permission request or call of a tool.
 
     Raises:
         InputError: the event changes or ends something that it does not name.
@@ -209,7 +210,7 @@ def _subject(kind: str, payload: Record, event_id: str) -> str | None:
         return phase
     if kind.startswith("memory."):
         return _memory_id(payload)
-    if kind.startswith("permission."):
+    if kind.startswith("permission.") or kind in ("tool.intent", *OBSERVATIONS):
         return payload.identifier("requestId")
     constraint = payload.identifier("constraintId", "subject")
     if kind == "constraint.ended" and constraint is None:

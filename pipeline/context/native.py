@@ -54,8 +54,9 @@ def native(turn: Row, model_input: Row, rows: Sequence[Row] | None) -> Native:
     counter = load_counters({turn["tokenizer"]}).get(turn["tokenizer"])
     called = [n for n, row in enumerate(rows) if row["shown"] in ("body", "longer") and _is_call(row)]
     called.sort(key=lambda n: rows[n]["seq"])
+    sent = {of["subject"]: of for row in rows if (of := _detail(row)).get("kind") == "tool.intent" and of["subject"]}
     for first in range(len(called) + 1):
-        pairs = [_pair(rows[n]) for n in called[first:]]
+        pairs = [_pair(rows[n], sent) for n in called[first:]]
         requests = {subject for n in called[first:] if (subject := _detail(rows[n]).get("subject"))}
         intents = [
             n
@@ -89,15 +90,15 @@ def _is_call(row: Row) -> bool:
     return row["standing"] == "untrusted" and bool(_NAME.fullmatch(_detail(row).get("tool") or ""))
 
 
-def _pair(row: Row) -> dict[str, Any]:
+def _pair(row: Row, sent: Mapping[str, Row]) -> dict[str, Any]:
     of = json.loads(row["detail"])
     return {
-        "id": f"call_{hashlib.sha256(row['source_id'].encode()).hexdigest()[:24]}", "tool": of["tool"], "arguments": _arguments(of), "result": _result(row),
-        "failed": of["outcome"] == "failed",
+        "id": f"call_{hashlib.sha256(row['source_id'].encode()).hexdigest()[:24]}", "tool": of["tool"], "arguments": _arguments(sent.get(of["subject"] or "", of)), "result": _result(row),
+        "failed": of["outcome"] in ("failed", "timed_out"),
     }  # fmt: skip
 
 
-def _arguments(of: dict[str, Any]) -> dict[str, Any]:
+def _arguments(of: Row) -> dict[str, Any]:
     """The arguments of a call as an object: neither provider takes anything else."""
     given = of["arguments"]
     if given is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -22,8 +21,8 @@ _COUNTS = ("full_characters", "memory_items", "memory_days")
 _FIELDS = (*_SHARES, "capabilities", *_COUNTS, "memory_confidence")
 
 
-def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
-    """PHASE_POLICIES and the SHA-256 of the file.
+def load_phases(file: str | Path | None = None) -> pa.Table:
+    """PHASE_POLICIES of a file, or the bundled ones.
 
     Raises:
         PolicyError: the file is malformed or does not define all six phases.
@@ -43,15 +42,14 @@ def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
 
 
 @lru_cache(maxsize=1)
-def _bundled() -> tuple[pa.Table, str]:
+def _bundled() -> pa.Table:
     name = f"{__name__.rsplit('.', 3)[0]}.data"
     return _parsed((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
 
 
-def _parsed(data: bytes, name: str) -> tuple[pa.Table, str]:
+def _parsed(data: bytes, name: str) -> pa.Table:
     phases = parse(data, name).of_version(SCHEMA_VERSION).fields(PHASES.values, PHASES.values)
-    rows = [{"phase": phase, **_phase(item)} for phase, item in phases.items()]
-    return PHASE_POLICIES.from_rows(rows), hashlib.sha256(data).hexdigest()
+    return PHASE_POLICIES.from_rows([{"phase": phase, **_phase(item)} for phase, item in phases.items()])
 
 
 def _phase(item: YamlItem) -> dict[str, object]:

@@ -95,7 +95,7 @@ class ContextPolicy:
     ) -> None:
         self.rules, self.tools = read_rules(rules, duty_words=duty_words), read_tools(tools)
         self.checks = tuple(listed(checks, "command prefixes", "checks"))
-        self.phases, self.phases_digest = load_phases(phases)
+        self.phases = load_phases(phases)
         self.defaults = default_fields({} if defaults is None else defaults)
 
     def project(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> Projection:
@@ -198,7 +198,7 @@ class ContextPolicy:
                 "turn_id": str(names[last].as_py() or rounds[last].as_py()) if last >= 0 else "0",
                 "as_of": times[last].as_py() if last >= 0 else EPOCH,
                 "as_of_seq": seq,
-                **(budget_fields(value["budget"], f"{at}.budget") if "budget" in value else shared),
+                **(shared if value.get("budget") is None else budget_fields(value["budget"], f"{at}.budget")),
             }
             row = turn_row(value, defaults, at)
             named = value.get("inputId", value.get("input_id"))

@@ -92,9 +92,9 @@ class Projection:
         events were passed as a list. References into a log folder are opened by `SessionLog.open_ref`.
 
         Raises:
-            InputError: no loaded event has it.
+            InputError: no loaded event that the turn may see has it.
         """
-        return self.artifacts.open(reference, self.input_id)
+        return self.artifacts.open(reference, self.input_id, self.turn["zones"])
 
     def neutral(self) -> str:
         """The neutral form, whose SHA-256 is `input_sha256`."""

@@ -70,7 +70,7 @@ def openai(model_input: Row, native: Native | None = None) -> dict[str, Any]:
         made.append({"role": "assistant", "tool_calls": [{"id": pair["id"], "type": "function", "function": call}]})
         made.append({"role": "tool", "tool_call_id": pair["id"], "content": pair["result"]})
     made.append({**user, "content": native.user_text if native else user["content"]})
-    filled = [message for message in made if message.get("content") or "tool_calls" in message]
+    filled = [message for message in made if message.get("content") or message["role"] in ("assistant", "tool")]
     return {"messages": filled, "tools": tools} if tools else {"messages": filled}
 
 

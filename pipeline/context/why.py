@@ -56,6 +56,8 @@ def why(
     found = _matching(seen, expected, before)
     if found:
         layer, answer, omitted = _layer(seen, found[0], rows)
+    elif expected in seen.text():
+        layer, answer, omitted = None, "it is in the input", None
     else:
         layer, answer, omitted = "retrieval_not_recalled", _not_recalled(expected, snapshots or {}), None
     return {
@@ -72,8 +74,8 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     path, _, line = expected.removeprefix("./").rpartition(":")
     wanted = path if line and line.replace("-", "").isdecimal() else expected.removeprefix("./")
     meant = {
-        f"event:{row['event_id']}": f"older:{counted_as(row)}" for row in events
-        if expected.removeprefix("event:") == row["event_id"] or _ends(row["path"], wanted)
+        _source_of(row): f"older:{counted_as(row)}" for row in events
+        if expected.removeprefix("event:") == row["event_id"] or any(_ends(path, wanted) for path in (row["path"], *(row["changed_files"] or ())))
         or expected in "\n".join(filter(None, (row["command"], row["text"], row["content"])))
     }  # fmt: skip
     by_id = [
@@ -87,6 +89,11 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     by_event = [row for row in rows if _event_of(row) in meant]
     found = by_id or by_path or by_event or [row for row in rows if row["source_id"] in meant.values()]
     return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"]))
+
+
+def _source_of(event: Row) -> str:
+    """The source that an event is: a recalled memory is one of its own."""
+    return f"memory:{event['subject']}" if event["kind"] == "memory.recalled" else f"event:{event['event_id']}"
 
 
 def _ends(path: str | None, wanted: str) -> bool:

@@ -117,7 +117,7 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
     }
     if shared and scoped["owner_user"]:
         raise InputError.expected("no user with visibility project", scoped["owner_user"], f"{scope.at}.user")
-    if shared or (not scoped["owner_user"] and any(scope.fields.get(name, "") is None for name in _USER)):
+    if shared or (not scoped["owner_user"] and scope.states_null(*_USER)):
         scoped["owner_user"] = _WHOLE_PROJECT
     row = {
         **common,

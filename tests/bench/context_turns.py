@@ -87,7 +87,7 @@ def seen_by(seen: Projection, rows: list[Row]) -> Row:
     before, after = rows[: seen.turn["as_of_seq"]], rows[seen.turn["as_of_seq"] :]
     reasons = {row["source_id"]: row["reason_code"] for row in seen.decisions}
     system = " ".join(seen.model_input["system_text"].split())
-    words = [row for row in before if row["kind"] in USER_WORDS and row["actor"] == "user"]
+    words = [row for row in before if row["kind"] in USER_WORDS and row["actor"] == "user" and row["text"]]
     lost = [
         row for row in words
         if " ".join(escape(row["text"]).split()) not in system

@@ -79,7 +79,11 @@ def sessions(draw: st.DrawFn, most: int = 30) -> Session:
             names = draw(st.sets(st.sampled_from(sorted(fields)), min_size=1, max_size=4)) | {"text"}
             fields = {name: fields[name] for name in names}
         if kind in USER_WORDS:
-            fields = {"text": text, "origin": draw(st.sampled_from(["model", "tool", "harness", "memory"]))}
+            fields = {
+                "text": text,
+                "origin": draw(st.sampled_from(["model", "tool", "harness", "memory"])),
+                **NEEDED.get(kind, {}),
+            }
             if kind == "user.constraint":
                 fields["origin"] = draw(st.sampled_from(["model", "tool"]))
         session.add(kind, turn=number // 3, top=sight, exitCode=draw(st.sampled_from([0, 1, None])), **fields)
@@ -197,9 +201,7 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
         assert own[event["id"]] <= 1, "an event is one source"
         if not own[event["id"]]:
             without[event["kind"]] += 1
-    assert without == sum(
-        (Counter({id_.removeprefix("older:").removeprefix("other "): n}) for id_, n in older.items()), Counter()
-    )
+    assert without == sum((Counter({kind_of(id_): n}) for id_, n in older.items()), Counter())
     assert not {event["id"] for event in session.events[at:]} & set(own), "what comes later is no source"
     assert all(
         row["reason"] == REASONS[row["reason_code"]] and row["source_kind"] in SOURCE_KINDS for row in seen.decisions
@@ -211,6 +213,11 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
     )
     ledger = seen.ledger()
     assert len(ledger["included"]) + len(ledger["excluded"]) == len(seen.decisions)
+
+
+def kind_of(counted: str) -> str:
+    """The kind of events that a row counts."""
+    return counted.split(":")[1].removeprefix("other ")
 
 
 def event_of(row: Mapping[str, Any]) -> str | None:
@@ -232,21 +239,28 @@ def test_no_word_of_the_user_is_lost_silently(session: Session, limit: int, word
         for row in seen.decisions
         if row["source_kind"] in ("user_goal", "user_message", "active_constraint")
     }
-    counted = [row for row in seen.decisions if row["source_id"].startswith("older:user.")]
+    counted = [
+        row
+        for row in seen.decisions
+        if row["source_id"].split(":")[:2] in [["older", kind] for kind in USER_WORDS] and not row["decided_by"]
+    ]
     referenced = [*counted, *(row for row in rows.values() if row["reason_code"] == "user_words_referenced")]
     assert bool(referenced) <= ("user_words_referenced" in seen.conditions) or seen.status != "ok"
     for event in session.events:
         said = event["kind"] in USER_WORDS and "origin" not in event["payload"]
         if not said or event.get("visibility"):
             continue
-        row = rows.get(f"event:{event['id']}") or seen.decision(f"older:{event['kind']}")
+        if event["kind"] == "constraint.ended" and not event["payload"].get("text"):
+            continue
+        zone = f":{event['zone']}" if event.get("zone") else ""
+        row = rows.get(f"event:{event['id']}") or seen.decision(f"older:{event['kind']}{zone}")
         if seen.status != "ok" or event.get("zone"):
             assert row["reason_code"] in ("over_budget", "zone_denied") or row in counted
             continue
         verbatim = escape(event["payload"]["text"].rstrip()).replace("\n", "\n  ") in seen.model_input["system_text"]
         assert verbatim or row in referenced, event
         system = seen.model_input["system_text"]
-        told = f"event:{event['id']}" in system or "those that are not here: open log:" in system
+        told = f"event:{event['id']}" in system or ": open log:" in system
         assert told or row not in referenced, "a line of the first message says where it is"
 
 
@@ -260,7 +274,7 @@ def test_words_beyond_what_may_have_room_are_counted_and_reported():
     (older,) = [row for row in seen.decisions if row["source_id"] == "older:user.message"]
     assert older["reference"].startswith("log:1-") and gathered < 100
     assert f"{230 - gathered} earlier events, user.message" in seen.text()
-    assert "those that are not here: open log:0-229" in seen.model_input["system_text"]
+    assert ": open log:0-229" in seen.model_input["system_text"]
 
 
 # --- fences -------------------------------------------------------------------------------------------------------------
@@ -323,6 +337,7 @@ def escaping(strings: list[str]) -> list[tuple[str, str, str]]:
             session, snapshots, turns = Session(), [], []
             for number, text in enumerate(texts):
                 own = {"text": text, "origin": "model"} if kind in USER_WORDS else fields_of(kind, text)
+                own |= NEEDED.get(kind, {})
                 session.add(kind, turn=number, **own)
                 session.add("plan.updated", turn=number, text=text)
                 name = f"{' '.join(text[:60].split())}.md"
