@@ -72,7 +72,10 @@ def _with_reader(given: str) -> tuple[str, Path]:
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
     corpus: CorpusFlag = None,
-    project: Annotated[str | None, typer.Option(metavar="P", help="Project that owns the rows.")] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(metavar="P", help="Project that owns the rows; default: the only one, or the folder's name."),
+    ] = None,
     grants: GrantsFlag = None,
     git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
     records: list[tuple[str, Path]] | None = None,
@@ -116,6 +119,7 @@ def index(
     settings = settings_of(corpus=corpus, project=project, grants=grants)
     before = _current(settings)
     try:
+        from ..indexing.following import of_folder, remember
         from ..indexing.importing import IndexRequest, index_into
         from ..progress import quiet
         from ..sources.selection import Selection
@@ -132,7 +136,9 @@ def index(
             workers=workers or 0,
         )
         bars = shows_progress(settings["progress"])
+        settings = of_folder(settings, request.paths[0]) if request.paths else settings
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
+        remember(settings, request)
     except KeyboardInterrupt:
         state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
         if _current(settings) is None:

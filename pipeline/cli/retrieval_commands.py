@@ -269,9 +269,11 @@ def ask(
     ] = "block",
     as_json: JsonFlag = False,
 ) -> int:
-    """Ask one question. The block goes to standard output, the snapshot id to standard error."""
+    """Ask one question. The block goes to standard output, the snapshot id to standard error. Files that changed are read
+    first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
+    from ..indexing.following import up_to_date
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
@@ -282,6 +284,7 @@ def ask(
     settings = settings_of(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose, weights=weights
     )
+    settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
     defaults = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}

@@ -74,6 +74,12 @@ SETTINGS: Mapping[str, Setting] = {
             None,
             "Ed25519 public key (PEM): heads that it did not sign, or older ones than were seen, are refused",
         ),
+        Setting(
+            "fresh",
+            "flag",
+            True,
+            "`ask` reads again what `index` read on this machine, and indexes a folder without a corpus",
+        ),
         Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
         Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
         Setting(

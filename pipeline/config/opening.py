@@ -24,7 +24,7 @@ from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
 from ..storage.signing import Signer
-from .settings import Settings, user_folder
+from .settings import FOLDER, Settings, user_folder
 
 __all__ = [
     "adopt",
@@ -37,9 +37,6 @@ __all__ = [
     "signer_of",
     "trust_of",
 ]
-
-FOLDER = ".scoped-retrieval"
-"""The folder of the default corpus and runs."""
 
 
 def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:

@@ -42,6 +42,8 @@ __all__ = [
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROFILES = "profiles"
+FOLDER = ".scoped-retrieval"
+"""The folder of the default corpus and runs."""
 PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
@@ -186,7 +188,12 @@ def load_settings(
         settings = _resolved([*files, _from_file(project, "project file")], given, project.parent)
         if _speaks_for(project, settings.values):
             return settings
-    return replace(_resolved(files, given, cwd), ignored=project)
+    return replace(_resolved(files, given, _base(cwd)), ignored=project)
+
+
+def _base(cwd: Path) -> Path:
+    """The folder of the default corpus and runs: the nearest one at or above with a corpus or a repository in it, else `cwd`."""
+    return next((each for each in (cwd, *cwd.parents) if (each / FOLDER).is_dir() or (each / ".git").exists()), cwd)
 
 
 def _speaks_for(project: Path, values: Mapping[str, SettingValue]) -> bool:

@@ -1,0 +1,105 @@
+"""Folders that a corpus follows: what `index` read is read again before each question, so that no answer is older than
+the files; a folder without a corpus gets one at its first question.
+
+    settings = up_to_date(settings, say=note)
+
+Gives: `remember` an import, `up_to_date`, and `of_folder`, the settings with the project that a folder belongs to.
+
+Note: which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
+repository cannot bring it. A corpus that another user or machine indexes is read as it is, and so is every corpus if
+the setting `fresh` is off. Rows that get no vectors at a question get them at the next `index`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ...nodes.errors import InputError, StoreError
+from ..config.opening import corpus_of, head_of
+from ..config.settings import Settings, SettingValue, user_folder
+from ..progress import Say, counted
+from ..sources.selection import Selection
+from ..storage.durable import make_folders, write_atomic
+from .importing import IndexRequest, index_into
+
+__all__ = ["of_folder", "remember", "up_to_date"]
+
+
+def of_folder(settings: Settings, folder: Path) -> Settings:
+    """The settings with a project: the one that is set, else the only one of the corpus, else the name of the folder."""
+    if settings["project"]:
+        return settings
+    held = corpus_of(settings).projects() if head_of(settings) is not None else []
+    name = held[0] if len(held) == 1 else folder.resolve().name
+    return replace(settings, values={**settings.values, "project": SettingValue(name, "name of the folder")})
+
+
+def remember(settings: Settings, request: IndexRequest) -> None:
+    """Follow the work trees of an import from now on, read as they were in it; other inputs are read once."""
+    file = _file(settings)
+    if file is None or not request.paths or request.records:
+        return
+    made = replace(request, paths=tuple(path.resolve() for path in request.paths))
+    named = (settings["project"], made.paths)
+    kept = [each for each in _followed(settings) if (each[0], each[1].paths) != named]
+    rows = [{"project": project, **asdict(each)} for project, each in (*kept, (settings["project"], made))]
+    with suppress(OSError):
+        make_folders(file.parent)
+        write_atomic(file, json.dumps(rows, default=str).encode())
+
+
+def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
+    """Read again what the corpus follows; where a folder has no corpus, read its work tree.
+
+    Raises:
+        InputError, StoreError: the folder has no corpus, and none can be made of it.
+    """
+    if not settings["fresh"] or _file(settings) is None:
+        return settings
+    if head_of(settings) is None and settings.origin("corpus") == "default":
+        folder = settings["corpus"].parent.parent
+        if folder in (Path.home(), *Path.home().parents):
+            return settings  # nobody means all of a home
+        settings = of_folder(settings, folder)
+        request = IndexRequest(paths=(folder,), semantic=False)
+        say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
+        report = index_into(settings, request, progress=progress)
+        say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
+        remember(settings, request)
+        return settings
+    for project, request in _followed(settings):
+        if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
+            continue
+        own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
+        try:
+            index_into(own, replace(request, semantic=False), progress=progress, grant=False)
+        except (InputError, StoreError) as error:
+            say(f"warning: the answer may be older than the files of {project}: {error.message}")
+    return settings
+
+
+def _file(settings: Settings) -> Path | None:
+    """Where it is kept what a corpus follows; None for one on an object store or without a state folder."""
+    if isinstance(settings["corpus"], Path):
+        with suppress(InputError):
+            name = hashlib.sha256(str(settings["corpus"]).encode()).hexdigest()
+            return user_folder("state") / "followed" / f"{name}.json"
+    return None
+
+
+def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest]]:
+    """Projects and imports that the corpus follows."""
+    file = _file(settings)
+    if file is None or not file.is_file():
+        return
+    for row in json.loads(file.read_bytes()):
+        chosen: dict[str, Any] = row["selection"]
+        selection = Selection(tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"])
+        paths = tuple(map(Path, row["paths"]))
+        yield row["project"], IndexRequest(paths=paths, git=row["git"], source=row["source"], selection=selection)

@@ -1,0 +1,92 @@
+"""The first question in a folder and every one after it: no set-up step, and no answer older than the files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file at the top and one below, as the working folder; the home folder is beside it."""
+    folder = tmp_path / "shop"
+    (folder / "src").mkdir(parents=True)
+    (folder / "zebra.md").write_text("# Zebra\n\nHow the zebra sleeps.\n")
+    (folder / "src" / "walrus.md").write_text("# Walrus\n\nHow the walrus sleeps.\n")
+    monkeypatch.chdir(folder)
+    for name in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    return folder
+
+
+def shown(capsys: Capture, *flags: str) -> tuple[list[str], str]:
+    """The paths of an answer that finds every file, and its text."""
+    code, out, err = run("ask", "how does the zebra walrus okapi sleep", "--json", *flags, capsys=capsys)
+    assert code == 0, err
+    answer = json.loads(out)
+    return sorted({each["path"] for each in answer["citations"]}), answer["block"]
+
+
+def test_a_folder_without_a_corpus_answers_at_once_and_also_from_below(shop: Path, monkeypatch, capsys: Capture):
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
+    monkeypatch.chdir(shop / "src")
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"] and not (shop / "src" / ".scoped-retrieval").exists()
+
+
+def test_the_first_question_below_the_top_of_a_repository_reads_all_of_it(shop: Path, monkeypatch, capsys: Capture):
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    monkeypatch.chdir(shop / "src")
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
+    assert (shop / ".scoped-retrieval").exists() and not Path(".scoped-retrieval").exists()
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["asked", "indexed"])
+def test_an_answer_has_what_is_in_the_files_now(shop: Path, capsys: Capture, indexed: bool):
+    if indexed:
+        assert run("index", ".", "--no-semantic", capsys=capsys)[0] == 0
+    shown(capsys)
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    (shop / "src" / "walrus.md").unlink()
+    (shop / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    paths, block = shown(capsys)
+    assert paths == ["okapi.md", "zebra.md"] and "standing up" in block and "How the zebra" not in block
+
+
+def test_a_folder_is_read_again_as_it_was_indexed(shop: Path, capsys: Capture):
+    assert (
+        run("index", ".", "--no-semantic", "--exclude", "src/", "--project", "p", "--corpus", "c", capsys=capsys)[0]
+        == 0
+    )
+    (shop / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    assert shown(capsys, "--corpus", "c")[0] == ["okapi.md", "zebra.md"]
+
+
+def test_the_setting_leaves_corpora_as_they_are(shop: Path, monkeypatch, capsys: Capture):
+    before = shown(capsys)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_FRESH", "false")
+    (shop / "zebra.md").unlink()
+    assert shown(capsys) == before
+    monkeypatch.chdir(shop.parent)
+    assert run("ask", "zebra", capsys=capsys)[0] != 0 and not (shop.parent / ".scoped-retrieval").exists()
+
+
+def test_a_home_is_not_read_unasked(shop: Path, monkeypatch, capsys: Capture):
+    monkeypatch.setenv("HOME", str(shop))
+    assert run("ask", "zebra", capsys=capsys)[0] != 0 and not (shop / ".scoped-retrieval").exists()
+
+
+def test_files_that_cannot_be_read_again_leave_the_answer_with_a_warning(shop: Path, capsys: Capture):
+    shown(capsys)
+    (shop / "zebra.md").unlink()
+    (shop / ".git").mkdir()  # Git refuses a repository without a HEAD
+    code, out, err = run("ask", "how does the zebra sleep", "--json", capsys=capsys)
+    assert code == 0 and {each["path"] for each in json.loads(out)["citations"]} >= {"zebra.md"}
+    assert "warning: the answer may be older than the files of shop" in err
