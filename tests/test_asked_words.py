@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -79,23 +78,3 @@ def test_two_words_in_three_bytes_are_found() -> None:
 def test_no_pair_of_ideographs_crosses_the_end_of_its_text() -> None:
     terms = terms_of(("r1", "你好"))
     assert said(["说你", "好", "说你好"], [0, 0, 0], terms) == {(2, 0)}
-
-
-@given(st.lists(st.integers(0, 2), max_size=30), st.integers(0, 5))
-def test_what_a_passage_says_does_not_depend_on_the_items_beside_it(beside: list[int], line: int) -> None:
-    """Sums that run over a batch are exact: two passages of the same words have the same sum in any batch."""
-    words, weights = ["alpha", "beta", "gamma"], [0.1, 1 / 3, 7.7]
-    table = MATCH_TERMS.build({"request_id": ["r1"] * 3, "term": words, "weight": weights})
-    terms = RequestTerms.of(table, pa.array(["r1"]))
-    item = ["alpha beta\n", "gamma\n", "alpha beta\n", "none\n", "gamma beta alpha\n", "alpha\n"]
-    before = [f"{words[word]}\n" for word in beside]
-    units = SimpleNamespace(every=pa.array([*before, *item], pa.large_string()))
-
-    def gains(opening: list[int], closing: list[int]) -> list[int]:
-        asking = np.zeros(len(opening), np.int64)
-        said = passages._weight_before(units, np.array(opening), np.array(closing), asking, terms)
-        own = said[len(said) - len(item) - 1 :]
-        return (own - own[line]).tolist()
-
-    low, end = len(before), len(before) + len(item)
-    assert gains([*range(low), low], [*range(1, low + 1), end]) == gains([low], [end])

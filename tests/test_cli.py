@@ -85,7 +85,7 @@ def test_a_lexical_question_loads_no_model_no_network_and_no_other_command(shop)
         " 'scoped_retrieval.pipeline.indexing.importing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
         "print([m for m in absent if m in sys.modules], file=sys.stderr)"
     )
-    asked = {**os.environ, "SCOPED_RETRIEVAL_LANES": "lexical"}
+    asked = {**os.environ, "SCOPED_RETRIEVAL_LANES": "lexical", "SCOPED_RETRIEVAL_FRESH": "false"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=asked)
     assert "default role" in done.stdout
     assert done.stderr.splitlines()[-1] == "[]"

@@ -106,9 +106,10 @@ def forms(found: Retrieval) -> dict[str, str]:
     return {citation["path"]: form[citation["label"]] for citation in reversed(found.citations)}
 
 
-def fence(found: Retrieval, place: str) -> str:
-    """The line that opens the best text cited at a place."""
-    return re.search(rf"(?m)^\[[a-z-]+#\d+\] {re.escape(place)}#.*\n(<<.*)$", found.block)[1]
+def head(found: Retrieval, place: str) -> str:
+    """What is said about the best text cited at a place, and what stands below that text."""
+    at = re.search(rf"(?m)^\[[a-z-]+#\d+\] (\([^)]*\) )?{re.escape(place)}[:# ].*\n(?:\|.*\n)*(.*)$", found.block)
+    return f"{at[1]}\n{at[2]}"
 
 
 # --- lanes
@@ -246,16 +247,16 @@ def test_an_original_is_shown_whole_or_as_an_excerpt(ask):
     cut = ask({**asked, "budget": {"max_tokens": 2400, "max_chunk_tokens": 40}})
     place = "2026-04-14_no-default-role_v01.md"
     assert (forms(whole)[place], forms(cut)[place]) == ("full", "excerpt")
-    assert ", excerpt" not in fence(whole, place)
-    assert ", excerpt" in fence(cut, place)
+    assert "\n…" not in head(whole, place)
+    assert "\n…" in head(cut, place)
 
 
 @pytest.mark.parametrize(
     ("form", "entity", "place", "off", "words"),
     [
-        ("summary", "sum-014", "sessions/s-014", {"document_type": None}, ", summary"),
-        ("fact", "WIDGET-3", "widgets/refunds", {"evidence_kind": "doc"}, ", recorded fact"),
-        ("conflict-note", "mem-source-token", "memory/mem-source-token", {"conflict_set": None}, ", conflicting claim"),
+        ("summary", "sum-014", "sessions/s-014", {"document_type": None}, "summary"),
+        ("fact", "WIDGET-3", "widgets/refunds", {"evidence_kind": "doc"}, "recorded fact"),
+        ("conflict-note", "mem-source-token", "memory/mem-source-token", {"conflict_set": None}, "conflicting claim"),
         ("hint", "mem-default", "memory/mem-default", VERIFIED, "unverified hint, weak signal"),
     ],
 )
@@ -265,8 +266,8 @@ def test_a_row_is_shown_in_the_form_that_its_description_gives(
     request = {"purpose": "answer-question", "question": QUESTIONS[entity], "budget": {"max_tokens": 2400}}
     as_stored, otherwise = ask(request), ask(request, described(entity, **off))
     assert (forms(as_stored)[place], forms(otherwise)[place]) == (form, "full")
-    assert words in fence(as_stored, place)
-    assert words not in fence(otherwise, place)
+    assert words in head(as_stored, place)
+    assert words not in head(otherwise, place)
 
 
 QUESTIONS = {

@@ -43,7 +43,7 @@ ROWS = (
 GOLD = ("shown", "copy", "weaker", "long", "secret", "denied", "apart", "parts", "absent", "foreign")
 ASKED = {"question": SAYS, "project": "shop", "purpose": "explain-code", "denied_sources": ["external"]}
 REQUESTS = (
-    {"request_id": "wide", **ASKED, "detail": "full", "budget": {"max_items": 9, "max_tokens": 260}},
+    {"request_id": "wide", **ASKED, "detail": "full", "budget": {"max_items": 9, "max_tokens": 300}},
     {"request_id": "narrow", **ASKED, "budget": {"max_items": 2, "lane_k": 20, "pool_k": 3}},
     {"request_id": "shut", **ASKED, "allowed_sources": []},
 )

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -100,7 +101,7 @@ def test_review_gives_retrospective_logs_decisions_and_own_actions_of_the_sprint
 
 def test_a_review_is_in_order_of_time_newest_first(corpus: Path) -> None:
     found = asked(corpus, SPRINT, mode="review", variables=VARIABLES)
-    days = [line[line.index(", 2025-") + 2 :][:10] for line in found.block.splitlines() if line.startswith("<<")]
+    days = re.findall(r"(?m)^\[[^\]]+\] \([^)]*(2025-\d\d-\d\d)\)", found.block)
     assert len(days) > 3 and days == sorted(days, reverse=True)
 
 

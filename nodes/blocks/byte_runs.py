@@ -66,14 +66,14 @@ def _steps() -> NDArray[np.uint16]:
     """The same rule byte by byte, for compiled loops: uint16[256 * 16], by state and class of the next byte.
 
     A state is 16 times the class of the last byte plus the length of the unfinished token; a step is the next state,
-    plus 256 where the byte begins a token, plus 512 where it is a sign that begins a run.
+    plus 256 where the byte begins a token, plus 512 where it is a sign.
     """
     state, class_ = np.indices((256, 16))
     kind, held = np.divmod(state, 16)
     same = (kind | 1) == (class_ | 1)
     joins = (kind == _UPPER) & (held == 1) & (class_ == _LOWER) | (kind == _SPACE) & (held == 1) & _JOINED[class_]
     more = np.where(same, held == 0, ~joins)
-    signs = ~same & (class_ <= _OTHER) & (class_ != _BREAK)
+    signs = (class_ <= _OTHER) & (class_ != _BREAK)
     held = np.where(same, held + 1, 1) % _LONGEST[class_]
     return (class_ * 16 + held + 256 * more + 512 * signs).astype(np.uint16).reshape(-1)
 
@@ -135,9 +135,9 @@ def _of_bytes(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, 
     after[:-1], after[-1] = kind[1:], _NONE
     after[of_unit[1:] - 1] = _NONE
     first, behind, size = kind[of_unit], after[of_unit], length[of_unit]
-    # The space of the margin lengthens an indentation, joins a word, capitals or signs, or is alone.
+    # The margin, a sign, lengthens signs or is alone.
     wider = _run_tokens(first, behind, size + 1) - _run_tokens(first, behind, size)
-    margin = 1 + np.where(first >= _SPACE, wider, ~_JOINED[first])
+    margin = np.where(first | 1 == _SIGN | 1, wider, 1)
     tokens = np.add.reduceat(_run_tokens(kind, after, length), of_unit) + opens * margin
     return tokens, np.maximum.reduceat(data[run], of_unit) > 32
 

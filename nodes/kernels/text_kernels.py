@@ -10,8 +10,8 @@ from numba import types  # pyright: ignore[reportMissingImports]
 from .selection_kernels import filled, given, index, loop
 
 _I8, _U1, _U2, _U4, _B = types.int64, types.uint8, types.uint16, types.uint32, types.boolean
-_ALONE, _BEHIND_MARGIN = 14 * 16, 12 * 16 + 1
-"""The state before a unit, and that after a margin: its sign and its space, two tokens so far."""
+_ALONE, _BEHIND_MARGIN = 14 * 16, 6 * 16 + 1
+"""The state before a unit, and that after a margin, a sign, which is one token so far."""
 
 
 @loop(given(_U1), given(_I8), given(_B), given(_U1), given(_U2), filled(_I8), filled(_B))
@@ -19,7 +19,7 @@ def unit_tokens(data, starts, opens, classes, steps, tokens, signs) -> None:
     """Writes the tokens of each unit and whether it has a sign: `byte_runs.unit_tokens`, step by step."""
     for unit in range(len(starts)):
         end = starts[unit + 1] if unit + 1 < len(starts) else len(data)
-        state, total = (_BEHIND_MARGIN, 2) if opens[unit] else (_ALONE, 0)
+        state, total = (_BEHIND_MARGIN, 1) if opens[unit] else (_ALONE, 0)
         seen = 0
         for at in range(starts[unit], end):
             step = types.int64(steps[index((state << 4) | classes[data[index(at)]])])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError, StoreError
 from ..config.opening import corpus_of, head_of
@@ -26,7 +26,9 @@ from ..config.settings import Settings, SettingValue, user_folder
 from ..progress import Say, counted
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
-from .importing import IndexRequest, index_into
+
+if TYPE_CHECKING:
+    from .importing import IndexRequest
 
 __all__ = ["of_folder", "remember", "up_to_date"]
 
@@ -62,6 +64,8 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
     """
     if not settings["fresh"] or _file(settings) is None:
         return settings
+    from .importing import IndexRequest, index_into  # parsers and readers: a question alone needs none
+
     if head_of(settings) is None and settings.origin("corpus") == "default":
         folder = settings["corpus"].parent.parent
         if folder in (Path.home(), *Path.home().parents):
@@ -95,6 +99,8 @@ def _file(settings: Settings) -> Path | None:
 
 def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest]]:
     """Projects and imports that the corpus follows."""
+    from .importing import IndexRequest
+
     file = _file(settings)
     if file is None or not file.is_file():
         return

@@ -146,8 +146,8 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     def all_open(*args: Any) -> Any:
         return np.ones_like(counted(*args))
 
-    def open_grid(*args: Any) -> Any:
-        return np.zeros_like(grid(*args))
+    def open_grid(*args: Any, **how: Any) -> Any:
+        return np.zeros_like(grid(*args, **how))
 
     def open_codes(*args: Any) -> Any:
         found, placement = codes(*args)
@@ -342,8 +342,8 @@ def lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
-    monkeypatch.setattr(greedy_fit, "HEADER", "")
-    monkeypatch.setattr(greedy_fit, "CLOSING", "")
+    for name in ("FRAME", "BARE_FRAME"):
+        monkeypatch.setattr(greedy_fit, name, "")
     right = budget_trimming.fit
 
     def wrong(owner: Any, texts: Any, costs: Any, *rest: Any) -> Any:
