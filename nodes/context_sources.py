@@ -210,7 +210,8 @@ class _Gathered:
             earlier = earlier or (fact if visible and not newest else None)
             if left <= 0 and fact.seq < self.since and not newest:
                 continue
-            left -= len(fact.value or "") + FRAME if visible else 0
+            size = len(fact.value or "")  # a message that does not fit becomes a reference, or its beginning
+            left -= (size if size <= left else 0) + FRAME if visible else 0
             heading = "Latest message" if newest else "Message"
             if bound:
                 heading = "Constraint, no longer in force"
@@ -380,8 +381,7 @@ class _Gathered:
                 )  # fmt: skip
 
 
-_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "check_status", "capability", "arguments", "version",
-            "line_start", "line_end", "refs", "diff", "subject")  # fmt: skip
+_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "arguments", "refs", "diff", "subject")
 _GUESSING = ("model", "memory")
 """Speakers whose words are hints."""
 _STANDINGS = {"user": "history", "system": "history"}

@@ -164,10 +164,13 @@ def test_what_the_user_says_when_a_constraint_ends_is_among_the_users_words():
     assert "never touch prod" in projected(session).model_input["system_text"]
 
 
-def test_a_long_latest_message_leaves_room_for_the_earlier_ones():
+@pytest.mark.parametrize("times", [4_000, 15_000])
+def test_a_long_latest_message_leaves_room_for_the_earlier_ones(times: int):
     session = Session()
     session.add("user.message", turn=1, text="Do not touch prod.")
-    session.add("user.message", turn=2, text="A very long report. " * 4_000)
+    session.add("command.finished", turn=1, command="make", exitCode=0, stdout="x" * 60_000)
+    session.add("user.message", turn=2, text="A very long report. " * times)
+    session.add("command.finished", turn=2, command="make", exitCode=0, stdout="x" * 60_000)
     assert "Do not touch prod." in projected(session, budget={"maxTokens": 9_000}).model_input["system_text"]
 
 

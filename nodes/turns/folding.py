@@ -14,7 +14,7 @@ are not model-visible say nothing: of them only what they end and which files th
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ class Fact(NamedTuple):
 class Folded:
     """Facts by slot, name and zone, the newest last."""
 
-    def __init__(self, facts: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
         self._words: dict[str, int] = {}
         """By zone the characters of the user's words that are held."""
@@ -82,8 +82,6 @@ class Folded:
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn, self.backwards = -1, False
         self._time = _FIRST
-        for row in facts:
-            self._keep(row["slot"], Fact(*(row[name] for name in Fact._fields)))
 
     def facts(self, slot: str, zones: Collection[str] | None = None) -> list[Fact]:
         """The facts of a slot that these zones may see, one of each name, the newest last."""
@@ -257,7 +255,8 @@ class Folded:
 
 
 def _size(word: Fact) -> int:
-    return len(word.value or "") + FRAME
+    """Characters of words, of which a single long message is a tenth at most: it evicts no conversation."""
+    return min(len(word.value or ""), WORDS_KEPT // 10) + FRAME
 
 
 def counted_as(row: Mapping[str, Any]) -> str:

@@ -64,12 +64,6 @@ OBSERVATION_CLASSES = {
     "verification.finished": "stdout",
 }  # fmt: skip
 """The class of an observation by the kind of its event (S3.49); `timeout`, `stderr` and `file_diff` also by its fields."""
-SOURCE_KINDS = Vocabulary(
-    "source_kind",
-    ("system_rules", "repository_instructions", "user_goal", "active_constraint", "user_message", "state_summary", "latest_observation",
-     "recent_tail", "file_content", "search_match", "retrieval_result", "memory_candidate", "history_summary", "older_history", "tool_schema"),
-    {"memory_record": "memory_candidate", "constraint": "active_constraint", "snapshot": "retrieval_result"},
-)  # fmt: skip
 PARTS = Vocabulary(
     "part",
     ("rules", "user_goal", "state", "latest_observation", "recent_tail", "retrieval", "memory", "tools"),

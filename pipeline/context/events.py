@@ -27,7 +27,7 @@ from .artifacts import EVENT_ID, Artifacts, plain_json
 from .event_rows import event_row
 from .masking import listed, masked_values
 
-__all__ = ["LogReader", "LogTables", "Row", "event_line", "identity_of", "read_events"]
+__all__ = ["LogReader", "LogTables", "Row", "event_line", "read_events"]
 
 Row = dict[str, Any]
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -86,7 +86,7 @@ class LogReader:
         return found
 
     def _row(self, record: Record, given: Mapping[str, Any]) -> Row | None:
-        name, digest = record.identifier(*EVENT_ID), identity_of(given)[1]
+        name, digest = record.identifier(*EVENT_ID), _digest(given)
         if name is None:
             raise InputError.expected("the event's id", None, f"{record.at}.id")
         if self.seen.get(name) == digest:
@@ -137,11 +137,9 @@ def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
     return line, parse_json(line, at)
 
 
-def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The id of an event, and a digest of its content: two events with equal id and digest are one."""
-    name = next((fields[each] for each in EVENT_ID if fields.get(each) is not None), None)
-    words = json.dumps(fields, sort_keys=True, default=str).encode()
-    return None if name is None else str(name), hashlib.sha256(words).hexdigest()
+def _digest(fields: Mapping[str, Any]) -> str:
+    """A digest of the content of an event: two events with equal id and digest are one."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def read_events(values: Iterable[Any], session_id: str = "session", checks: Sequence[str] = ()) -> LogTables:

@@ -54,14 +54,14 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     return MEMORY_RECORDS.from_rows(rows)
 
 
-def memory_row(record: Record, from_seq: int = -1) -> dict[str, Any]:
-    """A row of MEMORY_RECORDS from the fields of a memory (S3.52); `from_seq`: the event that recalled it."""
+def memory_row(record: Record) -> dict[str, Any]:
+    """A row of MEMORY_RECORDS from the fields of a memory (S3.52), for every session."""
     id_ = record.identifier("memoryId", "id")
     if id_ is None:
         raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
     return {
         "memory_id": id_,
-        "from_seq": from_seq,
+        "from_seq": -1,
         "text": record.required("text", "content"),
         "scope": record.text("scope"),
         "source": record.text("source"),
