@@ -20,7 +20,7 @@ _TOKENS = re.compile(
     r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]'
 )
 """Strings and comments, as they are in most languages, and brackets."""
-_STARTS_INSIDE = re.compile(r'\A(?:(?!""").)*?^\s*"""[ \t]*$', re.DOTALL | re.MULTILINE)
+_STARTS_INSIDE = re.compile(r'\A(?:(?!""").)*?^[ \t]*"""[ \t]*$', re.DOTALL | re.MULTILINE)
 """A text that begins in a long string: the first mark closes it."""
 _CONTINUES = re.compile(
     r"[)\]}.?:&|,=+]|(?:end|else|elif|elsif|except|finally|catch|rescue|ensure|then|fi|done|esac)\b"
