@@ -50,13 +50,12 @@ def redact_text(text: str) -> str:
     return text if masked is data else masked.decode("utf-8", "surrogatepass")
 
 
-def masked_digest(text: str, *, clean: bool = False) -> str:
+def masked_digest(text: str, found: Sequence[Finding] | None = None) -> str:
     """`sha256:` and 16 hex digits of the masked text: with a digest of the text itself a short secret could be guessed.
 
-    A text that is known to have no secrets is `clean`.
+    `found` is what `secrets_in` finds in the text, if that is known.
     """
-    data = text.encode("utf-8", "surrogatepass")
-    return f"sha256:{sha256(data if clean else _redacted(data)).hexdigest()[:16]}"
+    return f"sha256:{sha256(_redacted(text.encode('utf-8', 'surrogatepass'), found)).hexdigest()[:16]}"
 
 
 def redact_texts(texts: Sequence[str]) -> list[str]:
@@ -123,11 +122,11 @@ def secrets_in(data: bytes) -> list[Finding]:
     return disjoint
 
 
-def _redacted(data: bytes) -> bytes:
+def _redacted(data: bytes, found: Sequence[Finding] | None = None) -> bytes:
     for _ in range(_PASSES):
-        if not (found := secrets_in(data)):
+        if not (found := secrets_in(data) if found is None else found):
             break
-        data = _masked(data, found)
+        data, found = _masked(data, found), None
     return data
 
 

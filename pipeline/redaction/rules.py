@@ -126,13 +126,13 @@ def _rules() -> tuple[list[_Rule], Any, Any, list[int]]:
     gitleaks, own = map(tomllib.loads, _FILES)
     values, parts = own["values"], own["parts"]
     given = [rule for rule in (*gitleaks["rules"], *own["rules"]) if rule["id"] not in own["extend"]["disabledRules"]]
+    options = re2.Options()
+    options.max_mem = 1 << 26
     literals = re2.Filter()
     for rule in given:
-        literals.Add(_whole(rule["regex"], parts))
+        literals.Add(_whole(rule["regex"], parts), options)
     literals.Compile()
     rules = [_rule(rule, literals.re(number), _value(rule, values)) for number, rule in enumerate(given)]
-    options = re2.Options()
-    options.max_mem = 1 << 28
     plain, numbers = re2.Set.SearchSet(options), literals.Match("", potential=True)
     for number in numbers:
         plain.Add(rules[number].pattern.pattern)

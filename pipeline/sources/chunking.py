@@ -96,7 +96,7 @@ def read_document(path: str, text: str) -> Document:
     secrets = secrets_in(data)
     lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
-    version = masked_digest(text, clean=not secrets)
+    version = masked_digest(text, secrets)
     return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))), version)
 
 
@@ -126,7 +126,7 @@ def _of_parts(parts: Sequence[Part]) -> Document:
             seen[section, chunk.text] += 1
         line += part.text.removesuffix("\n").count("\n") + 1
         byte += len(part.text.encode("utf-8"))
-    return Document(title, tuple(chunks), masked_digest("\n".join(versions), clean=True))
+    return Document(title, tuple(chunks), masked_digest("\n".join(versions), ()))
 
 
 def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:
