@@ -459,19 +459,6 @@ def test_the_package_of_the_commands_can_be_run(shop):
     assert json.loads(done.stdout)["projects"] == ["shop"]
 
 
-def test_where_no_run_can_be_witnessed_the_witness_does_not_say_that_all_is_well(shop, capsys):
-    ask(capsys=capsys)
-    assert run("verify", "--witness", capsys=capsys)[0] == 0
-    (shop / "shop" / "more.md").write_text("# More\n\nAnother default role.\n")
-    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    assert run("corpus", "gc", "--keep", "1", capsys=capsys)[0] == 0
-    code, out, _ = run("verify", "--witness", capsys=capsys)
-    assert (code, "witness: run-" in out, "Expected generation" in out) == (7, True, True)
-    assert run("verify", capsys=capsys)[0] == 0
-    ask(capsys=capsys)
-    assert run("verify", "--witness", capsys=capsys)[0] == 0
-
-
 def test_one_thing_is_told_as_one(shop, capsys):
     checks = {c["name"]: c["found"] for c in json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]}
     assert checks["grants"].startswith("1 grant; ")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from recall_world import asked, day, frame, line
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.pipeline.reading.witness import witness_scores
+from witness import witness_scores
 
 ROWS = [
     {"name": "a", "text": "session token cache", "evidence_kind": "code"},

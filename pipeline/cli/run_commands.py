@@ -160,7 +160,6 @@ def verify(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run or snapshot; default: every run.")] = None,
     runs: RunsFlag = None,
     anchor: Annotated[str | None, typer.Option(help="Head of the run log that was stored elsewhere.")] = None,
-    witness: Annotated[bool, typer.Option("--witness", help="Also recompute lexical scores with rank-bm25.")] = False,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Verify an exported snapshot on its own.")
     ] = None,
@@ -173,7 +172,7 @@ def verify(
         return _verify_file(file, run, anchor, as_json)
     from ..reading.verification import verified
 
-    report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
+    report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor)
     counts = Counter(problem for one in report["runs"] for problem in _problems(one))
     of_all = [problem for problem, runs_of in counts.items() if runs_of == len(report["runs"]) > 1]
     lines = [f"every run: {problem}" for problem in of_all]
@@ -182,15 +181,9 @@ def verify(
             f"{one['run_id']}: {one['status']}, {counted(one['parts'], 'part')}, {counted(one['snapshots'], 'snapshot')}"
         )
         lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
-    for seen in report["witness"]:
-        scores = f"{counted(seen['scores'], 'lexical score')}, {seen['differing']} differ"
-        lines.append(f"witness: {seen['run_id']}: {seen.get('gone') or scores}")
     lines.append(f"head of the log: {report['head'] or '-'}")
     emit(report, as_json=as_json, text="\n".join(lines))
-    if not report["ok"]:
-        return _verify_code(report)
-    unseen = [seen for seen in report["witness"] if "gone" in seen]
-    return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
+    return EXIT["ok"] if report["ok"] else _verify_code(report)
 
 
 FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot again and compare"
@@ -232,7 +225,7 @@ def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) 
 def _verify_code(report: dict[str, Any]) -> int:
     """5 if anything was changed, else 7 if a run cannot be read, else 4 if one is unfinished."""
     states = {one["status"] for one in report["runs"] if one["problems"]}
-    if not all(seen["ok"] for seen in report["witness"]) or states - {*_STATE_CODES}:
+    if states - {*_STATE_CODES}:
         return EXIT["differs"]
     return max(_STATE_CODES[state] for state in states)
 

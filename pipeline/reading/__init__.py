@@ -5,5 +5,5 @@
 - `access`: one run or snapshot, or the refusal; `across_runs`: several runs, with damaged ones reported separately
 - `replaying`: a snapshot read again; `reports`: a run or snapshot as a whole; `model_turns`: a model request's context
 - `answers` and `verify_facts`: answers checked against snapshots
-- `verification`, with `witness`, an independent recomputation; `auditing`: executing the line again
+- `verification`; `auditing`: executing the line again
 """

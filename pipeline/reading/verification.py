@@ -1,19 +1,16 @@
-"""Verification of stored runs: `verify` over one run or a folder of them, with an independent check of lexical scores.
+"""Verification of stored runs: `verify` over one run or a folder of them.
 
-Reads: a folder of runs, for the witness also the corpus. Gives: `verified`. A run that cannot be read is a finding about
-that run; the others are checked regardless.
+Reads: a folder of runs. Gives: `verified`. A run that cannot be read is a finding about that run; the others are checked
+regardless.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import pyarrow.compute as pc
-
-from ...nodes.errors import InputError, StoreError, VerificationError
+from ...nodes.errors import InputError, VerificationError
 from ..config.opening import signer_of
 from ..config.settings import Settings
 from ..progress import counted
@@ -22,16 +19,11 @@ from .access import known_runs, unknown
 __all__ = ["log_head_problem", "verified"]
 
 
-def verified(
-    settings: Settings, run_id: str | None = None, *, anchor: str | None = None, witness: bool = False
-) -> dict[str, Any]:
+def verified(settings: Settings, run_id: str | None = None, *, anchor: str | None = None) -> dict[str, Any]:
     """The verification of one run, or of every run of the folder that the principal may know of, as plain values.
 
     `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines
     before it, and discloses nothing about later runs of others.
-
-    `witness` recomputes the lexical scores of the intact runs with rank-bm25, on their corpus generation and with their
-    BM25 settings.
 
     Raises:
         AccessError: the run does not exist or the principal may not know of it.
@@ -65,10 +57,8 @@ def verified(
     if not named:  # a batch in progress is not a finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}
         reports = [report for report in reports if report.run_id not in pending]
-    readable = [report.run_id for report in reports if report.ok]
-    seen = _witnessed(settings, store, readable) if witness else []
     return {
-        "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
+        "ok": all(report.ok for report in reports),
         "head": next((line.hash for line in reversed(lines) if known(line.body.get("run_id") or "")), ""),
         "runs": [
             {
@@ -81,7 +71,6 @@ def verified(
             }
             for report in reports
         ],
-        "witness": seen,
     }
 
 
@@ -94,29 +83,3 @@ def log_head_problem(settings: Settings, store: Any) -> str | None:
     except VerificationError as error:
         return error.message
     return None
-
-
-def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Per run: the number of lexical scores recomputed with rank-bm25, and of those that differ.
-
-    For a run whose generation was erased or garbage-collected since, `gone` has the error instead.
-    """
-    from .access import pinned_corpus
-    from .auditing.rerun import bm25_of
-    from .witness import witness_scores
-
-    found = []
-    for run_id in run_ids:
-        run = store.open(run_id)
-        names = ("contracts", "contract_bounds", "sub_queries", "hits")
-        tables = {name: run.table(name, texts=name == "sub_queries") for name in names}
-        try:
-            corpus = pinned_corpus(settings, run)
-        except StoreError as error:
-            found.append({"run_id": run.run_id, "ok": True, "scores": 0, "differing": 0, "gone": error.message})
-            continue
-        projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
-        scores = witness_scores(corpus.frame(projects), tables, bm25_of(run))
-        differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
-        found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
-    return found

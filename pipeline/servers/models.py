@@ -266,7 +266,6 @@ class Verified(BaseModel):
     ok: bool
     head: str = Field(description="hash of the last line of the log about a run that the principal may know of")
     runs: list[VerifiedRun]
-    witness: list[dict[str, JsonValue]] = Field(description="empty: scores are recomputed by the command line alone")
 
 
 class Health(BaseModel):

@@ -21,15 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import rank_bm25
 from numpy.typing import NDArray
-
-from ...nodes.columns.keys import flat, positions
-from ...nodes.columns.numbers import RESOLUTION
-from ...nodes.recall.bm25 import Bm25
-from ...nodes.schema import boolean, float64, string, table
-from ...nodes.text.role_words import EXPANSION_WEIGHT
-from ...nodes.text.text_analysis import analyze, analyzer_for, query_tokens
-from ...nodes.walls.clocks import clocks
-from ..corpus.postings import index_text
+from scoped_retrieval.nodes.columns.keys import flat, positions
+from scoped_retrieval.nodes.columns.numbers import RESOLUTION
+from scoped_retrieval.nodes.recall.bm25 import Bm25
+from scoped_retrieval.nodes.schema import boolean, float64, string, table
+from scoped_retrieval.nodes.text.role_words import EXPANSION_WEIGHT
+from scoped_retrieval.nodes.text.text_analysis import analyze, analyzer_for, query_tokens
+from scoped_retrieval.nodes.walls.clocks import clocks
+from scoped_retrieval.pipeline.corpus.postings import index_text
 
 WITNESSED = table(
     "witnessed",
@@ -63,12 +62,10 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
 
     Args:
         frame: a frame of the run's generation; it contains every row of the hits.
-        tables: `contracts`, `sub_queries` (with texts) and `hits` of the run; `row_groups` and `reachable` too, or
-            else `contract_bounds`, from which they are recomputed.
+        tables: `contracts`, `sub_queries` (with texts), `hits`, `row_groups` and `reachable` of the run.
         bm25: the parameters the run used.
     """
     bm25 = bm25 or Bm25()
-    tables = tables if "reachable" in tables else {**tables, **_scope(frame, tables)}
     hits = tables["hits"]
     hits = hits.filter(pc.and_(pc.equal(hits["lane"], "lexical"), pc.invert(hits["withheld"])))
     found = pc.index_in(hits["evidence_id"], value_set=flat(frame.evidence["evidence_id"])).fill_null(-1).to_numpy()
@@ -103,14 +100,6 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
 
 def _terms(text: str | None) -> list[str]:
     return query_tokens(pa.array([text or ""], pa.large_string()))[0].as_py()
-
-
-def _scope(frame: Any, tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    from ..line.driver import build_driver
-
-    inputs = {name: getattr(frame, name) for name in ("evidence", "segments", "row_index")}
-    frozen = {name: tables[name] for name in ("contracts", "contract_bounds")}
-    return build_driver().execute(["row_groups", "reachable"], inputs=inputs, overrides=frozen)
 
 
 def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
