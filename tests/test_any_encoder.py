@@ -278,12 +278,9 @@ def test_folders_are_relative_to_where_they_are_written(place: Path) -> None:
     assert loaded(place, 'encoder_query_prompt = "query: "')["encoder_query_prompt"] == "query: "
 
 
-@pytest.mark.parametrize(
-    "text", ['encoder = "openai:http://u:hunter2@localhost#m"', 'ollama_url = "http://u:hunter2@h"']
-)
-def test_a_password_in_an_address_is_refused_and_not_quoted(place: Path, text: str) -> None:
+def test_a_password_in_an_address_is_refused_and_not_quoted(place: Path) -> None:
     with pytest.raises(InputError, match="Expected an address without a user, a password or a query") as caught:
-        loaded(place, text)
+        loaded(place, 'encoder = "openai:http://u:hunter2@localhost#m"')
     assert "hunter2" not in str(caught.value)
     user = place / "user.toml"
     user.write_text('encoder_key_variable = "sk-hunter2"')

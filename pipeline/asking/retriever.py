@@ -28,7 +28,7 @@ from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, WatchedGrants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
-from ..encoders.choice import DEFAULT_URL, EncoderChoice
+from ..encoders.choice import EncoderChoice
 from ..encoders.cross_encoder import PairReader, load_cross_encoder
 from ..encoders.encoder import encoder_of
 from ..engines.out_of_scope import audited, expect_auditor
@@ -119,7 +119,6 @@ class Retriever(Questions):
         policies: Policies | str | Path | None = None,
         lanes: Collection[str] | None = None,
         encoder: Any = "auto",
-        ollama_url: str | None = None,
         bm25: Bm25 | None = None,
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
@@ -135,8 +134,7 @@ class Retriever(Questions):
 
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a
         grants file is reloaded when it changes, so a withdrawn right ends with the next request. `encoder` may be an
-        encoder, None, or "auto" (the corpus's own profile, if the extra is installed or the Ollama server at
-        `ollama_url` has it); an `EncoderChoice`, or the name of an encoder, locates its weights or its server, for a
+        encoder, None, or "auto" (the corpus's own profile, if the extra is installed); an `EncoderChoice`, or the name of an encoder, locates its weights or its server, for a
         corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
         `capture_withheld` stores, next to the runs, ids and gates of the best matches out of scope, in projects that
         the principal audits at the time of the request; answers and digests stay the same. For a request without a
@@ -162,7 +160,7 @@ class Retriever(Questions):
         store = RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
         options = LineOptions(
             lanes=wanted,
-            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url))
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
             if isinstance(encoder, (str, EncoderChoice))
             else encoder,
             bm25=bm25 or Bm25(),
@@ -324,10 +322,10 @@ class Retriever(Questions):
         return audited(self.grants.table, self.principal, self._clock())
 
 
-def _choice(encoder: str | EncoderChoice, ollama_url: str | None) -> EncoderChoice:
+def _choice(encoder: str | EncoderChoice) -> EncoderChoice:
     if isinstance(encoder, EncoderChoice):
         return encoder
-    return EncoderChoice(EncoderChoice.name if encoder == "auto" else encoder, ollama_url or DEFAULT_URL)
+    return EncoderChoice() if encoder == "auto" else EncoderChoice(encoder)
 
 
 def _now() -> datetime:

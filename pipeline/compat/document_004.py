@@ -7,7 +7,8 @@
     bundle = knowledge.retrieve(store=store, role_id="architect", task_text="why one queue?", overlay=None)
 
 Every name works in snake_case and camelCase. A caller with the store may see all of it, so its bundles also list what an
-overlay forbids. Vectors come from a local Ollama server, and only if the store holds vectors of the same model.
+overlay forbids. Vectors come from a local server with `/v1/embeddings`, such as Ollama, and only if the store holds
+vectors of the same model.
 
 `CorpusStore` keeps documents and chunks in one SQLite file or in memory; every search goes through contracts, gates and
 lanes. A malformed record raises an error if it is inserted alone; in a JSON corpus it is counted among the errors, and
@@ -23,7 +24,6 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..config.policies.overlays import RoleOverlay, validate_overlay
-from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..parsing.model_errors import ModelDocument, checked
 from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES
@@ -31,6 +31,8 @@ from ..views.bundle import bundle, evidence_provenance, fallback_decisions, pack
 from ..views.bundle_models import validate_bundle
 from .cases import either_case
 from .stages import (
+    DEFAULT_MODEL,
+    DEFAULT_URL,
     PURPOSE,
     Overlay,
     QueryEncoder,
@@ -187,7 +189,7 @@ def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
     Raises:
         ModelError: the server returns no vector.
     """
-    known, encoder = store.vectors(model), OllamaEncoder(model, url)
+    known, encoder = store.vectors(model), QueryEncoder(model, url)
     missing = [chunk for _, chunk in store.chunks() if chunk.chunk_id not in known]
     for chunk, vector in zip(missing, encoder.encode([chunk.content for chunk in missing]), strict=True):
         store.insert_embedding(chunk.chunk_id, vector, model)

@@ -43,7 +43,8 @@ from ..config.policies.overlays import RoleOverlay, overlay_of
 from ..config.policies.roles import NO_ROLES, roles_of
 from ..config.policies.tables import Policies, load_policies
 from ..corpus.store import Corpus
-from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
+from ..encoders.choice import OPENAI, EncoderChoice
+from ..encoders.openai_encoder import OpenAIEncoder
 from ..line.driver import PLANNED, SCOPED, build_driver
 from ..requests.resolve import resolve_requests
 from ..sources.importing import normalize
@@ -68,6 +69,7 @@ Candidate = dict[str, Any]
 """A chunk with its document (`chunk`, `document`), its `chunk_id`, the raw scores `lexical` and `semantic`, and
 `lexical_reach`, the maximum score of the query's words."""
 
+DEFAULT_MODEL, DEFAULT_URL = "nomic-embed-text", "http://localhost:11434"
 PURPOSE = "answer-question"
 SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
 REQUEST = "request"
@@ -183,10 +185,10 @@ def open_retriever(store: StoredRecords, overlay: Overlay, encoder: Any, lanes: 
 
 
 class QueryEncoder:
-    """Encodes queries through a server, under the name of the model whose vectors are in the store."""
+    """Encodes texts by the `/v1/embeddings` of a server, under the name of the model whose vectors are in the store."""
 
     def __init__(self, model: str, url: str) -> None:
-        self.profile, self._server = model, OllamaEncoder(model, url)
+        self.profile, self._server = model, OpenAIEncoder(EncoderChoice(f"{OPENAI}{url}#{model}"))
 
     def encode(self, texts: Any) -> Any:
         return self._server.encode(texts)

@@ -15,7 +15,7 @@ from .weight_sets import WEIGHT_SETS
 __all__ = ["ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
+ENCODERS = ("minilm/1", "minilm-cuda/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 TELEMETRY = ("off", "spans", "content")
 
@@ -106,10 +106,9 @@ SETTINGS: Mapping[str, Setting] = {
             "encoder",
             "encoder",
             "minilm/1",
-            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), ollama:MODEL, sentence-transformers:FOLDER (or the id of a cached model), or openai:URL#MODEL; a question takes the one of its corpus",
+            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), sentence-transformers:FOLDER (or the id of a cached model), or openai:URL#MODEL; a question takes the one of its corpus",
             ENCODERS,
         ),
-        Setting("ollama_url", "address", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
         Setting(
             "encoder_query_prompt",
             "prompt",

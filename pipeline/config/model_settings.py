@@ -36,10 +36,10 @@ def parsed(kind: str, given: str | Path, base: Path, at: str, choices: Sequence[
         if is_url(text):
             raise InputError.expected("a path of this machine", text, at, hint="a server is rerank:URL#MODEL")
         return base / at_home(Path(text), at)
-    from ..encoders.choice import expect_address, expect_variable
+    from ..encoders.choice import expect_variable
 
     try:
-        (expect_address if kind == "address" else expect_variable)(text, at)
+        expect_variable(text, at)
     except InputError as error:
         raise UnquotedError(error.message, hint=error.hint) from None
     return text

@@ -83,7 +83,6 @@ class Settings:
 
         return EncoderChoice(
             self["encoder"],
-            self["ollama_url"],
             Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"]),
             self["encoder_max_chars"],
             self["encoder_key_variable"],
@@ -361,7 +360,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             return given.strip()
         case "prompt" if isinstance(given, str):
             return given
-        case "encoder" | "reranker" | "address" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
+        case "encoder" | "reranker" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
             return models.parsed(setting.kind, given, base, at, setting.choices)
         case "choice" if isinstance(given, str):
             if given not in setting.choices:

@@ -19,9 +19,7 @@ from ...nodes.errors import InputError
 
 __all__ = [
     "DEFAULT_TIMEOUT_SECONDS",
-    "DEFAULT_URL",
     "NO_PROMPTS",
-    "OLLAMA",
     "OPENAI",
     "RERANK",
     "SENTENCE_TRANSFORMERS",
@@ -33,15 +31,12 @@ __all__ = [
     "is_loopback",
 ]
 
-OLLAMA = "ollama:"
-"""Prefix of the name of a model on an Ollama server: `ollama:nomic-embed-text`."""
 OPENAI = "openai:"
-"""... on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
+"""Prefix of the name of a model on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
 SENTENCE_TRANSFORMERS = "sentence-transformers:"
 """... of a model in the layout of sentence-transformers: a folder, or the id of one in the local cache of the hub."""
 RERANK = "rerank:"
 """... of a cross-encoder on a server that has `/v1/rerank`: `rerank:http://localhost:8000#bge-reranker`."""
-DEFAULT_URL = "http://localhost:11434"
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
@@ -96,7 +91,6 @@ class EncoderChoice:
     """The encoder that is chosen, and how models and servers are reached."""
 
     name: str = "minilm/1"
-    ollama_url: str = DEFAULT_URL
     prompts: Prompts = NO_PROMPTS
     max_chars: int | None = None
     """The number of characters of a text that are sent to a server; the rest is cut."""

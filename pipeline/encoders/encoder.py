@@ -26,8 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError, ModelError
-from .choice import OLLAMA, OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
-from .ollama import OllamaEncoder
+from .choice import OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
 from .openai_encoder import OpenAIEncoder
 from .sentence_transformer import KIND, SentenceTransformerEncoder
 
@@ -105,14 +104,12 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
     """
     choice = EncoderChoice(choice) if isinstance(choice, str) else choice
     name = choice.name
-    if name.startswith(OLLAMA) and name != OLLAMA:
-        return OllamaEncoder(name.removeprefix(OLLAMA), choice.ollama_url, choice.prompts, choice.timeout_seconds)
     if name.startswith(OPENAI) and name != OPENAI:
         return OpenAIEncoder(choice, known)
     if name.startswith(SENTENCE_TRANSFORMERS) and name != SENTENCE_TRANSFORMERS:
         return SentenceTransformerEncoder(choice)
     if name not in (NAME, CUDA):
-        kinds = (NAME, CUDA, f"{OLLAMA}MODEL", f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
+        kinds = (NAME, CUDA, f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
         raise InputError.one_of(kinds, name, "encoder")
     weights = _weights() if encoder_available()[0] else None
     return _loaded(weights, name) if weights is not None else None
@@ -120,7 +117,7 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
 
 def is_bundled(name: str) -> bool:
     """Whether an encoder of this name uses the weights of the extra `semantic`."""
-    return not name.startswith((OLLAMA, OPENAI, SENTENCE_TRANSFORMERS))
+    return not name.startswith((OPENAI, SENTENCE_TRANSFORMERS))
 
 
 @lru_cache(maxsize=2)
@@ -193,7 +190,7 @@ class MiniLmEncoder:
             return [encoding.ids for part in pool.map(self._tokenizer.encode_batch, parts) for encoding in part]
 
 
-AnyEncoder = MiniLmEncoder | OllamaEncoder | OpenAIEncoder | SentenceTransformerEncoder
+AnyEncoder = MiniLmEncoder | OpenAIEncoder | SentenceTransformerEncoder
 
 
 def _tokenizer(file: Path) -> Any:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import math
 import time
 import uuid
@@ -30,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...nodes.errors import InputError
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
+from ..encoders.choice import is_loopback
 from .metrics import Metrics
 from .problems import RefusedError, body_of, problem_of
 
@@ -236,16 +236,6 @@ def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
         )  # fmt: skip
         raise RefusedError(401, "unauthorized", "unauthorized", message)
     return found
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is a loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _too_large(most: int) -> RefusedError:
