@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ..corpus.manifest import CACHE
 from ..storage.durable import make_folders, write_atomic
 from ..storage.places import Place
-from .files import RowBuilder
+from .files import FILE_ROWS
 
 __all__ = ["CHUNKS", "DOCUMENTS", "PLACE", "ChunkCache", "Places", "Status"]
 
@@ -66,8 +66,8 @@ DOCUMENTS = pa.schema(
 """`reason` says why a text has no chunks; `chunk` of a place is a row of the CHUNKS of the same group."""
 CHUNKS = pa.schema(
     [
-        *(field for field in RowBuilder.schema if field.name not in _OF_PLACES),
-        pa.field("stated_time", RowBuilder.schema.field("event_time").type),
+        *(field for field in FILE_ROWS if field.name not in _OF_PLACES),
+        pa.field("stated_time", FILE_ROWS.field("event_time").type),
         pa.field("same", pa.uint64(), False),
     ]
 )

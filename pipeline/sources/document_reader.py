@@ -28,7 +28,7 @@ from ..redaction.masking import redact_columns
 from ..storage.durable import exists
 from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache, Status
 from .file_kinds import file_kind
-from .files import FileFacts, ReadOptions, RowBuilder, decoded, document_of, is_generated, microseconds
+from .files import FILE_ROWS, ReadOptions, columns_of, decoded, document_of, is_generated, microseconds, table_of
 from .headers import metadata_of
 from .report import SourceReport
 
@@ -39,8 +39,6 @@ TASK_BYTES = 1_000_000
 TASK_TEXTS = 256
 TASKS_HERE = 4
 """This many tasks are done before workers start: starting one takes as long as a task or two."""
-_NEVER = 253_402_300_799_999_999
-"""The event time of a chunk without a time of its own."""
 _OF_HEADERS = ("title", "level", "document_type", "tags")
 """Columns that may come from a header, where secrets are not masked yet."""
 
@@ -107,9 +105,9 @@ class DocumentReader:
         self.cache.keep_files(f"{project}\0{source_id}", str(root.resolve()), files)
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
-        """A table of `RowBuilder.schema` from chunks and the columns that differ from theirs: arrays, or one value."""
+        """A table of `FILE_ROWS` from chunks and the columns that differ from theirs: arrays, or one value."""
         arrays = []
-        for column in RowBuilder.schema:
+        for column in FILE_ROWS:
             found: Any = (
                 columns[column.name]
                 if column.name in columns
@@ -121,7 +119,7 @@ class DocumentReader:
                 value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
                 found = pa.repeat(value, chunks.num_rows)
             arrays.append(found.cast(column.type))
-        return pa.Table.from_arrays(arrays, schema=RowBuilder.schema)
+        return pa.Table.from_arrays(arrays, schema=FILE_ROWS)
 
     def key(self, content: str, path: str) -> bytes:
         """The key of a text at a path; `content` identifies its bytes."""
@@ -176,9 +174,8 @@ class DocumentReader:
 
 def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
     """A group of the cache from texts: key, a path of the kind, and bytes."""
-    rows = RowBuilder(options)
+    rows = list[dict[str, Any]]()
     documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[int, ...]]()
-    stated = list[int | None]()
     for key, path, data in texts:
         kind = file_kind(path)
         document, reason = document_of(path, kind, data, options)
@@ -192,14 +189,20 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
         if kind.splitter == "markdown":
             metadata = dict(metadata_of(path, document.title, decoded(data) or "", report))
         dated = metadata.pop("event_time", None)
-        time = None if dated is None else microseconds(dated, path)
-        facts = FileFacts(path, kind, document.title, is_generated(kind, data), metadata)
+        common = {
+            "title": document.title,
+            "generated": is_generated(kind, data),
+            **metadata,
+            "stated_time": None if dated is None else microseconds(dated, path),
+        }
         found |= {"notes": report.notes, "version": document.version}
         for chunk in document.chunks:
-            rows.add(facts, chunk, event_time=_NEVER, version="", recorded=0)
-            stated.append(time)
+            own = chunk.kind or kind
+            event = None if chunk.happened is None else microseconds(chunk.happened, path)
+            row = columns_of(own) | chunk.columns() | {"language": own.language, "event_time": event} | common
+            rows.append(row)
             places.append((chunk.occurrence, chunk.line_start, chunk.line_end, chunk.byte_start, chunk.byte_end))
-    chunks, number = _distinct(pa.concat_tables([RowBuilder.schema.empty_table(), *rows.rest()]), stated)
+    chunks, number = _distinct(table_of(rows, CHUNKS.remove(len(CHUNKS) - 1)))
     columns = [number, *(zip(*places, strict=True) if places else [()] * 5)]
     structs = pa.StructArray.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, PLACE, strict=True)], fields=list(PLACE)
@@ -213,20 +216,16 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
     return sink.getvalue().to_pybytes()
 
 
-def _distinct(rows: pa.Table, stated: Sequence[int | None]) -> tuple[pa.Table, np.ndarray]:
+def _distinct(rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
     """CHUNKS of the rows, secrets masked, and the chunk of each row."""
-    happened = rows["event_time"].combine_chunks().cast(pa.int64())
-    columns = {name: rows[name].combine_chunks() for name in CHUNKS.names if name in rows.column_names}
-    time = CHUNKS.field("event_time").type
-    columns["event_time"] = pc.if_else(pc.equal(happened, _NEVER), None, happened).cast(time)
-    columns["stated_time"] = pa.array(stated, pa.int64()).cast(time)
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     columns |= zip(_OF_HEADERS, redact_columns([columns[name] for name in _OF_HEADERS]), strict=True)
     marked = pc.match_substring(columns["text"], "[REDACTED:")
     if pc.any(marked).as_py():  # a mask may uncover another secret
         columns["text"] = pc.replace_with_mask(
             columns["text"], marked, redact_columns([columns["text"].filter(marked)])[0]
         )
-    codes, first = _codes([columns[name] for name in columns], len(stated))
+    codes, first = _codes([*columns.values()], rows.num_rows)
     table = pa.table({name: column.take(first) for name, column in columns.items()})
     offsets, forms = row_forms([table["section"].combine_chunks(), table["text"].combine_chunks()], table.num_rows)
     data, bounds = forms.tobytes(), offsets.tolist()

@@ -1,7 +1,7 @@
-"""Converts the bytes of a file to a document, or returns why not; and collects rows of documents into Arrow tables.
+"""Converts the bytes of a file to a document, or returns why not; and the columns of its rows.
 
-Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `RowBuilder`. Readers of files
-share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
+Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `columns_of`, `table_of`.
+Readers of files share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
 Note: an encoding is a fact of the file, never a guess (`decoded`). The byte order mark of UTF-8, `\\r\\n` and control
 characters are kept; a NUL character makes a file binary.
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,20 +22,21 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
-from .chunking import Document, DocumentChunk, read_document
+from .chunking import Document, read_document
 from .extracting import EXTRACTED, extracted
 from .file_kinds import FileKind, file_kind
 from .parts import has_parts
 
 __all__ = [
-    "FileFacts",
+    "FILE_ROWS",
     "ReadOptions",
-    "RowBuilder",
+    "columns_of",
     "decoded",
     "document_of",
     "is_generated",
     "microseconds",
     "readable",
+    "table_of",
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -146,130 +147,36 @@ _COLUMNS = (
     "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "text", "occurrence",
     "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """The values shared by all chunks of one version of a file; `metadata` are columns from the document's header."""
-
-    path: str
-    kind: FileKind
-    title: str | None
-    generated: bool
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-class RowBuilder:
-    """Collects rows of one source and yields them as tables of the columns above."""
-
-    schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
-
-    def __init__(self, options: ReadOptions, **constant: str | None) -> None:
-        """`constant`: source_id, owner_project, branch and workspace_root, the same in every row."""
-        self._options = options
-        self._constant: dict[str, Any] = {
-            "zone": "internal",
-            "declared_visibility": "model-visible",
-            "authority": 1,
-            "lifecycle": "verified",
-            "declared_safety": "safe",
-            **constant,
-        }
-        self._rows: list[dict[str, Any]] = []
-        self._bytes = 0
-
-    def add(
-        self,
-        file: FileFacts,
-        chunk: DocumentChunk,
-        *,
-        event_time: int,
-        version: str,
-        recorded: int,
-        superseded: int | None = None,
-        deleted: int | None = None,
-    ) -> None:
-        """Add one placement of one chunk; times in microseconds since 1970.
-
-        A chunk with a time of its own (of a log) gets that as event time if it is not later than `event_time`.
-        """
-        if chunk.happened is not None:
-            event_time = min(event_time, microseconds(chunk.happened, file.path))
-        kind = chunk.kind or file.kind
-        row = self._file(file.path, kind, version, recorded, event_time, chunk.text)
-        row |= chunk.columns()
-        row |= {
-            "title": file.title,
-            "language": kind.language,
-            "generated": file.generated,
-            "superseded_at": superseded,
-            "deleted_at": deleted,
-            **file.metadata,
-        }
-
-    def add_note(self, path: str, kind: FileKind, text: str, *, version: str, recorded: int) -> None:
-        """Add one row with a note about a file instead of its text; it has no lines and no bytes."""
-        self._file(path, kind, version, recorded, recorded, text)
-
-    def full(self) -> Iterator[pa.Table]:
-        """Yield the collected rows if they fill a table."""
-        if len(self._rows) >= self._options.batch_rows or self._bytes >= self._options.batch_bytes:
-            yield from self.rest()
-
-    def rest(self) -> Iterator[pa.Table]:
-        """Yield the collected rows, if any."""
-        rows, self._rows, self._bytes = self._rows, [], 0
-        if not rows:
-            return
-        arrays = []
-        for column in self.schema:
-            if column.name in rows[0]:
-                arrays.append(_array([row[column.name] for row in rows], column.type))
-            else:
-                arrays.append(pa.repeat(pa.scalar(self._constant.get(column.name), column.type), len(rows)))
-        yield pa.Table.from_arrays(arrays, schema=self.schema)
-
-    def _file(
-        self, path: str, kind: FileKind, version: str, recorded: int, event_time: int, text: str
-    ) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "origin_class": kind.origin_class,
-            "evidence_kind": kind.evidence_kind,
-            "document_type": kind.document_type,
-            "declared_standing": kind.standing,
-            "path": path,
-            "version": version,
-            "recorded_time": recorded,
-            "event_time": event_time,
-            "text": text,
-            "zone": self._constant["zone"],
-            **_WITHOUT_CHUNK,
-        }
-        self._rows.append(row)
-        self._bytes += len(text)
-        return row
-
-
-_WITHOUT_CHUNK = {
-    "entity": None,
-    "level": None,
-    "tags": None,
+FILE_ROWS = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
+"""The columns of files: `source_id`, `owner_project`, `branch` and `workspace_root` are the same for a source."""
+_OF_EVERY_FILE = {
+    "zone": "internal",
+    "declared_visibility": "model-visible",
+    "authority": 1,
+    "lifecycle": "verified",
+    "declared_safety": "safe",
     "content_type": "excerpt",
-    "title": None,
-    "section": None,
-    "language": None,
     "symbols": (),
     "calls": (),
     "links": (),
     "generated": False,
     "occurrence": 0,
-    "line_start": None,
-    "line_end": None,
-    "byte_start": None,
-    "byte_end": None,
-    "superseded_at": None,
-    "deleted_at": None,
 }
+
+
+def columns_of(kind: FileKind) -> dict[str, Any]:
+    """The columns of a row of a file of this kind, before those of its text and its place."""
+    return _OF_EVERY_FILE | {
+        "origin_class": kind.origin_class,
+        "evidence_kind": kind.evidence_kind,
+        "document_type": kind.document_type,
+        "declared_standing": kind.standing,
+    }
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The rows with the columns of a schema, null where a row has none; instants are microseconds since 1970."""
+    return pa.table([_array([row.get(each.name) for row in rows], each.type) for each in schema], schema=schema)
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:

@@ -22,6 +22,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from os import PathLike
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ from ...nodes.errors import InputError
 from ..progress import Say, counted, quiet
 from .document_reader import DocumentReader
 from .file_kinds import file_kind
-from .files import ReadOptions, RowBuilder, microseconds
+from .files import FILE_ROWS, ReadOptions, columns_of, microseconds, table_of
 from .git_commands import Blobs, Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
@@ -54,7 +55,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
-    Tables have the columns of `RowBuilder.schema`: `source_id` is `git:<name>` (the folder's name by default), `branch`
+    Tables have the columns of `FILE_ROWS`: `source_id` is `git:<name>` (the folder's name by default), `branch`
     the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory grows with the list of changes and the text of one path, not with the text of the history.
@@ -160,7 +161,7 @@ def read_uncommitted(
         "workspace_root": str(git.folder),
     }
     files = WorkTreeFiles(git.folder, reader, report, constant, recorded, uncommitted=True)
-    notes = RowBuilder(reader.options, **constant)
+    notes = list[dict[str, Any]]()
     for raw, has_rows, found in _changed(git, head, reader.options, selection or Selection(), report):
         path, readable = raw.decode("utf-8", "replace"), False
         if found:
@@ -170,12 +171,14 @@ def read_uncommitted(
             readable = reader.cache.document(key)[0] is None
         if has_rows and not readable:
             what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
-            note = _NOTE.format(path=path, what=what)
-            notes.add_note(path, file_kind(path), note, version="uncommitted:none", recorded=recorded)
+            note = {"path": path, "text": _NOTE.format(path=path, what=what), "version": "uncommitted:none"}
+            times = {"recorded_time": recorded, "event_time": recorded}
+            notes.append(columns_of(file_kind(path)) | constant | note | times)
             report.read += 1
         yield from files.full()
     yield from files.rest()
-    yield from notes.rest()
+    if notes:
+        yield table_of(notes, FILE_ROWS)
 
 
 def _changed(

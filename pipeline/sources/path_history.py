@@ -50,7 +50,7 @@ def read_changes(
     report: SourceReport,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
-    """Tables of `RowBuilder.schema` with `placements`, by path; all rows of a path are in one table.
+    """Tables of `FILE_ROWS` with `placements`, by path; all rows of a path are in one table.
 
     Args:
         changes: in the order of their commits, whose times strictly increase.

@@ -54,7 +54,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     Files in `leave_out` (resolved) belong to another source. A file whose status is that of its last reading is not
     read again; `reader` has its chunks.
 
-    Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
+    Tables have the columns of `FILE_ROWS`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Skipped and counted in `report.skipped`: symbolic links, nested repositories, names of
     binary formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or
     not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
