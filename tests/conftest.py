@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,13 @@ import hypothesis
 import pyarrow as pa
 import pytest
 from failing_reads import FailingReads
+from loopback_s3 import loopback_s3, of_store
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -30,6 +34,20 @@ def state_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Which corpora and runs are known is not read from, or written for, the user of this machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[None]:
+    """One node of Ray, on this machine alone, and one a process: native threads of a connection live on after it ends."""
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+    for module in map(importlib.import_module, ("dying_encoder", "stand_in_encoder")):  # no worker has them on its path
+        ray.cloudpickle.register_pickle_by_value(module)
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # its workers keep the environment that they start in
+            for name, value in of_store().items():
+                patch.setenv(name, value)
+            stack.enter_context(RayEngine().ready())
         yield
 
 
@@ -349,7 +367,5 @@ def s3() -> Iterator[str]:
     """The URL of a bucket of a server on this machine."""
     pytest.importorskip("s3fs", reason="needs the extra remote")
     pytest.importorskip("moto", reason="needs the extra dev")
-    from loopback_s3 import loopback_s3
-
     with loopback_s3() as url:
         yield url

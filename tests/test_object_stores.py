@@ -15,7 +15,6 @@ from failing_store import FailingStore, PausedStore
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, packed, replay, verify
@@ -323,9 +322,6 @@ def test_ray_refuses_what_only_this_process_sees(tmp_path: Path):
 
 
 @pytest.mark.xdist_group("ray")
-def test_ray_workers_open_corpus_and_runs_by_url(s3: str, tmp_path: Path):
-    ray = pytest.importorskip("ray", reason="needs the extra ray")
+def test_ray_workers_open_corpus_and_runs_by_url(s3: str, tmp_path: Path, cluster: None):
     here, there = told(tmp_path), stored(place_of(f"{s3}/{tmp_path.name}"))
-    with ray_engine._connected(None):
-        assert ray.is_initialized()
-        assert digests(asked(there, engine=RayEngine())) == digests(asked(here))
+    assert digests(asked(there, engine=RayEngine())) == digests(asked(here))

@@ -19,9 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dying_encoder
 import pytest
-import stand_in_encoder
 from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError
@@ -35,15 +33,6 @@ from tiny_cross_encoder import model_at
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """One node, on this machine alone."""
-    for module in (dying_encoder, stand_in_encoder):  # no worker has these tests on its path
-        ray.cloudpickle.register_pickle_by_value(module)
-    with ray_engine._connected(None):
-        yield
 
 
 @pytest.fixture

@@ -1,7 +1,4 @@
-"""Twenty workers die on a cluster of two nodes, under TEST_PROFILE=full, and a run is what one process makes of it.
-
-It is separate from `test_ray_engine`, whose cluster stays up until its last test: a process is connected to one alone.
-"""
+"""Twenty workers die on a cluster of two nodes, under TEST_PROFILE=full, and a run is what one process makes of it."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ def test_twenty_workers_die_on_two_nodes_and_nothing_is_lost_or_doubled(tmp_path
     story = handlers(tmp_path)
     for module in (dying_encoder, stand_in_encoder):
         ray.cloudpickle.register_pickle_by_value(module)
-    assert not ray.is_initialized()
+    ray.shutdown()  # the cluster of other tests: a process is connected to one alone
     (story.folder / "met").mkdir()
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     try:

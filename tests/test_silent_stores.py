@@ -12,7 +12,6 @@ import pytest
 from engine_runs import ASKED, QUESTIONS, digests, handlers
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
@@ -103,7 +102,7 @@ def test_a_request_whose_snapshot_may_stand_is_not_asked_again_under_its_id(tmp_
 @pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("engine", ["one process", "two processes", "ray"])
 def test_a_pack_that_went_ends_a_run_of_every_engine_and_once_it_is_back_the_run_is_resumed(
-    s3: str, tmp_path: Path, engine: str
+    s3: str, tmp_path: Path, engine: str, request: pytest.FixtureRequest
 ):
     place = place_of(f"{s3}/{tmp_path.name}")
     assert isinstance(place, ObjectPlace)
@@ -111,17 +110,14 @@ def test_a_pack_that_went_ends_a_run_of_every_engine_and_once_it_is_back_the_run
     (pack,) = place.glob("corpus/packs/*/evidence.arrow")
     data = pack.read_bytes()
     pack.unlink()
-    with contextlib.ExitStack() as stack:
-        how: Any = {"one process": in_this_process, "two processes": ProcessEngine(2), "ray": RayEngine()}[engine]
-        if engine == "ray":
-            ray = pytest.importorskip("ray", reason="needs the extra ray")
-            ray.cloudpickle.register_pickle_by_value(__import__("stand_in_encoder"))
-            stack.enter_context(ray_engine._connected(None))
-        with pytest.raises(StoreError, match=r"Expected a pack, got none - at s3://") as caught:
-            run(story, tmp_path / "runs", requests=ROWS, engine=how)
-        (run_id,) = runs.unfinished()
-        assert caught.value.hint.startswith("open the corpus again")
-        assert caught.value.hint.endswith(f"`run --resume {run_id}` completes the run")
-        pack.write_bytes(data)
-        assert run(story, tmp_path / "runs", resume=run_id, engine=how).statuses == {"ok": 4}
+    how: Any = {"one process": in_this_process, "two processes": ProcessEngine(2), "ray": RayEngine()}[engine]
+    if engine == "ray":
+        request.getfixturevalue("cluster")
+    with pytest.raises(StoreError, match=r"Expected a pack, got none - at s3://") as caught:
+        run(story, tmp_path / "runs", requests=ROWS, engine=how)
+    (run_id,) = runs.unfinished()
+    assert caught.value.hint.startswith("open the corpus again")
+    assert caught.value.hint.endswith(f"`run --resume {run_id}` completes the run")
+    pack.write_bytes(data)
+    assert run(story, tmp_path / "runs", resume=run_id, engine=how).statuses == {"ok": 4}
     assert verify(runs, run_id).ok

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 BUCKET = "s3://bucket"
-_KEYS = {"AWS_ACCESS_KEY_ID": "ana", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@cache
+def of_store() -> dict[str, str]:
+    """The address and credentials in the environment, the same for every server of this process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    keys = {"AWS_ACCESS_KEY_ID": "ana", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+    return {**keys, "AWS_ENDPOINT_URL": address}
 
 
 @contextmanager
@@ -18,11 +28,11 @@ def loopback_s3() -> Iterator[str]:
     from s3fs import S3FileSystem
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    port = of_store()["AWS_ENDPOINT_URL"].rpartition(":")[2]
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=int(port), verbose=False)
     server.start()
-    _, port = server.get_host_and_port()
     before = dict(os.environ)
-    os.environ.update(_KEYS, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}")
+    os.environ.update(of_store())
     S3FileSystem.clear_instance_cache()
     try:
         S3FileSystem().makedirs(BUCKET.removeprefix("s3://"), exist_ok=True)  # moto keeps its state for a process
