@@ -10,7 +10,8 @@ never shortened: they are whole, or a reference with a warning. Rules are whole 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,27 @@ def compressed(
     sources, chosen = context_sources.to_pylist(), selection.to_pylist()
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
     duty = rule_texts["duty"].to_pylist()
-    spoken = ("user_goal", "active_constraint", "user_message", "repository_instructions")
-    texts = [each["text"] if each["source_kind"] in spoken else None for each in sources]
+    texts = [
+        each["text"] if each["part"] in ("user_goal", "rules") and each["source_id"] != "words" else None
+        for each in sources
+    ]
     tokens = tokens_of(texts, context_sources["input_id"].to_pylist(), context_turns, counters)
     made: list[tuple[str, str | None, str | None]] = []
+    messages = [
+        (each["input_id"], item) for each in sources if each["source_id"] == "words" for item in _items(each["text"])
+    ]
+    cost = iter(
+        tokens_of([item for _, item in messages], [id_ for id_, _ in messages], context_turns, counters).tolist()
+    )
     turns = with_sources(context_turns, context_sources)
     for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
         mine, own, count, phase = sources[part], chosen[part], tokens[part], phases[state]
-        cut = _long_words(mine, own, count, turn)
+        cut, room = _long_words(mine, own, count, turn)
         cut |= dict.fromkeys(_long_rules(mine, own, count, turn, phase["rules"], duty), 0)
         made += [
-            _forms(source, decision, cut.get(n), phase["full_characters"])
+            _messages(source["text"], cost, room)
+            if source["source_id"] == "words"
+            else _forms(source, decision, cut.get(n), phase["full_characters"])
             for n, (source, decision) in enumerate(zip(mine, own, strict=True))
         ]
     forms, short, longer = ([each[n] for each in made] for n in range(3))
@@ -78,7 +89,7 @@ def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str,
     text = source["text"]
     if decision["decided_by"]:
         return "none", None, None
-    if cut and text:
+    if cut:
         return "excerpt", text[:cut], None
     if decision["referenced"] or cut is not None:
         return "reference", None, None
@@ -97,28 +108,38 @@ def _forms(source: Row, decision: Row, cut: int | None, most: int) -> tuple[str,
     return "excerpt", excerpt or f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text
 
 
-def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> dict[int, int]:
-    """Words of the user beyond their room, with the characters to which they are cut: goal, constraints and the latest
-    message to their beginning, the others to none. Goal and constraints take the room first, then the newest messages.
+def _items(text: str) -> list[str]:
+    """The messages of a source of words, each with its margin, after the line that says where all of them are."""
+    return re.split(r"(?m)^(?=- )", text)[1:]
+
+
+def _messages(text: str, cost: Iterator[int], room: int) -> tuple[str, str | None, str | None]:
+    """The forms of the user's earlier messages: the line that says where they are, and with it the newest that fit."""
+    where, *said = _items(text)
+    next(cost)
+    kept: list[str] = []
+    for item, tokens in reversed([(item, next(cost)) for item in said]):
+        if tokens <= room:
+            kept.insert(0, item)
+            room -= tokens
+    return "excerpt" if said else "full", where, "".join([where, *kept]) if kept else None
+
+
+def _long_words(sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row) -> tuple[dict[int, int], int]:
+    """Of goal, constraints and the latest message those that have no room, with the characters to which they are cut, and
+    the room that is left for earlier messages.
     """
     room = words_room(turn)
     found: dict[int, int] = {}
-    first = [
-        n
-        for n, each in enumerate(sources)
-        if each["source_kind"] in ("user_goal", "active_constraint") and each["part"] == "user_goal"
-    ]
-    later = [n for n, each in enumerate(sources) if each["source_kind"] == "user_message"]
-    for n in first + later:
-        if chosen[n]["decided_by"]:
+    for n, each in enumerate(sources):
+        text = each["text"]
+        if chosen[n]["decided_by"] or each["source_id"] == "words" or each["part"] != "user_goal" or not text:
             continue
-        text, kept = sources[n]["text"], n in first or sources[n]["heading"] in ("Latest message", "Messages")
-        if text is not None and (tokens[n] <= room or (kept and len(text) <= BEGINNING)):
-            room = max(room - int(tokens[n]), 0)
-        else:
-            found[n] = BEGINNING if kept else 0
-            room -= min(int(tokens[n] * BEGINNING / len(text)), room) if kept and text else 0
-    return found
+        fits = tokens[n] <= room or len(text) <= BEGINNING
+        if not fits:
+            found[n] = BEGINNING
+        room -= min(int(tokens[n]) if fits else int(tokens[n] * BEGINNING / len(text)), room)
+    return found, room
 
 
 def _long_rules(

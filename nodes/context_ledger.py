@@ -56,19 +56,17 @@ def context_decisions(
 
 def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict[str, Any]:
     shown, refused = fit["shown"], chosen["decided_by"] is not None
-    words = source["source_kind"] == "user_message" and not refused and fit["bound_by"] != "over_budget"
+    text = form["longer"] if shown == LONGER else form["text"]
     mode = (
         "reference"
-        if shown == FALLBACK or (words and shown == NONE)  # every input has the line that refers to all messages
+        if shown == FALLBACK
         else "none"
         if refused or shown == NONE
         else "full"
-        if shown == LONGER
+        if shown == LONGER and text == source["text"]
         else form["form"]
     )
     reason = _reason(source, chosen, form, fit, mode)
-    text = form["longer"] if shown == LONGER else form["text"]
-    brief = shown == BODY and not refused
     return {
         "content_class": "stale" if reason in STALE else source["content_class"],
         "action": {"none": "exclude", "reference": "reference", "summary": "summarize"}.get(mode, "include"),
@@ -77,8 +75,8 @@ def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict
         "reason_code": reason, "reason": REASONS[reason], "level": LOWEST if mode == "reference" else order["level"],
         "place": order["place"] if shown != NONE else -1, "tokens": fit["tokens"] if shown != NONE else 0, "token_budget": fit["part_limit"],
         "shown_characters": len(text or "") if mode not in ("none", "reference") else 0,
-        "summary_id": form["summary_id"] if brief else None,
-        "original_ref": source["reference"] if mode == "reference" else form["original_ref"] if brief else None,
+        "summary_id": form["summary_id"] if shown == BODY and not refused else None,
+        "original_ref": source["reference"] if mode == "reference" else form["original_ref"] if mode in ("excerpt", "summary") else None,
     }  # fmt: skip
 
 
@@ -88,7 +86,7 @@ def _reason(source: Row, chosen: Row, form: Row, fit: Row, mode: str) -> str:
         return chosen["reason_code"]
     if fit["bound_by"] == "over_budget":
         return "over_budget"
-    cut = form["form"] in ("reference", "excerpt") or fit["bound_by"]
+    cut = mode in ("reference", "excerpt") or fit["bound_by"]
     if cut and source["source_kind"] in _USER and source["part"] == "user_goal":
         return "user_words_referenced"
     if fit["shown"] == NONE and fit["bound_by"]:

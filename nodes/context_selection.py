@@ -182,7 +182,7 @@ class _Turn:
 
     def permission(self, source: Row, of: Row) -> str | None:
         """Texts for the user interface or for auditors, and of zones that the turn may not see."""
-        counted = source["source_kind"] in ("user_message", "older_history")
+        counted = source["source_kind"] == "older_history"
         zone = source["detail"] if counted else of.get("zone")
         if sight := UNSEEN.get((zone if counted else of.get("visibility")) or ""):
             return sight

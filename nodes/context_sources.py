@@ -30,6 +30,7 @@ from .context_tables import (
 )
 from .turns.fitting import input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
+from .turns.frame import bullet
 from .turns.reading import as_of_turns, escaped_id, first_of_window, rows_of
 from .turns.words import OBSERVATIONS, SILENT, UNSEEN, USER_WORDS
 
@@ -61,7 +62,7 @@ def context_sources(
     full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
     snapshots = _by_snapshot(items)
     made: list[dict[str, Any]] = []
-    turns = as_of_turns(context_turns, events, state_facts, words=True)
+    turns = as_of_turns(context_turns, events, state_facts, unread=("read", "disclosed"))
     for (turn, folded, end), state in zip(turns, turn_states.to_pylist(), strict=True):
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [
@@ -194,37 +195,33 @@ class _Gathered:
             )  # fmt: skip
 
     def words(self) -> Iterator[dict[str, Any]]:
-        """The user's own words, the newest first, as many as may have room, and a line that says where the others are.
-        Goal and declared constraints in force have headings of their own.
+        """The user's own words: the latest message, and one source for the others, the newest last, as many as may have
+        room. Its first item says where all of them are. Goal and declared constraints in force have headings of their own.
         """
         own = {fact.event_id for fact in self._headed()}
-        left = CHARACTERS_PER_TOKEN * words_room(self.turn)
-        latest, earlier = True, None
-        for fact in reversed(self.folded.facts("word")):
-            if fact.event_id in own:
-                continue
-            visible = fact.zone in self.zones
-            bound = (fact.detail or "").startswith("user.constraint")
-            newest = latest and visible and not bound
-            latest &= not newest
-            earlier = earlier or (fact if visible and not newest else None)
-            if left <= 0 and fact.seq < self.since and not newest:
-                continue
-            size = len(fact.value or "")  # a message that does not fit becomes a reference, or its beginning
-            left -= (size if size <= left else 0) + FRAME if visible else 0
-            heading = "Latest message" if newest else "Message"
-            if bound:
-                heading = "Constraint, no longer in force"
-            self.said.append(fact)
-            yield self._of_user("user_message", f"event:{fact.event_id}", fact, heading=heading, detail=fact.zone)
-        if earlier:  # in every input, since a budget may leave any of them out
-            counted = ((*of_label(fact.fact), fact.value[1]) for fact in self.folded.facts("kind"))
-            first = min(begun for kind, sight, begun in counted if kind in USER_WORDS and sight in self.zones)
-            where = f"log:{first}-{earlier.seq}"
-            yield _source(
-                "user_message", "words", "user_goal", "instruction", f"all of them, with those that have no room here: open {where}",
-                heading="Messages", reference=where, detail=earlier.zone,
-            )  # fmt: skip
+        said = [fact for fact in self.folded.facts("word", self.zones) if fact.event_id not in own]
+        latest = next((fact for fact in reversed(said) if not _is_constraint(fact)), None)
+        if latest:
+            said.remove(latest)
+            self.said = [latest]
+            yield self._of_user("user_message", f"event:{latest.event_id}", latest, heading="Latest message")
+        if not said:
+            return
+        room = CHARACTERS_PER_TOKEN * words_room(self.turn)
+        kept: list[Fact] = []
+        for fact in reversed(said):
+            size = len(fact.value) + FRAME
+            if size <= room or fact.seq >= self.since:
+                kept.insert(0, fact)
+                room -= min(size, room)
+        self.said += kept
+        counted = ((*of_label(fact.fact), fact.value[1]) for fact in self.folded.facts("kind"))
+        first = min(begun for kind, sight, begun in counted if kind in USER_WORDS and sight in self.zones)
+        where = f"log:{first}-{said[-1].seq}"
+        items = [f"all of them, with those that have no room here: open {where}", *map(_said, kept)]
+        yield _source(
+            "user_message", "words", "user_goal", "instruction", "".join(map(bullet, items)), heading="Messages", reference=where, seq=said[-1].seq
+        )  # fmt: skip
 
     def _headed(self) -> list[Fact]:
         """The goal and the declared constraints of this turn. Detail: what each event counts as."""
@@ -385,6 +382,15 @@ _DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "argumen
 _GUESSING = ("model", "memory")
 """Speakers whose words are hints."""
 _STANDINGS = {"user": "history", "system": "history"}
+
+
+def _is_constraint(word: Fact) -> bool:
+    return (word.detail or "").startswith("user.constraint")
+
+
+def _said(word: Fact) -> str:
+    """A message; of a constraint only one that has ended is among them."""
+    return f"Constraint, no longer in force: {word.value}" if _is_constraint(word) else word.value
 
 
 def _about(check: Row) -> Iterator[str]:

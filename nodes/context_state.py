@@ -27,7 +27,7 @@ LISTED = 40
 
 def turn_states(context_turns: ContextTurns, log_events: LogEvents, state_facts: StateFacts) -> TurnStates:
     """The state of each turn, in the order of the turns."""
-    turns = as_of_turns(context_turns, rows_of(log_events), state_facts)
+    turns = as_of_turns(context_turns, rows_of(log_events), state_facts, unread=("word",))
     return TURN_STATES.from_rows([_state(turn, folded) for turn, folded, _ in turns])
 
 

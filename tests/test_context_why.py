@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -60,10 +61,14 @@ def test_an_event_before_the_horizon_was_cut_by_the_budget(expected: str) -> Non
 
 def test_words_of_the_user_that_became_a_reference_are_lost_by_the_summary() -> None:
     session = Session()
-    id_ = session.add("user.message", turn=1, text="Leave the migrations for Bob. " * 200)
+    session.add("user.message", turn=1, text="Leave the migrations for Bob. " * 200)
+    session.add("user.message", turn=1, text="Use the parser of the library.")
     session.add("user.message", turn=2, text="Go on.")
-    found = asked(session, "for Bob", budget={"maxTokens": 8_000, "userWordsTokens": 100})
-    assert (found["layer"], found["source_id"]) == ("summary_lost_constraint", f"event:{id_}")
+    asked_ = partial(asked, session, budget={"maxTokens": 8_000, "userWordsTokens": 100})
+    found = asked_("for Bob")
+    assert (found["layer"], found["source_id"]) == ("summary_lost_constraint", "words")
+    found = asked_("parser of the library")
+    assert (found["layer"], found["source_id"]) == (None, "words"), "another message is there"
 
 
 def test_a_rule_that_the_session_wrote_is_not_isolated() -> None:

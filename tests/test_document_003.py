@@ -965,9 +965,8 @@ def test_s3_66_what_is_not_shown_opens_by_its_reference():
     session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
     seen = projected(session, budget={"maxTokens": 2000})
     assert seen.open(seen.decision("event:e1")["original_ref"]) == LONG_LOG * 4
-    assert reasons(seen)["event:e2"] == "user_words_referenced" and "word word" in seen.open(
-        seen.decision("event:e2")["original_ref"]
-    )
+    words = seen.decision("words")
+    assert words["reason_code"] == "user_words_referenced" and "word word" in seen.open(words["original_ref"])
 
 
 # --- what the prose of the document says besides ------------------------------------------------------------------------

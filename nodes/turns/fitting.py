@@ -37,7 +37,7 @@ def input_limit(turn: Mapping[str, Any]) -> int:
 
 def words_room(turn: Mapping[str, Any]) -> int:
     """Most tokens that the user's own words may have."""
-    return min(turn["user_words_tokens"], int(input_limit(turn) * WORDS_SHARE))
+    return min(turn["user_words_tokens"], int(min(turn["target_tokens"], input_limit(turn)) * WORDS_SHARE))
 
 
 def tokens_of(
@@ -58,14 +58,8 @@ def tokens_of(
 
 
 def is_required(source: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
-    """Whether every input has a source: rules, goal, constraints, state and the latest message, but not the messages
-    before it.
-    """
-    return (
-        source["part"] in REQUIRED_PARTS
-        and 0 <= line["section"] < PLACE["observation"]
-        and line["section"] != PLACE["words"]
-    )
+    """Whether every input has a source, at least its short form: rules, goal, constraints, messages and state."""
+    return source["part"] in REQUIRED_PARTS and 0 <= line["section"] < PLACE["observation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +113,9 @@ class _Frame:
 def fill(
     some: Sequence[Candidate], order: Sequence[int], room: Room, headings: Sequence[int], fences: Sequence[int]
 ) -> Filled:
-    """Fill one input. `order`: the candidates in the order of keeping. The required are taken whether or not they fit."""
+    """Fill one input. `order`: the candidates in the order of keeping. The short forms of the required are taken whether or not
+    they fit, their longer forms before anything else.
+    """
     frame, shown = _Frame(headings, fences), [NONE] * len(some)
     spent = dict.fromkeys([*room.shares, *room.hard, *(each.part for each in some)], 0)
     used = 0
@@ -131,9 +127,19 @@ def fill(
         spent[some[n].part] += tokens
         shown[n] = form
 
-    for n in order:
-        if some[n].required and some[n].body >= 0:
-            take(n, some[n].body, some[n].section, BODY)
+    def lengthen(n: int, most: int) -> None:
+        nonlocal used
+        one, more = some[n], some[n].longer - some[n].body
+        if shown[n] == BODY and one.longer > 0 and used + more <= room.target and spent[one.part] + more <= most:
+            used += more
+            spent[one.part] += more
+            shown[n] = LONGER
+
+    required = [n for n in order if some[n].required and some[n].body >= 0]
+    for n in required:
+        take(n, some[n].body, some[n].section, BODY)
+    for n in required:
+        lengthen(n, UNLIMITED)
     left = max(room.limit - used, 0)
     total = max(sum(room.shares.values()), 1e-9)
     hard = {part: most for part, most in room.hard.items() if part in room.shares}  # of a required part it cuts nothing
@@ -150,16 +156,7 @@ def fill(
             if used + one.body + frame.cost(one.section) <= room.target and spent[one.part] + one.body <= most:
                 take(n, one.body, one.section, BODY)
         for n in order:
-            one, more = some[n], some[n].longer - some[n].body
-            if (
-                shown[n] == BODY
-                and one.longer > 0
-                and used + more <= room.target
-                and spent[one.part] + more <= parts.get(one.part, UNLIMITED)
-            ):
-                used += more
-                spent[one.part] += more
-                shown[n] = LONGER
+            lengthen(n, parts.get(some[n].part, UNLIMITED))
     for n in order:
         one = some[n]
         if (

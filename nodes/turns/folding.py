@@ -214,7 +214,7 @@ class Folded:
         if slot == "artifact" and len(held) > ARTIFACTS_KEPT:
             del held[next(iter(held))]
         if slot in ("modified", "changed"):
-            self.last_change[fact.fact] = max(fact, self.last_change.get(fact.fact, fact), key=lambda each: each.seq)
+            self._changed(fact)
         if slot == "word":
             size = self._words.get(fact.zone, 0) + _size(fact) - (_size(before) if before else 0)
             while size > WORDS_KEPT and (oldest := next(key for key in held if key[1] == fact.zone)) != (
@@ -224,33 +224,40 @@ class Folded:
                 size -= _size(held.pop(oldest))
             self._words[fact.zone] = size
 
+    def _changed(self, fact: Fact) -> None:
+        before = self.last_change.get(fact.fact)
+        if before is None or before.seq <= fact.seq:
+            self.last_change[fact.fact] = fact
+
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
-        rows = [
-            {"session_id": session_id, "slot": slot, **fact._asdict(), "value": _plain(slot, fact.value)}
-            for slot, held in self._slots.items()
-            if slot != "retrieved"
-            for fact in held.values()
-        ]
-        rows.append({
-            "session_id": session_id, "slot": "turns", "fact": "log", "value": str(self.turn), "detail": self._time.isoformat(),
-            "status": "backwards" if self.backwards else None, "zone": "internal", "event_id": "log", "seq": -1,
-        })  # fmt: skip
-        return STATE_FACTS.from_rows(sorted(rows, key=lambda row: row["seq"]))
+        kept = [(slot, fact) for slot, held in self._slots.items() if slot != "retrieved" for fact in held.values()]
+        clock = ("backwards" if self.backwards else None, None, "internal", "log", -1)
+        kept.append(("turns", Fact("log", str(self.turn), self._time.isoformat(), *clock)))
+        kept.sort(key=lambda each: each[1].seq)
+        slots = [slot for slot, _ in kept]
+        columns = dict(zip(Fact._fields, map(list, zip(*(fact for _, fact in kept), strict=True)), strict=True))
+        columns["value"] = [_plain(slot, value) for slot, value in zip(slots, columns["value"], strict=True)]
+        return STATE_FACTS.build({"session_id": [session_id] * len(kept), "slot": slots, **columns})
 
     @classmethod
     def of(cls, table: pa.Table) -> Folded:
         """The state that a table of facts holds."""
         made = cls()
-        for row in table.to_pylist():
-            if row["slot"] == "turns" and row["fact"] == "log":
-                made.turn, made.backwards = int(row["value"]), row["status"] == "backwards"
-                made._time = datetime.fromisoformat(row["detail"])
+        for slot, *fields in zip(*(table[name].to_pylist() for name in ("slot", *Fact._fields)), strict=True):
+            fact = Fact(*fields)
+            if slot == "turns" and fact.fact == "log":
+                made.turn, made.backwards = int(fact.value), fact.status == "backwards"
+                made._time = datetime.fromisoformat(fact.detail or "")
                 continue
-            value = (
-                json.loads(row["value"]) if row["slot"] in ("observation", "kind") and row["value"] else row["value"]
-            )
-            made._keep(row["slot"], Fact(row["fact"], value, *(row[name] for name in Fact._fields[2:])))
+            if slot in ("observation", "kind") and fact.value:
+                fact = fact._replace(value=json.loads(fact.value))
+            made._slots[slot].pop((fact.fact, fact.zone), None)
+            made._slots[slot][fact.fact, fact.zone] = fact
+        for fact in (*made._slots["modified"].values(), *made._slots["changed"].values()):
+            made._changed(fact)
+        for fact in made._slots["word"].values():
+            made._words[fact.zone] = made._words.get(fact.zone, 0) + _size(fact)
         return made
 
 

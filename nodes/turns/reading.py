@@ -28,13 +28,12 @@ Row = Mapping[str, Any]
 
 
 def as_of_turns(
-    turns: pa.Table, events: Sequence[Row], facts: pa.Table, *, words: bool = False
+    turns: pa.Table, events: Sequence[Row], facts: pa.Table, unread: Sequence[str]
 ) -> Iterator[tuple[Row, Folded, int]]:
     """Each turn with the state as of it and the number of loaded events before it. Turns are in the order of the log, so
-    each event is folded once. The user's words before these events, most of the facts of a long session, are left out
-    unless asked for.
+    each event is folded once. Facts before these events of `unread` slots, most of those of a long session, are left out.
     """
-    state, done = Folded.of(facts if words else facts.filter(pc.not_equal(facts["slot"], "word"))), 0
+    state, done = Folded.of(facts.filter(pc.invert(pc.is_in(facts["slot"], pa.array(unread))))), 0
     for turn in turns.to_pylist():
         while done < len(events) and events[done]["seq"] < turn["as_of_seq"]:
             state.add(events[done])

@@ -16,6 +16,8 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import counted_as
+from ...nodes.turns.frame import bullet
+from ...nodes.turns.words import REASONS, USER_WORDS
 from .events import LogTables
 from .projection import Projection
 
@@ -53,8 +55,11 @@ def why(
         raise InputError.expected("a source, a path or words", expected, "EXPECTED")
     rows = [] if events is None else events.events.to_pylist()
     before = [row for row in rows if row["seq"] < seen.turn["as_of_seq"]]
-    found = _matching(seen, expected, before)
-    if found:
+    found, lost = _matching(seen, expected, before)
+    if found and lost:
+        said = f"only a reference to it is in the input: {REASONS['user_words_referenced']}"
+        layer, answer, omitted = "summary_lost_constraint", f"{said}; open {found[0]['reference']}", None
+    elif found:
         layer, answer, omitted = _layer(seen, found[0], rows)
     elif expected in seen.text():
         layer, answer, omitted = None, "it is in the input", None
@@ -66,15 +71,15 @@ def why(
     }  # fmt: skip
 
 
-def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
+def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> tuple[list[Row], bool]:
     """The ledger rows that are meant, those that show most first: by id, else by path, else by literal text, else the row
-    that counts the event that is meant.
+    that has or counts the event that is meant; and whether that is a message of the user that had no room among them.
     """
     rows = list(seen.decisions)
     path, _, line = expected.removeprefix("./").rpartition(":")
     wanted = path if line and line.replace("-", "").isdecimal() else expected.removeprefix("./")
     meant = {
-        _source_of(row): f"older:{counted_as(row)}" for row in events
+        _source_of(row): row for row in events
         if expected.removeprefix("event:") == row["event_id"] or any(_ends(path, wanted) for path in (row["path"], *(row["changed_files"] or ())))
         or expected in "\n".join(filter(None, (row["command"], row["text"], row["content"])))
     }  # fmt: skip
@@ -87,8 +92,19 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> list[Ro
     ]
     by_path = [row for row in rows if _ends(row["path"], wanted)]
     by_event = [row for row in rows if _event_of(row) in meant]
-    found = by_id or by_path or by_event or [row for row in rows if row["source_id"] in meant.values()]
-    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"]))
+    found, lost = by_id or by_path or by_event, False
+    if not found:
+        holders = {_holder(event, seen.turn["zones"]) for event in meant.values()}
+        found = [row for row in rows if row["source_id"] in holders]
+        lost = holders == {"words"} and not any(bullet(event["text"]) in seen.text() for event in meant.values())
+    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"])), lost
+
+
+def _holder(event: Row, zones: Sequence[str]) -> str:
+    """The source that has an event which is none of its own: the user's words, or those that are only counted."""
+    of_user = event["actor"] == "user" and event["kind"] in USER_WORDS and event["text"]
+    seen = event["visibility"] == "model-visible" and event["zone"] in zones
+    return "words" if of_user and seen else f"older:{counted_as(event)}"
 
 
 def _source_of(event: Row) -> str:

@@ -4,8 +4,8 @@
 
 Of every transcript of `transcripts.tsv` that FOLDER has, each request of the agent gets its input, under the checks of the
 list, no rules and the default budget. An input shows a file if a source with its path has text in it; `edited_next` counts the
-inputs before an edit of a file that the session had read or changed. A message of the user is dropped if it is neither
-verbatim in the first message nor a reference with the reason `user_words_referenced`, nor counted among the earlier ones.
+inputs before an edit of a file that the session had read or changed. A message of the user is dropped if it is not
+verbatim in the first message, and neither a line there nor the condition `user_words_referenced` says where it is.
 
 The generated session has four to seven events a turn, a growing log, 200 files, memories revoked, a snapshot per turn, and
 constraints that begin and end. Turn 100 is the last of a log that ends there. A caller gives the snapshots of the last
@@ -85,13 +85,11 @@ def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
 def seen_by(seen: Projection, rows: list[Row]) -> Row:
     """What one input shows."""
     before, after = rows[: seen.turn["as_of_seq"]], rows[seen.turn["as_of_seq"] :]
-    reasons = {row["source_id"]: row["reason_code"] for row in seen.decisions}
     system = " ".join(seen.model_input["system_text"].split())
     words = [row for row in before if row["kind"] in USER_WORDS and row["actor"] == "user" and row["text"]]
     lost = [
         row for row in words
-        if " ".join(escape(row["text"]).split()) not in system
-        and reasons.get(f"event:{row['event_id']}", reasons.get(f"older:{row['kind']}")) not in ("user_words_referenced", "older_events")
+        if " ".join(escape(row["text"]).split()) not in system and not ("user_words_referenced" in seen.conditions and ": open log:" in system)
     ]  # fmt: skip
     edited = next((row["path"] for row in after if row["kind"] == "file.modified"), None)
     known = edited is not None and any(row["path"] == edited and (row["content"] or row["text"]) for row in before)
