@@ -17,7 +17,7 @@ def check_after(command: str, **ended: object) -> str:
     session = Session()
     session.failing("a.test.ts:1 expected 1 received 2")
     session.add("command.finished", turn=2, command=command, stdout="1 failed", **ended)
-    (check,) = CHECKED.state(events=session.events)["checks"]
+    (check,) = CHECKED.project(events=session.events).state["checks"]
     return check["status"]
 
 

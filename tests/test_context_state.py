@@ -10,7 +10,7 @@ from scoped_retrieval.nodes.errors import InputError
 
 
 def state_of(session: Session) -> dict[str, Any]:
-    return policy().state(events=session.events)
+    return policy().project(events=session.events).state
 
 
 def test_the_state_is_what_the_events_left_standing():

@@ -139,8 +139,8 @@ def test_s3_7_four_failures_do_not_happen():
 def test_s3_8_the_log_is_the_source_of_the_state_and_a_given_state_comes_before_it():
     session = Session("Second goal.")
     given = {"userGoal": "First goal.", "modifiedFiles": ["src/a.ts"]}
-    assert policy().state(events=session.events, state=given)["userGoal"] == "Second goal."
-    assert policy().state(events=[], state=given) == policy().project(events=[], state=given).state
+    assert policy().project(events=session.events, state=given).state["userGoal"] == "Second goal."
+    assert policy().project(events=[], state=given).state == policy().project(events=[], state=given).state
 
 
 def test_s3_9_a_tool_reaches_the_input_over_the_log_alone(tmp_path: Path):
@@ -859,14 +859,14 @@ def test_s3_58_the_agent_state_of_the_document_is_used_and_returned():
     assert (
         {name: seen.state[name] for name in given}
         == given
-        == {name: policy().state(state=given)[name] for name in given}
+        == {name: policy().project(state=given).state[name] for name in given}
     )
     for wanted in ("- Fix it.", "- User request: Keep the API.", "- phase: verifying", "- turn: 9", "- modified_files: src/a.ts", "- artifacts: artifacts/1",
                    "| FAIL parser.test.ts"):  # fmt: skip
         assert wanted in seen.text(), wanted
     session = Session("New goal.")
     session.add("command.finished", turn=1, command="ls", exitCode=0, stdout="x")
-    newer = policy().state(state=given, events=session.events)
+    newer = policy().project(state=given, events=session.events).state
     assert (newer["userGoal"], newer["turnCount"], newer["latestObservation"]["command"]) == ("New goal.", 11, "ls")
 
 

@@ -1,12 +1,10 @@
 """Flags of a record: what it states about who may see it and what kind of file it is.
 
-Gives `sight_of` (zone and visibility) and `flags_of` (a generated file, a public interface; where the record does not
-say, by the path).
+Gives `sight_of` (zone and visibility) and `flags_of` (a file made by a tool, by its path where the record does not say;
+a public interface).
 """
 
 from __future__ import annotations
-
-import re
 
 from ...nodes.vocabulary import VISIBILITIES, ZONES, Vocabulary
 from ..sources.file_kinds import made_elsewhere
@@ -14,20 +12,15 @@ from ..sources.jsonl import Record
 
 __all__ = ["flags_of", "sight_of"]
 
-_PUBLIC = re.compile(
-    r"(?:^|/)(?:index\.[jt]sx?|__init__\.pyi?|mod\.rs|lib\.rs|types\.[jt]s|api\.[jt]s|public\.[jt]s)$|\.d\.ts$|\.pyi$|\.proto$"
-)
-
 
 def flags_of(path: str | None, record: Record | None = None) -> dict[str, bool]:
     """The columns `generated` and `public_api` of a file."""
     if path is None:
         return {"generated": False, "public_api": False}
     generated = record.value("generated") if record else None
-    public = record.value("publicApi") if record else None
     return {
         "generated": generated if isinstance(generated, bool) else made_elsewhere(path),
-        "public_api": public if isinstance(public, bool) else bool(_PUBLIC.search(path)),
+        "public_api": record is not None and record.value("publicApi") is True,
     }
 
 

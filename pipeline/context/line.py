@@ -1,5 +1,4 @@
-"""The second line: the context steps as one Hamilton graph, built once; `run_context` runs it, and
-`fold_states` its first step alone.
+"""The second line: the context steps as one Hamilton graph, built once; `run_context` runs it.
 
 Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs and intermediate tables.
 
@@ -20,7 +19,7 @@ from ...nodes.turns.folding import Folded
 from ...nodes.turns.reading import first_of_window, rows_of
 from ..line.planned_driver import PlannedDriver, driver_of
 
-__all__ = ["CONTEXT_STEPS", "OUTPUTS", "build_context_driver", "fold_states", "run_context"]
+__all__ = ["CONTEXT_STEPS", "OUTPUTS", "build_context_driver", "run_context"]
 
 CONTEXT_STEPS = ("context_state", "context_sources", "context_selection", "context_ordering", "context_compression", "context_isolation",
                  "context_budget", "context_messages", "context_ledger")  # fmt: skip
@@ -42,22 +41,13 @@ def run_context(inputs: Mapping[str, Any]) -> dict[str, pa.Table]:
     """The tables of `OUTPUTS` for all turns, in the order of the turns. `inputs`: the input tables by name, and `counters`;
     turns are of one session, in the order of its log.
     """
-    driver, given = build_context_driver(), _checked(inputs)
+    tables = {name: each for name, each in inputs.items() if name in CONTEXT_TABLES}
+    checked = {name: CONTEXT_TABLES[name].check(each).combine_chunks() for name, each in tables.items()}
+    driver, given = build_context_driver(), {**inputs, **checked}
     parts: list[Mapping[str, pa.Table]] = [
         driver.execute(OUTPUTS, inputs={**given, **shard}) for shard in _shards(given)
     ]
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
-
-
-def fold_states(inputs: Mapping[str, Any]) -> pa.Table:
-    """TURN_STATES of all turns alone, in the order of the turns."""
-    return build_context_driver().execute(["turn_states"], inputs=_checked(inputs))["turn_states"]
-
-
-def _checked(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, each checked against its declared table."""
-    tables = {name: each for name, each in inputs.items() if name in CONTEXT_TABLES}
-    return {**inputs, **{name: CONTEXT_TABLES[name].check(each).combine_chunks() for name, each in tables.items()}}
 
 
 def _shards(given: Mapping[str, Any]) -> Iterator[dict[str, pa.Table]]:

@@ -29,13 +29,7 @@ __all__ = [
     "one_path",
 ]
 
-_IDS = frozenset((
-    "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "requestId", "request_id", "constraintId",
-    "constraint_id", "memoryId", "memory_id", "subject", "version", "hash", "sha256", "ref", "artifact", "artifacts",
-    "stdoutRef", "stdout_ref", "stderrRef", "stderr_ref", "evidenceIds", "evidence_ids", "snapshotIds", "snapshot_ids",
-    "retrievalSnapshotIds", "retrieval_snapshot_ids", "snapshotId", "snapshot_id", "sourceRefs", "source_refs", "evidence",
-    "evidenceId", "evidence_id", "label", "blockRef", "block_ref",
-))  # fmt: skip
+_COMPARED = re.compile(r"(?i)(?:^|_)(?:subject|version|hash|sha256|artifacts?|evidence|label)$|(?:id|ref)s?$")
 """Fields with ids and references: they are compared, so two of them must not become equal."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
@@ -107,7 +101,7 @@ def _masked(value: Any, masks: Mapping[str, str], name: str = "") -> Any:
     if not isinstance(value, str):
         return value
     if (masked := masks.get(value)) is not None:
-        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if name in _IDS else masked
+        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if _COMPARED.search(name) else masked
     if _TELLING.search(name) and (stated := masks.get(_stated(name, value))) is not None:
         return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
     return value

@@ -38,11 +38,11 @@ from .inputs import (
     seed_facts,
     turn_row,
 )
-from .line import fold_states, run_context
+from .line import run_context
 from .log_files import LogView
 from .masking import expect_unicode, is_absolute, listed
 from .phases import load_phases
-from .projection import Projection, Projections, agent_state
+from .projection import Projection, Projections
 from .rules import read_rules
 
 __all__ = ["ContextPolicy"]
@@ -115,13 +115,6 @@ class ContextPolicy:
         """The inputs of many turns of a session, one row each."""
         log, inputs = self._inputs(turns, given)
         return Projections(inputs["context_turns"], run_context(inputs), log.artifacts)
-
-    def state(self, *, turn: Mapping[str, Any] | None = None, **given: Unpack[Given]) -> dict[str, Any]:
-        """The AgentState of one turn without its input: `Projection.state` at a fraction of the cost. Arguments and
-        errors are those of `project`.
-        """
-        _, inputs = self._inputs([{} if turn is None else turn], given)
-        return agent_state(fold_states(inputs).to_pylist()[0], inputs["context_turns"].to_pylist()[0])
 
     def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogTables, dict[str, Any]]:
         """The log and the inputs of the line, checked."""

@@ -17,7 +17,7 @@ from . import shapes
 from .artifacts import Artifacts
 from .native import Native, native
 
-__all__ = ["Projection", "Projections", "agent_state"]
+__all__ = ["Projection", "Projections"]
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,19 @@ class Projection:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The AgentState of document 003 (S3.58) as of the turn."""
-        return agent_state(self.turn_state, self.turn)
+        """The AgentState of document 003 (S3.58) as of the turn, with what it holds besides."""
+        row = self.turn_state
+        constraints = json.loads(row["constraints"])
+        observation = row["latest_observation"]
+        return {
+            "userGoal": row["user_goal"], "phase": row["phase"], "phaseStated": row["phase_stated"],
+            "activeConstraints": [each["text"] for each in constraints if not each["proposed"]], "constraints": constraints,
+            "latestObservation": json.loads(observation) if observation else None, "modifiedFiles": row["modified_files"],
+            "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": json.loads(row["checks"]),
+            "currentFailure": row["failure"], "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
+            "pendingApprovals": json.loads(row["approvals"]), "unstatedChanges": row["unstated_changes"],
+            "budget": {"maxTokens": self.turn["max_tokens"], "reservedOutputTokens": self.turn["reserved_output_tokens"]},
+        }  # fmt: skip
 
     @property
     def input_id(self) -> str:
@@ -162,21 +173,6 @@ class Projection:
             "warnings": [dict(row) for row in self.warnings],
             "ledger": self.ledger(),
         }
-
-
-def agent_state(row: Mapping[str, Any], turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of TURN_STATES and its turn as the AgentState of document 003, with what it holds besides."""
-    constraints = json.loads(row["constraints"])
-    observation = row["latest_observation"]
-    return {
-        "userGoal": row["user_goal"], "phase": row["phase"], "phaseStated": row["phase_stated"],
-        "activeConstraints": [each["text"] for each in constraints if not each["proposed"]], "constraints": constraints,
-        "latestObservation": json.loads(observation) if observation else None, "modifiedFiles": row["modified_files"],
-        "artifactRefs": row["artifact_refs"], "turnCount": row["turn_count"], "checks": json.loads(row["checks"]),
-        "currentFailure": row["failure"], "latestCommand": row["latest_command"], "plan": row["plan"], "readFiles": row["read_files"],
-        "pendingApprovals": json.loads(row["approvals"]), "unstatedChanges": row["unstated_changes"],
-        "budget": {"maxTokens": turn["max_tokens"], "reservedOutputTokens": turn["reserved_output_tokens"]},
-    }  # fmt: skip
 
 
 def _unknown(source_id: str) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from ...nodes.errors import InputError
 from .grammars import SPLITTERS
 from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere", "named_by_convention"]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "is_vendored", "made_elsewhere", "named_by_convention"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,12 @@ _BUILT = re.compile(r"(?:^|/)(?:dist|build|_*generated_*|site-packages|\.?venv|\
 
 def made_elsewhere(path: str) -> bool:
     """Whether the file at `path` is not edited by hand: generated, by its name or folder, or vendored."""
-    folders = path.lower().split("/")[:-1]
-    vendored = any(map(_FOLDERS["vendored"].match, folders))
-    return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
+    return is_vendored(path) or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
+
+
+def is_vendored(path: str) -> bool:
+    """Whether the file at `path` lies in a folder of third-party code."""
+    return any(map(_FOLDERS["vendored"].match, path.lower().split("/")[:-1]))
 
 
 def named_by_convention(name: str) -> bool:
