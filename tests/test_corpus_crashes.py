@@ -78,7 +78,6 @@ def expect_whole(path: Place) -> None:
 def test_a_writer_that_ends_at_any_step_leaves_the_state_before_or_after(
     tmp_path: Path, name: str, power: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "TRIMMED_FROM", 0)
     monkeypatch.setattr(publishing, "FAN_IN", 3)  # there are as many small packs: they are gathered
     act, start = ACTIONS[name], tmp_path / "start"
     began(start)

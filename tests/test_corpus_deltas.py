@@ -1,4 +1,4 @@
-"""Rows with new descriptions: amended in place if postings and vectors stay; else their segment is trimmed."""
+"""Rows with new descriptions: amended in place if postings and vectors stay; else their segment is written again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from corpus_rows import SOURCE, HashEncoder, content, day, import_rows
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
 
 ROWS = ({"text": "one", "path": "a.md"}, {"text": "two", "path": "b.md"}, {"text": "three", "path": "c.md"})
-
-
-@pytest.fixture(autouse=True, params=[0, 4096], ids=["trimmed", "joined"])
-def trimmed_from(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Segments that lose rows are written again alone, or together with new rows."""
-    monkeypatch.setattr(publishing, "TRIMMED_FROM", request.param)
-    return request.param
 
 
 def corpus_of(folder: Path, *rows: dict[str, Any], **how: Any) -> Corpus:
@@ -58,13 +51,11 @@ def test_a_row_described_anew_stays_where_it_stands_if_its_postings_do(tmp_path:
 @pytest.mark.parametrize(
     "changes", [{"title": "Guide"}, {"symbols": ["f"]}, {"calls": ["g"]}, {"entity": "E-1"}, {"uri": "https://x.org"}]
 )
-def test_a_row_whose_postings_change_is_written_elsewhere_and_its_segment_without_it(
-    tmp_path: Path, changes: dict[str, Any], trimmed_from: int
-) -> None:
+def test_a_row_whose_postings_change_is_written_again_with_its_segment(tmp_path: Path, changes: dict[str, Any]) -> None:
     corpus = corpus_of(tmp_path)
     before = segments(corpus)
     report = corpus.append(import_rows({"text": "two", "path": "b.md", **changes}), now=day(2))
-    assert (report.described_anew, report.segments_written) == (1, 1 if trimmed_from else 2)
+    assert (report.described_anew, report.segments_written) == (1, 1)
     assert segments(corpus).isdisjoint(before)
     key = {"title": "t:guid", "symbols": "d:f", "calls": "r:g", "entity": "i:e-1", "uri": "i:https://x.org"}
     assert found(corpus, key[next(iter(changes))]) == ["two"]
@@ -82,7 +73,7 @@ def test_a_segment_that_loses_all_of_its_rows_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"zone": "private"}, {"title": "Guide"}])
 def test_the_generation_is_the_one_that_writing_everything_gives(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """Amended or trimmed, then merged: the rows are those of a corpus that never knew others."""
+    """Amended or written again, then merged: the rows are those of a corpus that never knew others."""
     corpus = corpus_of(tmp_path / "amended")
     said = ({**ROWS[0], **changes}, ROWS[1], {**ROWS[2], **changes})
     corpus.publish(import_rows(*map(dict, said)), complete_sources={SOURCE}, now=day(2))

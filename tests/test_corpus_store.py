@@ -69,7 +69,6 @@ BATCHES = st.lists(st.lists(st.fixed_dictionaries(FIELDS | DESCRIBED), min_size=
     st.lists(st.booleans(), min_size=5, max_size=5),
     st.integers(2, 5),
     st.sampled_from([2, 3, 4, 5, 6, 64]),
-    st.integers(0, 3),
 )
 def test_what_is_stored_does_not_depend_on_how_it_was_cut(
     tmp_path_factory: pytest.TempPathFactory,
@@ -77,7 +76,6 @@ def test_what_is_stored_does_not_depend_on_how_it_was_cut(
     complete: list[bool],
     fan_in: int,
     block: int,
-    trimmed_from: int,
 ) -> None:
     """Segments, blocks, deltas, gathered packs and merges leave no trace in rows, postings or generation."""
     corpora = []
@@ -87,7 +85,6 @@ def test_what_is_stored_does_not_depend_on_how_it_was_cut(
             patch.setattr(publishing, "SEGMENT_ROWS", cut[1])
             patch.setattr(next_generation, "SEGMENT_ROWS", cut[1])
             patch.setattr(publishing, "DELTAS_KEPT", cut[2])
-            patch.setattr(publishing, "TRIMMED_FROM", trimmed_from)
             corpus = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
             for number, rows in enumerate(batches):
                 sources = {SOURCE} if complete[number] else set()

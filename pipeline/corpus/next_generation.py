@@ -29,7 +29,7 @@ from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
 from .manifest import new_name
-from .packs import Files, Pack, in_use, write_pack, write_segment, write_tables
+from .packs import Files, Pack, in_use, write_pack, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .tombstones import Receipt
@@ -49,7 +49,7 @@ class Revision:
     again: Collection[int]
     """Segments that are analyzed and sorted again, with the new rows, their deltas folded in."""
     dropped: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
-    """Removed rows: their segments are rewritten without them."""
+    """Removed rows; their segments are in `again`."""
     changed: pa.Table = field(default_factory=CHANGES.remove(0).empty_table)
     """All placements of every row whose placements change."""
     described: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
@@ -112,16 +112,12 @@ class Next:
         base, manifest = self.base, self.base.manifest
         content = manifest.content + self._altered()
         gone = {name: set(places) for name, places in manifest.gone.items()}
-        for at in self._gone:
+        for at in self.revision.again:
             gone.setdefault(self.old.segments[at].pack, set()).add(self.old.segments[at].place)
         shelf.gather(gone, self.revision.gathered)
         for part, new in self._parts(fresh):
             shelf.add(write_pack, part)
             content += new
-        for at in self._trimmed:
-            keep = self._keep[self.old.starts[at] : self.old.starts[at + 1]]
-            if keep.any():
-                shelf.add(write_segment, *self._after.trimmed(at, keep))
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
         commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
@@ -157,11 +153,11 @@ class Next:
         base, manifest, gathered = self.base, self.base.manifest, self.revision.gathered
         amended = self.old.segments_of(self.revision.amended).tolist()
         tables = {pack for project, pack in manifest.commits.items() if project in self.commits or pack in gathered}
-        for pack in {self.old.segments[at].pack for at in self._gone} | set(gathered) | tables:
+        for pack in {self.old.segments[at].pack for at in self.revision.again} | set(gathered) | tables:
             base.packs[pack].expect_whole()
         for pack in {self.old.segments[at].pack for at in amended}:
             base.packs[pack].expect_whole("evidence.arrow", "placements.arrow")
-        if manifest.changes is not None and (self._gone or amended):
+        if manifest.changes is not None and (self.revision.again or amended):
             base.packs[manifest.changes].expect_whole()
 
     @cached_property
@@ -177,16 +173,6 @@ class Next:
         keep = np.ones(self.old.evidence.num_rows, dtype=bool)
         keep[self.revision.dropped] = False
         return keep
-
-    @cached_property
-    def _trimmed(self) -> list[int]:
-        """The segments that lose rows and are not rewritten for another reason."""
-        return sorted(set(self.old.segments_of(self.revision.dropped).tolist()) - set(self.revision.again))
-
-    @property
-    def _gone(self) -> list[int]:
-        """The segments that are replaced."""
-        return [*self.revision.again, *self._trimmed]
 
     @property
     def _profile(self) -> str:
@@ -204,10 +190,10 @@ class Next:
     def _deltas(self, shelf: _Shelf) -> str | None:
         """The pack of the deltas afterwards; None if there are none."""
         before, revision = self.base.deltas, self.revision
-        gone = {self.old.segments[at].segment_id for at in self._gone}
+        gone = {self.old.segments[at].segment_id for at in revision.again}
         if not gone and not len(revision.amended):
             return self.base.manifest.changes
-        stays = ~np.isin(np.arange(len(self.old.segments)), self._gone)
+        stays = ~np.isin(np.arange(len(self.old.segments)), [*revision.again])
 
         def named(table: pa.Table, schema: pa.Schema) -> pa.Table:
             """The table with `segment_id` and rows numbered within the segment, without replaced segments."""

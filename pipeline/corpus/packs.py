@@ -284,12 +284,12 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
 def write_pack(folder: Place, part: Part) -> Files:
     """Write rows in the order of `Part.sorted` as the pack `folder`; returns its files."""
     bounds = part.segment_starts()
-    return _write_rows(folder, part, bounds, *posting_lists(part.postings, bounds))
-
-
-def write_segment(folder: Place, part: Part, lists: PostingLists) -> Files:
-    """Write rows of one segment with the given posting lists as a pack; returns its files."""
-    return _write_rows(folder, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
+    lists, key_starts = posting_lists(part.postings, bounds)
+    first = pa.array(bounds[:-1])
+    owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
+    names = (part.segment_ids(bounds.tolist()), *owners, part.encoded()[bounds[:-1]])
+    ends = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)[1:]
+    return write_tables(folder, _tables(names, ends, part.evidence, part.placements, lists, part.vectors))
 
 
 def write_gathered(
@@ -317,16 +317,6 @@ def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Files:
         sync_all((staged / name for name in files), staged)
         publish_folder(staged, folder)
     return files
-
-
-def _write_rows(
-    folder: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
-) -> Files:
-    first = pa.array(bounds[:-1])
-    owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
-    names = (part.segment_ids(bounds.tolist()), *owners, part.encoded()[bounds[:-1]])
-    ends = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)[1:]
-    return write_tables(folder, _tables(names, ends, part.evidence, part.placements, lists, part.vectors))
 
 
 def _tables(

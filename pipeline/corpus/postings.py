@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import Ragged, starts_of
-from ...nodes.frames import FIELDS, SegmentPostings
+from ...nodes.frames import FIELDS
 from ...nodes.text.index_keys import conflict_keys, id_keys
 from ...nodes.text.indexed_text import TEXT_COLUMNS, index_text
 from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
@@ -148,18 +148,6 @@ def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[Po
     stored = distinct[used % max(len(distinct), 1)]
     lists = PostingLists(postings.hashes[stored], postings.keys.take(pa.array(stored)), starts_of(counts), rows, freqs)
     return lists, np.searchsorted(used, np.arange(segments + 1) * len(distinct))
-
-
-def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
-    """The posting lists of a segment without the rows where `keep` is false; the others are renumbered in order."""
-    rows, freqs = (each[lists.starts[0] : lists.starts[-1]] for each in (lists.rows, lists.freqs))
-    stays = keep[rows]
-    before = starts_of(stays.astype(np.int64))[lists.starts - lists.starts[0]]
-    used = np.diff(before) > 0
-    place = (np.cumsum(keep) - 1).astype(np.int32)
-    keys = lists.keys.filter(pa.array(used))
-    starts = np.append(before[:-1][used], before[-1])
-    return PostingLists(lists.hashes[used], keys, starts, place[rows[stays]], freqs[stays])
 
 
 def _ranks(postings: Postings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

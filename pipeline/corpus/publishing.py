@@ -42,8 +42,6 @@ FAN_IN = 16
 """This many segments of one owner and size class are merged, and so are this many small packs of one size class."""
 DELTAS_KEPT = 4096
 """A segment with more deltas than this and than a quarter of its rows is rewritten."""
-TRIMMED_FROM = 1024
-"""A segment of at least this many rows that loses some is rewritten alone, in its order; smaller ones join new rows."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +177,7 @@ def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: b
     newly_encoded = _to_encode(old, diff) if encodes else NO_ROWS
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
     again.update(old.segments_of(newly_encoded).tolist())
-    losing = old.segments_of(anew[~stays]).tolist()
-    again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
+    again.update(old.segments_of(anew[~stays]).tolist())
     kept = descriptions.filter(pa.array(stays))
     crowded = crowded_packs(old.base, FAN_IN, SEGMENT_ROWS)
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded, crowded)

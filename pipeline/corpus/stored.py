@@ -20,7 +20,7 @@ from .identity import MultisetHash, elements
 from .incoming import Incoming
 from .packs import PackSegment
 from .parts import Part, shifted, with_rows
-from .postings import PostingLists, Postings, trimmed
+from .postings import Postings
 
 _HASHED_AT_ONCE = 1 << 16
 
@@ -94,21 +94,12 @@ class StoredRows:
     def part(self, segment: int) -> Part:
         """A segment to be rewritten with others."""
         stored = self.segments[segment]
-        return self._rows_of(segment, _postings(self.base.packs[stored.pack].postings(stored)))
-
-    def trimmed(self, segment: int, keep: NDArray[np.bool_]) -> tuple[Part, PostingLists]:
-        """A segment to be rewritten in its order without the rows where `keep` is false, and its posting lists."""
-        stored = self.segments[segment]
-        lists = trimmed(self.base.packs[stored.pack].postings(stored), keep)
-        return self._rows_of(segment, Postings.none()).kept(keep), lists
-
-    def _rows_of(self, segment: int, postings: Postings) -> Part:
         start, end = self.starts[segment : segment + 2].tolist()
         first, last = np.searchsorted(self.placements["row"].to_numpy(), (start, end))
         return Part(
             self.evidence_of(segment),
             shifted(self.placements.slice(first, last - first), -start),
-            postings,
+            _postings(self.base.packs[stored.pack].postings(stored)),
             self.vectors_of(segment),
             self.base.manifest.encoder_profile or "",
         )
