@@ -11,41 +11,26 @@ whole block is rendered and counted, and the last item is dropped until the bloc
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.greedy_fit import Fit, fit, parted_sets
-from .blocks.item_costs import BOUNDS, DETAIL, DISPUTE, TOKENS, Budgets, Costs
-from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered, shared_days
+from .blocks.greedy_fit import BOUNDS, DETAIL, DISPUTE, TOKENS, Fit, Wanted, budgets_of, fit, parted_sets
+from .blocks.item_rendering import Item, lines_of, looks_of, reasons, rendered, rows_at
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import RequestTerms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import (
-    FEW_ROWS,
-    codes_of,
-    constants,
-    flags_at,
-    flat,
-    gathered,
-    gathered_columns,
-    last_of_runs,
-    literal,
-    objects,
-    pair_codes,
-    pair_positions,
-    positions,
-    rank_within,
-    take_or,
-)
+from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, last_of_runs, pair_positions, positions
 from .facts.fact_notes import fact_notes
-from .frames import micros
-from .rendering import GROUPS, TRIMMING_POLICY, labels
+from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .rendering import GROUPS, TRIMMING_POLICY
 from .schema import SPAN
 from .tables import (
     FITS,
@@ -79,69 +64,39 @@ def fits(
     """Every item that reached trimming, by request and position, with the part of its text that fits."""
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
-    shapes = objects(contracts["output_shape"])
-    masks = class_lists(contracts["mask"])
-    mask = masks.take(pa.array(owner))
+    mask = class_lists(contracts["mask"]).take(pa.array(owner))
     texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
-    notes, styles = fact_notes(kept, fact_checks), objects(contracts["citation_style"])
-    happened = _happened(kept, owner, contracts, evidence, placements)
-    work = _Work(kept, owner, shapes, styles, texts, _reasons(kept, ranked), notes, happened, evidence, mask)
-    budgets = Budgets.of(contracts, shapes)
-    kinds = work.kind
-    brief = work.shape == "model-brief"
-    heading = pc.if_else(pa.array(brief), group_lines(kinds), literal("")) if brief.any() else None
-    shown = fenced(work.shape)
-    # Any member may be the first shown, which names the section: each is measured, and the longest is reserved.
-    items, member = work.worst_case(), texts.item
-    one = way = np.arange(len(member))
-    if len(member) > FEW_ROWS:  # most requests print the same rows alike: each distinct form is measured once
-        asked = codes_of([contracts["output_shape"], contracts["citation_style"], contracts["tokenizer"], masks])
-        ways = codes_of([pa.array(asked[owner[member]]), *items.ways()])
-        _, one, way = np.unique(ways, return_index=True, return_inverse=True)
-        items = items.take(one)
-    at = pa.array(member[one])
-    costs = Costs.of(
-        printed(items, evidence),
-        heading.take(at) if heading is not None else None,
-        kinds.take(at),
-        counters,
-        budgets.names,
-        budgets.which[owner[member[one]]],
-    )
-    costs = costs.take(way).most(texts.first)
+    notes = fact_notes(kept, fact_checks)
+    work = _Work(kept, owner, contracts, texts, notes, ranked, placements, evidence)
     terms = RequestTerms.of(match_terms, contracts["request_id"])
-    result = _counted_whole(fit(owner, work.sets(), texts, costs, budgets, counters, terms), work, budgets, counters)
-    chosen = pa.array(result.number > 0)
-    visible = slices(texts.text, result.start, result.end)
+    found = _counted_whole(fit(work.wanted, counters, terms), work, counters)
+    number, start, end, before, inside, after, bound = (np.array(each, np.int64) for each in vars(found).values())
+    chosen, shown = pa.array(number > 0), np.array([look.fenced for look in work.wanted.looks], dtype=bool)[owner]
     return FITS.build(
         {
             "request_id": kept["request_id"],
             "evidence_id": kept["evidence_id"],
             "position": kept["position"],
-            "number": result.number.astype(np.int32),
-            "place": work.places(result.number).astype(np.int32),
-            "visible_text": pc.if_else(chosen, visible, None),
-            "kept_start": result.start,
-            "kept_end": result.end,
+            "number": number.astype(np.int32),
+            "place": work.places(found),
+            "visible_text": pc.if_else(chosen, slices(texts.text, start, end), None),
+            "kept_start": start,
+            "kept_end": end,
             "size": texts.size,
-            "line_start": _int32(pc.add(texts.line_start, pa.array(result.before))),
+            "line_start": _int32(pc.add(texts.line_start, pa.array(before))),
             "line_end": _int32(
-                pc.if_else(
-                    pa.array(shown),
-                    pc.add(texts.line_start, pa.array(result.before + result.inside)),
-                    texts.line_end,
-                )
+                pc.if_else(pa.array(shown), pc.add(texts.line_start, pa.array(before + inside)), texts.line_end)
             ),
-            "byte_start": pc.add(texts.byte_start, pa.array(result.start)),
-            "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, result.end, texts.size))),
-            "merged_rows": _shown_rows(texts, _shown(texts, result, shown), kept.num_rows),
-            "form": work.forms(result),
-            "conflict_note": work.conflict_notes(result.number),
+            "byte_start": pc.add(texts.byte_start, pa.array(start)),
+            "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, end, texts.size))),
+            "merged_rows": _shown_rows(texts, _shown(texts, start, end, shown), kept.num_rows),
+            "form": work.forms(found),
+            "conflict_note": [note for items in work.wanted.items for note in work.conflict_notes(items, found)],
             "fact_note": notes,
-            "lines_above": result.before.astype(np.int32),
-            "lines_below": result.after.astype(np.int32),
-            "masked": clipped(covered, result.start, result.end),
-            "bound_by": constants(BOUNDS).take(pa.array(result.bound, mask=result.bound < 0)),
+            "lines_above": before.astype(np.int32),
+            "lines_below": after.astype(np.int32),
+            "masked": clipped(covered, start, end),
+            "bound_by": constants(BOUNDS).take(pa.array(bound, mask=bound < 0)),
         }
     )
 
@@ -159,7 +114,8 @@ def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, 
     names = flat(contracts["tokenizer"]).dictionary_encode()
     which = np.asarray(names.indices).astype(np.int64)[owner]
     row = packs["row"].take(pack)
-    label = labels(gathered(evidence["evidence_kind"], row), chosen["number"].to_numpy())
+    kinds = gathered(evidence["evidence_kind"], row).to_pylist()
+    label = [f"{kind}#{number}" for kind, number in zip(kinds, chosen["number"].to_pylist(), strict=True)]
     columns = ("request_id", "evidence_id", "form", "merged_rows", "line_start", "line_end", "byte_start", "byte_end",
                "lines_above", "lines_below")  # fmt: skip
     return TRIMMED.build(
@@ -211,139 +167,134 @@ class _Work:
         self,
         kept: pa.Table,
         owner: Int,
-        shapes: NDArray[np.object_],
-        styles: NDArray[np.object_],
+        contracts: pa.Table,
         texts: ItemTexts,
-        reason: pa.Array,
-        fact_note: pa.Array,
-        happened: Int,
+        notes: pa.Array,
+        ranked: pa.Table,
+        placements: pa.Table,
         evidence: pa.Table,
-        mask: pa.Array,
     ) -> None:
-        self.kept, self.owner, self.texts, self.evidence, self.reason = kept, owner, texts, evidence, reason
-        self.fact_note, self.happened, self.mask = fact_note, happened, mask
-        self.shape, self.style = shapes[owner], styles[owner]
-        self.requests = len(shapes)
-        self.form = objects(kept["form"])
-        days = shared_days(owner, flat(kept["row"]), evidence, self.requests)
-        self.dated = np.array([day is None for day in days], dtype=bool)[owner]
-        stored = gathered_columns(evidence, ("evidence_kind", "conflict_set"), kept["row"])
-        self.kind, sets = stored.values()
-        self.group = np.asarray(pc.index_in(self.kind, value_set=constants(tuple(GROUPS)))).astype(np.int64)
-        self.disputed = np.asarray(sets.is_valid())
-        self.dispute = np.zeros(len(owner), dtype=np.int64)
-        if sets.null_count < len(sets):
-            self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
+        self.kept, self.texts, self.evidence = kept, texts, evidence
+        self.row, self.form, self.standing = (kept[name].to_pylist() for name in ("row", "form", "standing"))
+        self.line_start, self.line_end, self.notes = (
+            column.to_pylist() for column in (texts.line_start, texts.line_end, notes)
+        )
+        looks = looks_of(contracts)
+        self.reason = reasons(kept, ranked, looks)
+        stored = gathered_columns(evidence, ("evidence_kind", "conflict_set", "event_time"), kept["row"])
+        self.happened = _happened(kept, owner, contracts, stored["event_time"], placements).tolist()
+        edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
+        items = [range(first, stop) for first, stop in pairwise(edges)]
+        self.request = owner.tolist()
+        days = (micros(stored["event_time"], OPEN_START) // MICROS_PER_DAY).tolist()
+        self.dated = [len(set(days[own.start : own.stop])) > 1 for own in items]
+        sets: dict[tuple[int, str], int] = {}
+        disputes = zip(self.request, stored["conflict_set"].to_pylist(), strict=True)
+        self.wanted = Wanted(
+            items=items,
+            kind=stored["evidence_kind"].to_pylist(),
+            dispute=[-1 if name is None else sets.setdefault((of, name), len(sets)) for of, name in disputes],
+            texts=texts,
+            frames=self.frames,
+            budgets=budgets_of(contracts),
+            looks=looks,
+        )
 
-    def sets(self) -> Int:
-        """A number per request and conflict set, -1 for items outside any set."""
-        return np.where(self.disputed, self.dispute, -1)
+    def frames(self, items: list[int]) -> list[list[str]]:
+        """What is printed around each item with the longest label, line number and notes possible.
 
-    def worst_case(self) -> Items:
-        """Every member of every item as if shown first, with the longest label, line number and notes possible."""
-        member = self.texts.item
-        count = np.bincount(self.owner, minlength=self.requests)
-        widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
-        form = np.where(self.form == "full", "excerpt", self.form)
-        line = self.texts.line_end.take(pa.array(member))
-        none = np.zeros(len(member), dtype=np.int64)  # what a cut says of it is counted where it is made
-        return self._items(
-            member, self.texts.member_row, widest[self.owner[member]], (line, pc.add(line, 1)), (none, none), form[member],
-            self.disputed[member],
-        )  # fmt: skip
+        Any member may be the first shown, which names the section: there is a text for each.
+        """
+        edges = np.append(self.texts.first, len(self.texts.item)).tolist()
+        members = [range(edges[item], edges[item + 1]) for item in items]
+        first = self.texts.member_row[[member for own in members for member in own]]
+        sections = iter(gathered(self.evidence["section"], first).to_pylist())
+        rows = rows_at(self.evidence, np.array([self.row[item] for item in items], np.int64))
+        found = []
+        for item, row, own in zip(items, rows, members, strict=True):
+            request, line, form = self.request[item], self.line_end[item], self.form[item]
+            width = 10 ** len(str(len(self.wanted.items[request]))) - 1
+            last = None if line is None else line + 1
+            form = "excerpt" if form == "full" else form
+            beside = (form, self.standing[item], self.wanted.dispute[item] >= 0, self.notes[item], self.reason[item])
+            # What a cut says of itself is counted where it is made.
+            ways = [Item(row, width, line, last, 0, 0, next(sections), *beside) for _ in own]
+            look, dated = self.wanted.looks[request], self.dated[request]
+            lines = [lines_of(one, look, dated=dated) for one in ways]
+            found.append([one.head + one.foot for one in lines])
+        return found
 
-    def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
-        """The chosen items in the order of their blocks, and their texts."""
-        index = result.number.nonzero()[0]
-        index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
-        at = pa.array(index)
-        line = pc.add(self.texts.line_start, pa.array(result.before)).take(at)
-        lines = line, pc.add(line, pa.array(result.inside[index]))
-        notes = self.conflict_notes(result.number)
-        here = _shown(self.texts, result, fenced(self.shape))
-        first = self.texts.member_row[_first_shown(self.texts, here)]
-        items = self._items(
-            index, first[index], result.number[index], lines, (result.before[index], result.after[index]),
-            objects(self.forms(result))[index], notes[index],
-        )  # fmt: skip
-        return items, slices(self.texts.text, result.start, result.end).take(at)
+    def block(self, request: int, found: Fit) -> str:
+        """The block of a request's chosen items."""
+        items = self.order(request, found)
+        own, look = self.wanted.items[request], self.wanted.looks[request]
+        index = np.array(items, np.int64)
+        start, end = (np.array(each, np.int64) for each in (found.start, found.end))
+        here = _shown(self.texts, start, end, np.full(len(start), look.fenced))
+        sections = gathered(self.evidence["section"], self.texts.member_row[_first_shown(self.texts, here)][index])
+        texts = slices(self.texts.text.take(pa.array(index)), start[index], end[index]).to_pylist()
+        rows = rows_at(self.evidence, np.array([self.row[item] for item in items], np.int64))
+        forms, notes = self.forms(found), dict(zip(own, self.conflict_notes(own, found), strict=True))
+        shown = []
+        for item, row, section in zip(items, rows, sections.to_pylist(), strict=True):
+            line, above = self.line_start[item], found.before[item]
+            first = None if line is None else line + above
+            shown.append(
+                Item(
+                    row, found.number[item], first, None if first is None else first + found.inside[item], above,
+                    found.after[item], section, forms[item], self.standing[item], notes[item],
+                    self.notes[item], self.reason[item],
+                )
+            )  # fmt: skip
+        return rendered(shown, texts, look)[0]
 
-    def places(self, number: Int) -> Int:
-        """Place in the block: newest first where the contract requires it, else order of choice; 0 = dropped.
+    def order(self, request: int, found: Fit) -> list[int]:
+        """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
 
         A model-brief is ordered by group, then in this order within each group.
         """
-        index = number.nonzero()[0]
-        group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
-        order = index[np.lexsort((number[index], -self.happened[index], group, self.owner[index]))]
-        place = np.zeros(len(number), dtype=np.int64)
-        place[order] = rank_within(self.owner[order]) + 1
+        groups = list(GROUPS) if self.wanted.looks[request].shape == "model-brief" else None
+
+        def place(item: int) -> tuple[int, int, int]:
+            return groups.index(self.wanted.kind[item]) if groups else 0, -self.happened[item], found.number[item]
+
+        return sorted((item for item in self.wanted.items[request] if found.number[item]), key=place)
+
+    def places(self, found: Fit) -> list[int]:
+        """Place of each item in the block; 0 = dropped."""
+        place = [0] * len(found.number)
+        for request in range(len(self.wanted.items)):
+            for n, item in enumerate(self.order(request, found), 1):
+                place[item] = n
         return place
 
-    def forms(self, result: Fit) -> pa.Array:
+    def forms(self, found: Fit) -> list[str]:
         """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
-        cut = (self.form == "full") & (result.number > 0) & (result.bound >= 0)
-        form = np.where(cut, np.where(result.bound == DETAIL, "outline", "excerpt"), self.form)
-        return pa.array(form.astype(object), pa.string())
+        return [
+            form if form != "full" or not number or bound < 0 else "outline" if bound == DETAIL else "excerpt"
+            for form, number, bound in zip(self.form, found.number, found.bound, strict=True)
+        ]
 
-    def conflict_notes(self, number: Int) -> NDArray[np.bool_]:
-        """Members of a conflict set that have no other member of the set shown."""
-        shown = np.bincount(self.dispute[number > 0], minlength=int(self.dispute.max(initial=0)) + 1)
-        return self.disputed & (shown[self.dispute] < 2)
-
-    def _items(
-        self,
-        index: Int,
-        first_row: Int,
-        number: Int,
-        lines: tuple[pa.Array, pa.Array],
-        left_out: tuple[Int, Int],
-        form: NDArray[np.object_],
-        note: NDArray[np.bool_],
-    ) -> Items:
-        at = pa.array(index)
-        return Items(
-            owner=self.owner[index],
-            row=flat(self.kept["row"]).take(at),
-            number=number,
-            line=lines[0],
-            end=lines[1],
-            above=pa.array(left_out[0]),
-            below=pa.array(left_out[1]),
-            dated=self.dated[index],
-            section=gathered(self.evidence["section"], first_row),
-            form=pa.array(form.astype(object), pa.string()),
-            standing=flat(self.kept["standing"]).take(at),
-            conflict_note=pa.array(note),
-            fact_note=self.fact_note.take(at),
-            reason=self.reason.take(at),
-            shape=self.shape[index],
-            style=self.style[index],
-            mask=self.mask.take(at),
-        )
+    def conflict_notes(self, items: range, found: Fit) -> list[bool]:
+        """Members of a conflict set that have no other member of the set shown, of a request's items."""
+        sets = [self.wanted.dispute[item] for item in items]
+        shown = Counter(of for of, item in zip(sets, items, strict=True) if found.number[item])
+        return [of >= 0 and shown[of] < 2 for of in sets]
 
 
-def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counters) -> Fit:
+def _counted_whole(found: Fit, work: _Work, counters: Counters) -> Fit:
     """While a non-additive counter finds a block too long, drop its last item and that item's rivals."""
-    additive = np.array([counters.get(name).additive for name in budgets.names], dtype=bool)
-    if additive.all():
-        return result
-    number, bound = result.number.copy(), result.bound.copy()
-    while True:
-        result = replace(result, number=number, bound=bound)
-        items, texts = work.chosen(result)
-        blocks = rendered(items, texts, work.evidence, work.requests)
-        tokens = counters.count(blocks.text, budgets.names, budgets.which)
-        last = np.zeros(work.requests, dtype=np.int64)
-        np.maximum.at(last, work.owner, number)
-        over = (tokens > budgets.max_tokens) & ~additive[budgets.which] & (last > 0)
-        if not over.any():
-            return result
-        gone = over[work.owner] & (number == last[work.owner])
-        number[gone], bound[gone] = 0, TOKENS
-        rivals = parted_sets(number, work.sets()) & (number > 0)
-        number[rivals], bound[rivals] = 0, DISPUTE
-        result.start[gone | rivals] = result.end[gone | rivals] = 0
+    for request, (own, budget) in enumerate(zip(work.wanted.items, work.wanted.budgets, strict=True)):
+        counter = counters.get(budget.counter)
+        while not counter.additive and any(found.number[item] for item in own):
+            block = pa.array([work.block(request, found)], pa.large_string())
+            if counter.count(block)[0] <= budget.max_tokens:
+                break
+            found.drop(max(own, key=found.number.__getitem__), TOKENS)
+            for rival in parted_sets(own, found.number, work.wanted.dispute):
+                if found.number[rival]:
+                    found.drop(rival, DISPUTE)
+    return found
 
 
 def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
@@ -356,27 +307,21 @@ def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
     return replace(texts, text=covered, same=texts.same * (int(codes.max(initial=0)) + 1) + codes), spans
 
 
-def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, evidence: pa.Table, placements: pa.Table) -> Int:
+def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, event: pa.Array, placements: pa.Table) -> Int:
     """When each item happened, microseconds; 0 under contracts that do not order blocks by time."""
     wanted = flags_at(contracts["newest_first"], owner)
     if not wanted.any():
         return np.zeros(len(owner), dtype=np.int64)
-    event = gathered(evidence["event_time"], kept["row"])
     time = micros(pc.coalesce(event, gathered(placements["recorded_time"], kept["placement"])), 0)
     return np.where(wanted, time, 0)
 
 
-def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
-    at = pair_positions((kept["request_id"], kept["evidence_id"]), (ranked["request_id"], ranked["evidence_id"]))
-    return take_or(ranked["selected_reason"], at)
-
-
-def _shown(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _shown(texts: ItemTexts, start: Int, end: Int, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The members that are shown at least in part; all members of an item that is cited whole."""
     after, last = np.empty_like(texts.start), last_of_runs(texts.item)
     after[:-1] = texts.start[1:]
     after[last] = texts.size[texts.item[last]]
-    return ~fenced[texts.item] | ((texts.start < result.end[texts.item]) & (after > result.start[texts.item]))
+    return ~fenced[texts.item] | ((texts.start < end[texts.item]) & (after > start[texts.item]))
 
 
 def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:

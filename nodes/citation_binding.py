@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .blocks.item_texts import resolvable
 from .blocks.masking import class_lists, masked, masked_column
 from .columns.keys import flags_at, flat, gathered, pair_positions, positions, take_or
-from .rendering import authority_words, locators
+from .rendering import authority_word, locator
 from .tables import (
     CITATIONS,
     ITEM_DETAILS,
@@ -61,7 +61,8 @@ def citations(
     shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start", "byte_end")
     owner = positions(trimmed["request_id"], contracts["request_id"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    locator = locators(stored["path"], stored["title"], stored["source_id"], line, stored["section"])
+    named = (stored["path"], stored["title"], stored["source_id"], line, stored["section"])
+    places = [locator(*values) for values in zip(*(column.to_pylist() for column in named), strict=True)]
     for name in ("source_id", "path", "section"):
         stored[name] = masked(stored[name], mask)
     table = CITATIONS.build(
@@ -69,9 +70,9 @@ def citations(
             **{name: trimmed[name] for name in shared},
             **{name: column for name, column in stored.items() if name not in ("title", "authority")},
             "version": version,
-            "locator": masked(locator, mask),
+            "locator": masked(pa.array(places, pa.large_string()), mask),
             "visible_sha256": trimmed["visible_sha256"],
-            "authority": authority_words(stored["authority"]),
+            "authority": [authority_word(rank) for rank in stored["authority"].to_pylist()],
             "standing": trimmed["standing"],
             "resolves": resolves,
         }

@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
-
 from .context_tables import (
     ISOLATED,
     Compressed,
@@ -57,7 +55,7 @@ def isolated(
     """Section and lines of every source, in the order of the sources; -1 for what is shown in no form."""
     sources, chosen, forms = context_sources.to_pylist(), selection.to_pylist(), compressed.to_pylist()
     for column in ("heading", "reference", "path", "summary"):
-        for source, cleaned in zip(sources, clean(context_sources[column]).to_pylist(), strict=True):
+        for source, cleaned in zip(sources, map(clean, context_sources[column].to_pylist()), strict=True):
             source[f"{column}_line"] = cleaned
     rules, memories, items = rule_texts.to_pylist(), memory_records.to_pylist(), retrieved_items.to_pylist()
     made: list[tuple[str | None, ...]] = []
@@ -221,4 +219,4 @@ def _class_of(detail: Row) -> str:
 
 
 def _one_line(text: str) -> str:
-    return clean(pa.array([text], pa.large_string()))[0].as_py()
+    return clean(text) or ""

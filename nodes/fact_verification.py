@@ -20,7 +20,7 @@ from .columns.keys import flags_at, gathered, positions, take_or
 from .facts.fact_matching import Subjects, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .rendering import locators
+from .rendering import locator
 from .tables import (
     FACT_CHECKS,
     STRUCTURED_FACTS,
@@ -58,13 +58,9 @@ def structured_facts(
     kept = np.flatnonzero(np.asarray(found.is_valid()))
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)[kept]
     at, fields = pa.array(of), found.take(pa.array(kept))
-    locator = locators(
-        stored["path"],
-        stored["title"],
-        stored["source_id"],
-        gathered(placements["line_start"], placement),
-        stored["section"],
-    )
+    line = gathered(placements["line_start"], placement)
+    named = (stored["path"], stored["title"], stored["source_id"], line, stored["section"])
+    places = [locator(*values) for values in zip(*(column.to_pylist() for column in named), strict=True)]
     recorded = micros(gathered(placements["recorded_time"], placement), OPEN_START)
     stale = micros(contracts["as_of"], 0)[owner] - recorded > STALE_DAYS * MICROS_PER_DAY
     table = STRUCTURED_FACTS.build(
@@ -74,7 +70,7 @@ def structured_facts(
             "entity": masked(pc.fill_null(stored["entity"], ""), mask).cast(pa.large_string()).take(at),
             "field": fields.field("field").cast(pa.large_string()),
             "value": fields.field("value").cast(pa.large_string()),
-            "locator": masked(locator, mask).take(at),
+            "locator": masked(pa.array(places, pa.large_string()), mask).take(at),
             "stale": stale[of],
         }
     )

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from selection_line import line
 
@@ -87,24 +86,6 @@ def test_no_limit_is_ever_exceeded(
     assert shown.count(None) + len({*shown} - {None}) <= items  # a conflict set counts as one item
     assert all(0 <= row["tokens"] <= chunk for row in made["trimmed"].to_pylist())
     assert (block["text"] == "") == (block["items"] == 0) == (block["block_ref"] is None)
-
-
-@given(ITEMS, SHAPES, DETAILS, st.integers(20, 900), st.integers(40, 1500), st.integers(1, 120), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
-def test_items_chosen_together_are_those_chosen_one_by_one(
-    rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chars: int, chunk: int, items: int
-) -> None:
-    contract = {
-        "output_shape": shape, "detail": detail, "max_tokens": tokens, "max_chars": chars, "max_chunk_tokens": chunk, "max_items": items,
-        "max_unverified_items": 9, "max_items_per_source": 9,
-    }  # fmt: skip
-    requests = {"r1": contract, "r2": contract | {"max_tokens": 2 * tokens, "max_items": 7}}
-    asked = line(rows, requests=requests, match_terms=ASKED)
-    together = asked.run()["fits"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy_fit, "RANKS_FIRST", 1)
-        patch.setattr(greedy_fit, "run_that_fits", lambda *arguments: arguments[2])
-        assert asked.run()["fits"].equals(together)
 
 
 @pytest.mark.parametrize("counter", ["words", "crowded"])

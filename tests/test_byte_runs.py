@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -94,10 +93,10 @@ def test_each_unit_costs_what_it_costs_rendered_alone(lines: list[tuple[str, lis
 
 
 def test_the_margin_is_the_one_that_blocks_are_written_with() -> None:
-    lines = pa.array(["", "a", "  return", "\tx", "== A"], pa.large_string())
-    offsets, data = packed([f"{line}\n" for line in lines.to_pylist()])
+    lines = ["", "a", "  return", "\tx", "== A"]
+    offsets, data = packed([f"{line}\n" for line in lines])
     tokens, _ = unit_tokens(data, offsets[:-1], np.ones(len(lines), dtype=bool))
-    assert tokens.tolist() == [counted(f"{line}\n") for line in quoted(lines).to_pylist()]
+    assert tokens.tolist() == [counted(f"{line}\n") for line in map(quoted, lines)]
 
 
 @pytest.mark.parametrize(("texts", "expected"), [

@@ -42,7 +42,7 @@ def shown(text: str) -> str:
 
 
 def rendered(text: str) -> str:
-    return quoted(pa.array([text], pa.large_string())).to_pylist()[0] + "\n"
+    return quoted(text) + "\n"
 
 
 def count(text: str) -> int:

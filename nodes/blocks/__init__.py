@@ -3,7 +3,7 @@
 - `item_texts`: the text of an item and the positions of its parts; `item_rendering`: its bytes; `masking` of e-mails
   and paths
 - `kind_places`: places reserved for the best item of a kind
-- `greedy_fit`: which items fit a budget; `item_costs`: their costs; `detail_caps`: how much of each is shown
+- `greedy_fit`: which items fit a budget, and how much of each
 - `neighbors`: which neighbors of a row add words; `line_units`: where texts may be cut; `passages`: which part of a
   text survives a cut; `signatures`: outlines of code
 - `token_counting`: counters by name; `byte_runs`: the bundled one, over bytes

@@ -108,7 +108,8 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
     slow = (~fast[owner]).nonzero()[0]
     if len(slow):
         content = _cut(every, slow, (ends - breaks - starts)[slow])
-        rendered = pc.if_else(pa.array(opens[slow]), quoted(content), requoted(content))
+        shown = zip(content.to_pylist(), opens[slow].tolist(), strict=True)
+        rendered = pa.array([(quoted if opened else requoted)(text) for text, opened in shown], pa.large_string())
         tokens[slow] = counters.count(rendered, names, which[owner[slow]])
         chars[slow] = np.asarray(pc.utf8_length(rendered))
         solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))

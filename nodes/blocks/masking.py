@@ -21,7 +21,7 @@ from ..columns.list_columns import flattened
 from ..columns.ragged import spread, starts_of
 from ..schema import SPAN
 
-__all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_with_spans"]
+__all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_text", "masked_with_spans"]
 
 DETECTOR = "mask/2"
 """Name and version of the patterns below, recorded with every masked item; another pattern is another version."""
@@ -64,6 +64,11 @@ def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
 def masked(texts: pa.Array, classes: pa.Array) -> pa.Array:
     """Each text with its classes masked; the array itself where nothing is masked. Nulls stay null."""
     return texts if classes.null_count == len(classes) else masked_with_spans(texts, classes)[0]
+
+
+def masked_text(text: str, classes: str) -> str:
+    """A text with some classes masked."""
+    return _masked(text, classes.split())[0]
 
 
 def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:

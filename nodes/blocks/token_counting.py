@@ -80,6 +80,9 @@ class _ApproxBpe:
         texts = texts.cast(pa.large_string())
         texts = pc.fill_null(texts, "") if texts.null_count else texts
         offsets, data = offsets_and_bytes(texts)
+        if data.max(initial=0) > 127:  # signs such as dashes and arrows are a token each, as a control is
+            texts = pc.replace_substring_regex(texts, pattern=r"[\x{2000}-\x{2BFF}]", replacement="\x01")
+            offsets, data = offsets_and_bytes(texts)
         if data.max(initial=0) < 128:
             return text_tokens(offsets, data)
         ascii_ = np.asarray(pc.string_is_ascii(texts)).astype(bool)

@@ -234,7 +234,7 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
     parts: list[Part] = []
     for type_, columns in sorted(typed.items()):
         arrays = [array for array, _ in columns]
-        starts = starts_of(np.array([len(array) for array in arrays]))
+        starts = starts_of(np.fromiter(map(len, arrays), np.int64, len(arrays)))
         wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
         every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
         ranges = np.array([own for _, own in columns]) + starts[:-1, None]

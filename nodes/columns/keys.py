@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -84,7 +84,8 @@ def _by_chunk(starts: tuple[int, ...], index: pa.Array) -> tuple[list[tuple[int,
         place[order] = np.arange(len(order))
     at = at - bounds[chunk]
     cuts = [*first_of_runs(chunk).tolist(), len(at)]
-    parts = [(int(chunk[low]), pa.array(at[low:high])) for low, high in pairwise(cuts)]
+    numbers = chunk[cuts[:-1]].tolist()
+    parts = [(number, pa.array(at[low:high])) for number, (low, high) in zip(numbers, pairwise(cuts), strict=True)]
     return parts, None if place is None else pa.array(place)
 
 
@@ -188,7 +189,7 @@ def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
         return NOWHERE
     if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
         places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
-        return np.array([places.get(value, -1) for value in values.to_pylist()], dtype=np.int64)
+        return np.fromiter(map(places.get, values.to_pylist(), repeat(-1)), dtype=np.int64, count=len(values))
     if {values.type.id, among.type.id} <= _NUMBERS and not values.null_count + among.null_count and len(among):
         found = _found_number(integers(values), integers(among))
         if found is not None:

@@ -43,4 +43,5 @@ def _text(words: str) -> pa.Scalar:
 
 
 def _short(words: pa.ChunkedArray) -> pa.Array:
-    return pc.utf8_slice_codeunits(clean(words), 0, _WORDS)
+    cleaned = [None if word is None else (clean(word) or "")[:_WORDS] for word in words.to_pylist()]
+    return pa.array(cleaned, pa.large_string())

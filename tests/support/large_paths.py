@@ -11,8 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import budget_trimming
-from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit, passages
+from scoped_retrieval.nodes.blocks import byte_runs, passages
 from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
@@ -35,7 +34,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
-    "FEW_ROWS": (0, (keys, orders, budget_trimming)),
+    "FEW_ROWS": (0, (keys, orders)),
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
@@ -44,7 +43,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall, time_gates)),
     "POSTINGS": (256, (compiled_recall,)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
-    "RANKS_FIRST": (1, (greedy_fit,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SHORTLIST_FROM": (0, (vector_recall,)),
     "SLOTS": (0, (score_bounds,)),
