@@ -13,29 +13,23 @@ credential may not act as, whether it exists or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from .columns.digests import digests_by_request, table_digest
 from .columns.kept import OfTable
-from .columns.keys import constants, distinct_numbers, first_that_holds, flat, positions, present, truth
-from .columns.list_columns import collected, flattened, tidied
+from .columns.keys import flat, present
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .schema import TIMESTAMP, Table
-from .scope.active_grants import (
-    ActiveGrants,
-    active_grants_of,
-    acts_for_another,
-    bounds_of,
-    leaves_some,
-    lifecycle_pairs,
-)
+from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of
 from .score_terms import terms_of_plugins
 from .tables import (
     CONTRACT_BOUNDS,
@@ -67,20 +61,20 @@ _COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "b
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape", "detail")
-_OF_PURPOSE = ["version", "include_states", "withheld_k", "instruction_sources", "mask", *_COUNTS, *_CHOICES]
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
 _CAPPED = ("lane_k", "pool_k", "max_items")
 _GROWING = ("max_items", "max_items_per_source", "max_chars")
-_MOST = float(np.iinfo(np.int32).max)
+_MOST = int(np.iinfo(np.int32).max)
+_ALLOWANCES, _DENIALS = ("allowed_sources", "allowed_paths", "accepted_authority"), ("denied_sources", "denied_paths")
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _BY_GRANTS = "project, groups, bounds"
 _BY_MODE = ", ".join((*_PRESET[1:], *_CAPPED, "mode_lanes", "path_window_start"))
 _BY_ROLE = "weights, vocabulary, forbidden_sources, citation_style, required_evidence, source_diversity"
 _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_chunks_per_source"}
-_OF_ROLE = ["role", "version", "allowed_sources", "forbidden_sources", "required_evidence", "citation_style",
-            "require_source_diversity", *_ROLE_CAPS.values()]  # fmt: skip
+_BY_ROLE_FIELD = {"role_sources": "allowed_sources", **_ROLE_CAPS}
+_NAMES_READ = (*_NARROWING, "purpose", "asked_by", "principal", "allow_stale_memory")
 _WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
 _INSTANT = ("as_of", "window_start", "window_end")
 
@@ -100,13 +94,15 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
     """The grants that hold for each request: positions in GRANTS and in the requests sorted by id; and the refusals."""
     requests = _ordered(requests)
-    held = active_grants_of(requests, grants)
-    return replace(
-        held,
-        refused=_denied_reason(
-            requests, held, _role_of(requests, role_policies, ["allowed_sources"])["allowed_sources"]
-        ),
+    held, roles = active_grants_of(requests, grants), _roles(role_policies)
+    asked = zip(
+        requests.select([*_ALLOWANCES, "role"]).to_pylist(), held.acting.tolist(), held.granted.tolist(), strict=True
     )
+    reasons = [
+        ACT_AS_NOT_GRANTED if not acting else NOTHING_GRANTED if not granted else _empty_list(request, roles)
+        for request, acting, granted in asked
+    ]
+    return replace(held, refused=pa.array(reasons, pa.string()))
 
 
 def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
@@ -134,44 +130,46 @@ def contracts(
     """
     requests = _ordered(requests)
     # Presets are sorted by request id, like the requests now.
-    preset, policy, role = mode_presets, _policy_of(requests, purpose_policies), _role_of(requests, role_policies)
-    counts = _counts(requests, preset, policy, role)
-    columns = {
+    layered = _layered(requests, purpose_policies, mode_presets, role_policies)
+    states = reach.states.tolist()
+    counts = [_counts(*one) for one in layered]
+    columns: dict[str, Any] = {
         "request_id": requests["request_id"],
         "contract_id": [""] * requests.num_rows,
         "denied": present(reach.refused),
         "denied_reason": reach.refused,
         "groups": reach.groups(),
-        "allowed_sources": tidied(requests["allowed_sources"], keep_null=True),
-        "denied_sources": tidied(requests["denied_sources"], keep_null=False),
-        "allowed_paths": tidied(requests["allowed_paths"], keep_null=True),
-        "denied_paths": tidied(requests["denied_paths"], keep_null=False),
-        "window_start": _window_start(requests),
+        "window_start": [_window_start(one.request) for one in layered],
         "window_end": requests["exclude_after"],
-        "include_states": _include_states(requests, preset, policy, counts["max_unverified_items"], reach),
-        "accepted_authority": tidied(requests["accepted_authority"], keep_null=True),
-        "min_authority": np.fmax(_numbers(requests["min_authority"]), 0).astype(np.int32),
-        "withheld_k": policy["withheld_k"],
-        "instruction_sources": tidied(policy["instruction_sources"], keep_null=False),
-        "required_evidence": _union(requests["required_evidence"], role["required_evidence"]),
-        "mask": tidied(policy["mask"], keep_null=True),
-        "mode_lanes": preset["lanes"],
-        "path_window_start": _instants(_days_before(requests, preset["window_days"])),
-        "role": role["role"],
-        "role_sources": tidied(role["allowed_sources"], keep_null=True),
-        "forbidden_sources": tidied(role["forbidden_sources"], keep_null=False),
-        "source_diversity": truth(role["require_source_diversity"]),
-        "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
+        "include_states": [
+            _include_states(one, count["max_unverified_items"], allowed)
+            for one, count, allowed in zip(layered, counts, states, strict=True)
+        ],
+        "min_authority": [max(one.request["min_authority"] or 0, 0) for one in layered],
+        "withheld_k": [one.policy["withheld_k"] for one in layered],
+        "instruction_sources": [_sorted(one.policy["instruction_sources"]) or [] for one in layered],
+        "required_evidence": [
+            _sorted([*(one.request["required_evidence"] or ()), *(one.role.get("required_evidence") or ())])
+            for one in layered
+        ],
+        "mask": [_sorted(one.policy["mask"]) for one in layered],
+        "mode_lanes": mode_presets["lanes"],
+        "path_window_start": [_before(one.request["as_of"], one.preset["window_days"]) for one in layered],
+        "role": [one.role.get("role") for one in layered],
+        "role_sources": [_sorted(one.role.get("allowed_sources")) for one in layered],
+        "forbidden_sources": [_sorted(one.role.get("forbidden_sources")) or [] for one in layered],
+        "source_diversity": [bool(one.role.get("require_source_diversity")) for one in layered],
+        "citation_style": [one.role.get("citation_style") or CITATION_STYLES.values[0] for one in layered],
     }
-    columns |= {name: preset[name] for name in _PRESET}
+    columns |= {name: [_sorted(one.request[name]) for one in layered] for name in _ALLOWANCES}
+    columns |= {name: [_sorted(one.request[name]) or [] for one in layered] for name in _DENIALS}
+    columns |= {name: mode_presets[name] for name in _PRESET}
     columns |= {name: requests[name] for name in (*_COPIED, *_weights_of(requests))}
-    columns |= counts | {name: pc.coalesce(requests[name], policy[name]) for name in _CHOICES}
+    columns |= {name: [count[name] for count in counts] for name in _COUNTS}
+    columns |= {name: [_or(one.request[name], one.policy[name]) for one in layered] for name in _CHOICES}
     table = CONTRACTS.build(columns)
-    ids = flat(table["request_id"])
-    digests = digests_by_request([(table, CONTRACTS), (contract_bounds, CONTRACT_BOUNDS)], ids)
-    contract_ids = pa.array([digest.hex()[:16] for digest in digests], pa.string())
     position = CONTRACTS.schema.get_field_index("contract_id")
-    return table.set_column(position, CONTRACTS.schema.field(position), contract_ids)
+    return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, contract_bounds))
 
 
 def contract_layers(
@@ -187,33 +185,32 @@ def contract_layers(
     The layers `act_as`, `mode`, `role` and `preset` are present only for requests that use them.
     """
     requests = _ordered(requests)
-    policy = _policy_of(requests, purpose_policies)
-    role = _role_of(requests, role_policies)
-    given = {name: present(requests[name]) for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
-    given["allow_stale_memory"] = truth(requests["allow_stale_memory"])
-    given["weights"] = np.any([present(requests[name]) for name in _weights_of(requests)], axis=0)
-    by_role = {"role_sources": present(role["allowed_sources"])}
-    by_role |= {name: present(role[cap]) for name, cap in _ROLE_CAPS.items()}
-    count = requests.num_rows
-    everyone = np.ones(count, dtype=bool)
-    granted_by, by_request = pa.repeat(_grants_version(grants), count), pa.repeat("request", count)
-    by_purpose = {name: ~given[name] for name in (*_COUNTS, *_CHOICES)}
-    by_grants = [(~reach.granted, "denied"), (reach.narrowed, f"{_BY_GRANTS}, include_states")]
-    layers = [
-        (
-            "act_as",
-            acts_for_another(requests),
-            granted_by,
-            first_that_holds([(~reach.acting, "denied")], "principal", count),
-        ),
-        ("grants", everyone, granted_by, first_that_holds(by_grants, _BY_GRANTS, count)),
-        ("purpose", everyone, policy["version"], _names(by_purpose, "include_states, withheld_k")),
-        ("mode", present(mode_presets["mode"]), mode_presets["version"], pa.repeat(_BY_MODE, count)),
-        ("role", present(role["role"]), role["version"], _names(by_role, _BY_ROLE)),
-        ("preset", present(requests["preset"]), requests["preset"], pa.repeat("bounds", count)),
-        ("request", everyone, by_request, _names(given, "as_of")),
-    ]
-    return _stacked(requests["request_id"], layers)
+    granted_by, weights = _grants_version(grants), _weights_of(requests)
+    rows: list[dict[str, Any]] = []
+    reached = zip(reach.acting.tolist(), reach.granted.tolist(), reach.narrowed.tolist(), strict=True)
+    layered = _layered(requests, purpose_policies, mode_presets, role_policies)
+    for (request, preset, policy, role), (acting, granted, narrowed) in zip(layered, reached, strict=True):
+        given = [name for name in (*_NARROWING, *_COUNTS, *_CHOICES) if request[name] is not None]
+        by_purpose = [name for name in (*_COUNTS, *_CHOICES) if request[name] is None]
+        by_role = [name for name, field in _BY_ROLE_FIELD.items() if role.get(field) is not None]
+        given += ["allow_stale_memory"] if request["allow_stale_memory"] else []
+        given += ["weights"] if any(request[name] is not None for name in weights) else []
+        by_grants = f"{_BY_GRANTS}, include_states" if narrowed else _BY_GRANTS
+        layers = [
+            (request["asked_by"] not in (None, request["principal"]), "act_as", granted_by, "principal" if acting else "denied"),
+            (True, "grants", granted_by, by_grants if granted else "denied"),
+            (True, "purpose", policy["version"], ", ".join(["include_states, withheld_k", *by_purpose])),
+            (preset["mode"] is not None, "mode", preset["version"], _BY_MODE),
+            (bool(role), "role", role.get("version"), ", ".join([_BY_ROLE, *by_role])),
+            (request["preset"] is not None, "preset", request["preset"], "bounds"),
+            (True, "request", "request", ", ".join(["as_of", *given])),
+        ]  # fmt: skip
+        held = [layer for applies, *layer in layers if applies]
+        rows += [
+            {"request_id": request["request_id"], "ordinal": n, "layer": layer, "version": version, "effect": effect}
+            for n, (layer, version, effect) in enumerate(held, 1)
+        ]
+    return CONTRACT_LAYERS.from_rows(rows)
 
 
 def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> ScopeGroups:
@@ -244,56 +241,79 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
 
 _grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])
 
-_Layer = tuple[str, NDArray[np.bool_], pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray]
-"""Name, presence per request, version and effect per request."""
+_roles = OfTable[dict[str, dict[str, Any]]](lambda roles: {row["role"]: row for row in roles.to_pylist()})
+_purposes = OfTable[dict[str, dict[str, Any]]](lambda policies: {row["purpose"]: row for row in policies.to_pylist()})
 
 
-def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table:
-    """CONTRACT_LAYERS of the layers in their order, for the requests that have them."""
-    count = len(request_ids)
-    held = np.stack([present for _, present, _, _ in layers], axis=1)
-    request, layer = np.nonzero(held)
-    at = pa.array(layer * count + request)
-    return CONTRACT_LAYERS.build(
-        {
-            "request_id": request_ids.take(pa.array(request)),
-            "ordinal": np.cumsum(held, axis=1)[request, layer].astype(np.int32),
-            "layer": pa.array([name for name, *_ in layers]).take(pa.array(layer)),
-            "version": pa.concat_arrays([flat(version) for _, _, version, _ in layers]).take(at),
-            "effect": pa.concat_arrays([flat(effect) for *_, effect in layers]).take(at),
-        }
+class _Layered(NamedTuple):
+    """A request, and the rows of the policies that apply to it; `role` is empty where none does."""
+
+    request: dict[str, Any]
+    preset: dict[str, Any]
+    policy: dict[str, Any]
+    role: dict[str, Any]
+
+
+def _layered(
+    requests: pa.Table, purpose_policies: pa.Table, mode_presets: pa.Table, role_policies: pa.Table
+) -> list[_Layered]:
+    """Each request with its policies; instants are microseconds."""
+    policies, roles = _purposes(purpose_policies), _roles(role_policies)
+    names = (
+        "request_id",
+        "role",
+        "preset",
+        "required_evidence",
+        *_NAMES_READ,
+        *_COUNTS,
+        *_CHOICES,
+        *_weights_of(requests),
     )
-
-
-def _denied_reason(requests: pa.Table, reach: ActiveGrants, role_sources: pa.ChunkedArray) -> pa.Array:
-    """The reason each contract is denied; null where it is not."""
-    refusals = [
-        (~reach.acting, ACT_AS_NOT_GRANTED),
-        (~reach.granted, NOTHING_GRANTED),
-        (~leaves_some(requests["allowed_sources"]), NO_SOURCE_ALLOWED),
-        (~leaves_some(role_sources), NO_SOURCE_ALLOWED),
-        (~leaves_some(requests["allowed_paths"]), NO_PATH_ALLOWED),
-        (~leaves_some(requests["accepted_authority"]), NO_AUTHORITY_ACCEPTED),
+    given = requests.select(list(dict.fromkeys(names))).to_pylist()
+    for request, as_of, after in zip(
+        given, *(micros(requests[name], OPEN_START).tolist() for name in ("as_of", "include_after")), strict=True
+    ):
+        request["as_of"], request["after"] = as_of, after
+        if request["purpose"] not in policies:
+            raise PolicyError.one_of(list(policies), request["purpose"], "requests.purpose")
+    presets = mode_presets.select(["mode", "version", "window_days", "include_deleted", *_CAPPED]).to_pylist()
+    return [
+        _Layered(request, preset, policies[request["purpose"]], roles.get(request["role"]) or {})
+        for request, preset in zip(given, presets, strict=True)
     ]
-    return first_that_holds(refusals, None, requests.num_rows)
 
 
-def _include_states(
-    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: NDArray[np.int32], reach: ActiveGrants
-) -> pa.ListArray:
+def _contract_ids(contracts: pa.Table, contract_bounds: pa.Table) -> pa.Array:
+    """The first 16 hex digits of the SHA-256 of each contract and its bounds as JSON, ids and envelope apart."""
+    bounds: dict[str, list[dict[str, Any]]] = {}
+    for row in contract_bounds.drop_columns(["rule_id"]).to_pylist():
+        bounds.setdefault(row.pop("request_id"), []).append(row)
+    ids, digests = contracts["request_id"].to_pylist(), []
+    for request_id, row in zip(
+        ids, contracts.drop_columns(["request_id", "contract_id", "asked_at"]).to_pylist(), strict=True
+    ):
+        text = json.dumps([row, bounds.get(request_id, [])], sort_keys=True, default=str)
+        digests.append(hashlib.sha256(text.encode()).hexdigest()[:16])
+    return pa.array(digests, pa.string())
+
+
+def _empty_list(request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The reason to refuse a request that allows nothing; None where every list of allowances is open or has a value."""
+    role = roles.get(request["role"]) or {}
+    if [] in (request["allowed_sources"], role.get("allowed_sources")):
+        return NO_SOURCE_ALLOWED
+    if request["allowed_paths"] == []:
+        return NO_PATH_ALLOWED
+    return NO_AUTHORITY_ACCEPTED if request["accepted_authority"] == [] else None
+
+
+def _include_states(layers: _Layered, cap: int, allowed: list[bool]) -> list[str]:
     """The purpose's lifecycles that cap, request, mode and grants allow; never `revoked`."""
-    names = LIFECYCLES.values
-    shown = np.zeros((requests.num_rows, len(names)), dtype=bool)
-    shown[lifecycle_pairs(policy["include_states"])] = True
-    shown &= reach.states
-    shown[:, names.index("revoked")] = False
-    shown[cap == 0, names.index("candidate")] = False
-    fresh_only = ~truth(requests["allow_stale_memory"]) & ~truth(preset["include_deleted"])
-    for outdated in ("deprecated", "expired"):
-        shown[fresh_only, names.index(outdated)] = False
-    request, state = np.nonzero(shown)
-    offsets = np.searchsorted(request, np.arange(requests.num_rows + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), constants(names).take(pa.array(state)))
+    hidden = {"revoked"} | ({"candidate"} if cap == 0 else set())
+    if not layers.request["allow_stale_memory"] and not layers.preset["include_deleted"]:
+        hidden |= {"deprecated", "expired"}
+    states = set(layers.policy["include_states"] or ()) - hidden
+    return [name for name, granted in zip(LIFECYCLES.values, allowed, strict=True) if granted and name in states]
 
 
 def _weights_of(requests: pa.Table) -> tuple[str, ...]:
@@ -301,78 +321,44 @@ def _weights_of(requests: pa.Table) -> tuple[str, ...]:
     return (*_WEIGHTS, *terms_of_plugins(requests.column_names))
 
 
-def _window_start(requests: pa.Table) -> pa.Array:
+def _window_start(request: dict[str, Any]) -> int | None:
     """The later of `include_after` and `as_of` minus `window_days`."""
-    back = _days_before(requests, requests["window_days"])
-    return _instants(np.maximum(micros(requests["include_after"], OPEN_START), back))
+    back, after = _before(request["as_of"], request["window_days"]), request["after"]
+    return back if after == OPEN_START else after if back is None else max(after, back)
 
 
-def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> NDArray[np.int64]:
-    """`as_of` minus some days, in microseconds; `OPEN_START` where the days are null."""
-    if days.null_count == len(days):
-        return np.full(len(days), OPEN_START)
-    length = np.clip(_numbers(days), 0, _ALL_DAYS)
-    back = np.maximum(micros(requests["as_of"], 0) - np.nan_to_num(length) * MICROS_PER_DAY, _FIRST_MICRO)
-    return np.where(np.isnan(length), OPEN_START, np.rint(back).astype(np.int64))
+def _before(as_of: int, days: float | None) -> int | None:
+    """An instant minus some days, in microseconds; None where there are none."""
+    if days is None:
+        return None
+    return round(max(as_of - min(max(days, 0), _ALL_DAYS) * MICROS_PER_DAY, _FIRST_MICRO))
 
 
-def _instants(micros: NDArray[np.int64]) -> pa.Array:
-    """Microseconds as times, null where they are `OPEN_START`."""
-    return pa.array(micros, mask=micros == OPEN_START).view(TIMESTAMP)
-
-
-def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
-    """The policy of each request's purpose."""
-    position = positions(requests["purpose"], purpose_policies["purpose"])
-    if (position < 0).any():
-        unknown = requests["purpose"].filter(pa.array(position < 0))[0].as_py()
-        raise PolicyError.one_of(purpose_policies["purpose"].to_pylist(), unknown, "requests.purpose")
-    return purpose_policies.select(_OF_PURPOSE).take(pa.array(position))
-
-
-def _role_of(requests: pa.Table, role_policies: pa.Table, names: Sequence[str] = _OF_ROLE) -> pa.Table:
-    """The overlay of each request's role; a row of nulls where none applies."""
-    overlays = role_policies.select(names)
-    if requests["role"].null_count == requests.num_rows:
-        return pa.table([pa.nulls(requests.num_rows, field.type) for field in overlays.schema], names)
-    return overlays.take(pc.index_in(flat(requests["role"]), flat(role_policies["role"])))
-
-
-def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
-    """The sorted union of the lists, row by row."""
-    rows, values = zip(*(flattened(one) for one in lists), strict=True)
-    return collected(np.concatenate(rows), pa.concat_arrays([flat(value) for value in values]), len(lists[0]))
-
-
-def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Table) -> dict[str, NDArray[np.int32]]:
+def _counts(
+    request: dict[str, Any], preset: dict[str, Any], policy: dict[str, Any], role: dict[str, Any]
+) -> dict[str, int]:
     """The smaller of the counts of a request and its mode, else the purpose's; at most the role's caps.
 
     Unset limits of items and characters grow with the tokens: a request for twice the tokens of its purpose gets twice
     its items and characters.
     """
-    found, tokens = {}, _numbers(policy["max_tokens"])
-    grown = np.fmax(_numbers(requests["max_tokens"]), tokens) / tokens
+    found, grown = {}, max(_or(request["max_tokens"], 0), policy["max_tokens"]) / policy["max_tokens"]
     for name in _COUNTS:
-        asked = _numbers(requests[name])
-        chosen = np.fmin(asked, _numbers(preset[name])) if name in _CAPPED else asked
-        usual = np.minimum(np.floor(_numbers(policy[name]) * (grown if name in _GROWING else 1.0)), _MOST)
-        count = np.maximum(np.where(np.isnan(chosen), usual, chosen), 0)
-        cap = _ROLE_CAPS.get(name)
-        found[name] = (np.fmin(count, _numbers(role[cap])) if cap else count).astype(np.int32)
+        asked = [one[name] for one in ((request, preset) if name in _CAPPED else (request,)) if one[name] is not None]
+        usual = min(int(policy[name] * (grown if name in _GROWING else 1.0)), _MOST)
+        count = max(min(asked, default=usual), 0)
+        cap = role.get(_ROLE_CAPS.get(name, ""))
+        found[name] = count if cap is None else min(count, cap)
     return found
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A column of int32 or float64 as float64, which represents both exactly; NaN where it is null."""
-    return flat(column).to_numpy(zero_copy_only=False).astype(np.float64)
+def _or(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value
 
 
-def _names(flags: Mapping[str, NDArray[np.bool_]], always: str) -> pa.Array:
-    """The names whose flag is set, comma separated, per row; each distinct set is formatted once."""
-    held = np.stack(list(flags.values()), axis=1)
-    sets, code = distinct_numbers(held @ (1 << np.arange(len(flags))))
-    spelled = [", ".join([always, *(n for i, n in enumerate(flags) if one >> i & 1)]) for one in sets.tolist()]
-    return pa.array(spelled, pa.string()).take(pa.array(code))
+def _sorted(values: Iterable[str] | None) -> list[str] | None:
+    """Distinct values in order; None stays None."""
+    return None if values is None else sorted(set(values))
 
 
 def _ordered(requests: pa.Table) -> pa.Table:
