@@ -216,7 +216,7 @@ def _failing(right: Any, at: int, touched: list[int]) -> Any:
 
 
 PLACES = [
-    (tombstones, "store_table"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
+    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
     (corpus_store, "forget"), (runs_erasing, "write_bytes"), (log.RunLog, "append"),
     (shutil, "rmtree"), (Path, "unlink"),
 ]  # fmt: skip

@@ -5,7 +5,7 @@ runs, grants, captures. Temporary names start with `TEMPORARY`; leftovers under 
 
 Note: a rename is not durable before the containing folder is synced, whose own name is in its parent. Anything that
 refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
-removes or replaces something because of a read uses `read_whole`, `read_table`, `entries` and `exists`, which
+removes or replaces something because of a read uses `read_whole`, `entries` and `exists`, which
 distinguish absent or damaged files from those that are temporarily unreadable. On an object store, a single put is
 atomic and durable: files are staged locally, and there is nothing to sync. For permissions, see `file_access`.
 """
@@ -109,16 +109,6 @@ class _Hashed:
         """Does nothing: the file's owner closes it."""
 
 
-def store_table(path: Place, table: pa.Table) -> str:
-    """Write a new Arrow IPC file atomically and durably; returns its SHA-256."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    data = memoryview(sink.getvalue())
-    write_atomic(path, data)
-    return hashlib.sha256(data).hexdigest()
-
-
 def read_whole(path: Place) -> bytes:
     """The bytes of a stored file.
 
@@ -128,27 +118,6 @@ def read_whole(path: Place) -> bytes:
     """
     with _read(path):
         return path.read_bytes()
-
-
-def read_table(path: Place, sha256: str | None = None, hint: str = "") -> pa.Table:
-    """A stored Arrow IPC file, memory-mapped if possible; with `sha256`, its digest is verified, and `hint` is for a
-    mismatch.
-
-    Raises:
-        FileNotFoundError: it does not exist.
-        StoreError: it is damaged, or cannot be read at present, as the message states.
-    """
-    with _read(path):
-        try:
-            with arrow_source(path) as source:
-                data = source.read_buffer()
-            if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-                raise StoreError(f"Expected SHA-256 {sha256}, got another - at {path}", hint=hint)
-            return pa.ipc.open_file(data).read_all()
-        except (pa.ArrowInvalid, OSError) as error:
-            if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno is not None):
-                raise  # from the store or the system; Arrow's errors about content have no number
-            raise StoreError(f"Expected an Arrow file, got a damaged one - at {path}") from error
 
 
 def entries(folder: Place) -> list[Place]:
@@ -208,11 +177,6 @@ def _read(path: Place) -> Iterator[None]:
         got = os.strerror(error.errno) if error.errno is not None else type(error).__name__
         hint = "try again; if the error persists, check the file's permissions."
         raise StoreError(f"{got}: {path}", hint=hint) from error
-
-
-def arrow_source(path: Place) -> Any:
-    """A stored file for Arrow to read: memory-mapped, or read into memory if that is impossible."""
-    return pa.BufferReader(path.read_bytes()) if isinstance(path, ObjectPlace) else pa.memory_map(str(path))
 
 
 def file_sha256(path: Place) -> str | None:
