@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable
@@ -26,7 +25,6 @@ from scoped_retrieval.pipeline.storage.durable import (
     TEMPORARY,
     make_folders,
     publish_folder,
-    remove_published,
     sync_up,
     write_atomic,
 )
@@ -184,18 +182,3 @@ def test_a_private_file_keeps_the_mode_that_somebody_gave_it(tmp_path: Path):
             (tmp_path / "file").chmod(mode)
         write_atomic(tmp_path / "file", b"new", private=True)
         assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == (mode or 0o600)
-
-
-def test_a_folder_whose_removal_broke_off_has_its_name_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "packs" / "1f2e"
-    for broken_off in (True, False):
-        folder.mkdir(parents=True)
-        (folder / "rows.arrow").write_bytes(b"rows")
-        if broken_off:
-            with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-                patched.setattr(shutil, "rmtree", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
-                remove_published(folder)
-        else:
-            remove_published(folder)
-        assert not folder.exists()
-    assert list(folder.parent.iterdir()) == []

@@ -305,13 +305,6 @@ def test_the_report_says_what_was_assumed() -> None:
     assert report.written == 2
 
 
-def test_defaults_of_the_import_come_before_general_ones() -> None:
-    assert (
-        imported({"source_id": "a:b", "text": "x"}, source_defaults={"zone": "restricted", "authority": 3})[0]["zone"]
-        == "restricted"
-    )
-
-
 def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"(?s)got 'colour' - at rows.*known columns: source_id"):
         imported({"source_id": "a:b", "text": "x", "colour": "red"})

@@ -24,7 +24,6 @@ __all__ = [
     "REDACTOR",
     "mask_spans",
     "masked_digest",
-    "redact_column",
     "redact_columns",
     "redact_text",
     "redact_texts",
@@ -61,15 +60,6 @@ def masked_digest(text: str, found: Sequence[Finding] | None = None) -> str:
 def redact_texts(texts: Sequence[str]) -> list[str]:
     """Some texts with their secrets masked."""
     return [redact_text(text) for text in texts]
-
-
-def redact_column(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """A string column with its secrets masked, and the byte ranges of the masks in each value (list<start, end>).
-
-    Nulls stay null; a value without a mask has an empty list of ranges. The type of the column is kept.
-    """
-    (values,) = redact_columns([column])
-    return values, mask_spans(values)
 
 
 def redact_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:

@@ -1,7 +1,7 @@
 """The kind of file at a path: its splitter, evidence kind and origin class.
 
 Gives: `file_kind(path)`, a function of the path alone, so that a blob is chunked once per kind of path and a history
-does not depend on which version came first; `made_elsewhere` and `named_by_convention`, which judge a path or name.
+does not depend on which version came first; `made_elsewhere`, which judges a path.
 Note: contents never change the kind; a file called `notes.txt` stays a document even where it quotes a stack trace.
 """
 
@@ -16,15 +16,7 @@ from ...nodes.errors import InputError
 from .grammars import SPLITTERS
 from .source_reader import SourceReader, language_of
 
-__all__ = [
-    "CLASSES",
-    "FileKind",
-    "check_extensions",
-    "file_kind",
-    "is_vendored",
-    "made_elsewhere",
-    "named_by_convention",
-]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "is_vendored", "made_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +141,6 @@ _NOT_TEXT = _words(
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
     parquet arrow feather npy npz pkl pickle h5 hdf5 onnx pt pth safetensors mo"""
 )
-_ENDINGS = frozenset([*_BY_EXTENSION, *_MARKDOWN, *_PROSE, *_LOGS, *_FORMATS, *_NOT_TEXT, "rst", "csv", "lock"])
 _RULE_NAMES = frozenset(["agents", "claude", "gemini", "contributing", ".cursorrules", ".windsurfrules", ".clinerules"])
 _DOC_NAMES = _words(
     """readme changes changelog history news license licence copying notice authors contributors maintainers security
@@ -188,17 +179,6 @@ def made_elsewhere(path: str) -> bool:
 def is_vendored(path: str) -> bool:
     """Whether the file at `path` lies in a folder of third-party code."""
     return any(map(_FOLDERS["vendored"].match, path.lower().split("/")[:-1]))
-
-
-def named_by_convention(name: str) -> bool:
-    """Whether a name without an extension is a file name by convention: `Makefile`, `LICENSE`."""
-    return name[:1].isupper() and "." not in name and file_kind(name).document_type is None
-
-
-def is_file_name(path: str) -> bool:
-    """Whether a name is a file name, by a known extension or by convention."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[2].lower() in _ENDINGS if "." in name else named_by_convention(name)
 
 
 def file_kind(path: str) -> FileKind:

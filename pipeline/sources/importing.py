@@ -94,15 +94,13 @@ def normalize(
     project: str,
     principal: str,
     now: datetime,
-    source_defaults: Mapping[str, Any] | None = None,
     where: Where | None = None,
     masked: bool = False,
 ) -> tuple[pa.Table, ImportReport]:
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
     A column `PLACEMENT_LIST` stays last. The chunks of `masked` rows are masked already: only other columns are
-    searched for secrets. `source_defaults` are values by column for this import that take precedence over the general defaults. `where` names
-    a row in messages; by default by the column `read_at`, else as `rows[3]`.
+    searched for secrets. `where` names a row in messages; by default by the column `read_at`, else as `rows[3]`.
 
     Raises:
         InputError: a column is unknown or has the wrong type, a value is outside its list or a limit, an instant has no
@@ -121,10 +119,6 @@ def normalize(
     columns, where = _without_empty(columns, where, report)
     _check_limits(columns, where)
     fill = Filler(columns, report)
-    for name, value in (source_defaults or {}).items():
-        if name not in IMPORT_ROWS.columns:
-            raise InputError.one_of(IMPORT_ROWS.columns, name, "source_defaults")
-        fill.constant(name, value)
     fill_owner(fill, columns, project)
     _read_lifecycle(columns, principal, report, where)
     for name, vocabulary in _VOCABULARIES.items():

@@ -282,17 +282,6 @@ def remove_tree(path: Place) -> None:
         shutil.rmtree(path)
 
 
-def remove_published(folder: Place) -> None:
-    """Remove a published folder: a crash never leaves a partial folder under its name, which would look complete."""
-    if isinstance(folder, ObjectPlace) or folder.name.startswith(TEMPORARY):
-        remove_tree(folder)
-        return
-    aside = folder.with_name(f"{TEMPORARY}{folder.name}")
-    if exists(aside):
-        remove_tree(aside)
-    remove_tree(folder.rename(aside))
-
-
 def copy_tree(path: Place, folder: Path) -> None:
     """Copy a folder, or everything below a prefix, to a new local folder."""
     if not isinstance(path, ObjectPlace):

@@ -114,7 +114,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     first = _compared(run, snapshot, recorded, line)
     if first is None:
         return Reproduction(run.run_id, recorded.captures.num_rows, True, None, changed)
-    cause, message = _cause(settings, run, snapshot, recorded, line, changed)
+    cause, message = _cause(settings, run, snapshot, recorded, changed)
     return Reproduction(run.run_id, recorded.captures.num_rows, False, first, changed, cause, message)
 
 
@@ -241,7 +241,6 @@ def _cause(
     run: Any,
     snapshot: str | None,
     recorded: Recorded,
-    line: Line,
     changed: Mapping[str, tuple[str | None, str | None]],
 ) -> tuple[str, str]:
     """The cause of the difference: policies are tested by substitution, the rest follows from the changed parts."""
