@@ -1,8 +1,7 @@
 """Timings of the line per snapshot, stored beside its tables and in no digest: `LineTimings` and its stored forms.
 
 An interactive file contains `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes
-once and holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier
-versions measured no nodes, and their forms end before that.
+once and holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ def read_took(stored: Any) -> LineTimings | None:
     """
     if stored is None:
         return None
-    nodes = dict(stored[2]) if len(stored) > 2 else {}
-    return LineTimings(float(stored[0]), int(stored[1]), {str(node): float(spent) for node, spent in nodes.items()})
+    seconds, requests, nodes = stored
+    return LineTimings(float(seconds), int(requests), {str(node): float(spent) for node, spent in dict(nodes).items()})
 
 
 def in_manifest(took: Mapping[str, LineTimings]) -> dict[str, Any]:
     """The timings of snapshots as stored in a manifest; empty if none was measured."""
     names = sorted({node for one in took.values() for node in one.nodes})
     rows = {
-        name: [one.seconds, one.requests] + ([[_micros(one.nodes.get(node)) for node in names]] if one.nodes else [])
+        name: [one.seconds, one.requests, [_micros(one.nodes.get(node)) for node in names]]
         for name, one in took.items()
     }
-    return ({SECONDS: rows} if rows else {}) | ({TIMED: names} if names else {})
+    return {SECONDS: rows, TIMED: names} if rows else {}
 
 
 def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
@@ -56,13 +55,11 @@ def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
     names = manifest.get(TIMED, ())
     return {
         name: LineTimings(
-            float(value[0]),
-            int(value[1]),
-            {node: spent / 1e6 for node, spent in zip(names, value[2], strict=True) if spent is not None}
-            if len(value) > 2
-            else {},
+            float(seconds),
+            int(requests),
+            {node: spent / 1e6 for node, spent in zip(names, micros, strict=True) if spent is not None},
         )
-        for name, value in manifest.get(SECONDS, {}).items()
+        for name, (seconds, requests, micros) in manifest.get(SECONDS, {}).items()
     }
 
 
