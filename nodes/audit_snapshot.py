@@ -18,7 +18,7 @@ from .audit.condition_rules import Answered, condition_rows, worst_actions
 from .audit.decision_rules import decision_columns, masked_rows
 from .audit.snapshot_digest import snapshot_digests
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import flags_at, flat, gathered, objects, positions, take_or
+from .columns.keys import flags_at, flat, gathered, gathered_columns, objects, positions, take_or
 from .tables import (
     DECISIONS,
     SNAPSHOTS,
@@ -81,12 +81,11 @@ def decisions(
         candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
     )
     row, placement = candidates["row"], candidates["placement"]
+    columns |= gathered_columns(evidence, ("source_id", "path", "evidence_kind", "redactions"), row)
+    redacted = _some(columns.pop("redactions"))
     columns |= {
-        "redacted": pc.or_(_some(gathered(evidence["redactions"], row)), pa.array(masked_rows(candidates, trimmed))),
-        "source_id": gathered(evidence["source_id"], row),
-        "path": gathered(evidence["path"], row),
+        "redacted": pc.or_(redacted, pa.array(masked_rows(candidates, trimmed))),
         "version": gathered(placements["version"], placement),
-        "evidence_kind": gathered(evidence["evidence_kind"], row),
     }
     return DECISIONS.build(columns, rows=candidates.num_rows).sort_by(
         [("request_id", "ascending"), ("evidence_id", "ascending")]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from .blocks.item_texts import resolvable
 from .blocks.masking import class_lists, masked, masked_column
-from .columns.keys import flags_at, flat, gathered, pair_positions, positions, take_or
+from .columns.keys import flags_at, flat, gathered, gathered_columns, pair_positions, positions, take_or
 from .rendering import authority_word, locator
 from .tables import (
     CITATIONS,
@@ -37,6 +37,7 @@ _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain",
 """Columns of a stored row that a bundle shows. All of them come from sources, so they are masked like the text."""
 _GUARDED = ("origin_class", "lifecycle", "owner_project", "owner_user", "zone", "principals")
 """Columns by which later grants admit an item, beside its source and path."""
+_CITED = ("source_id", "path", "title", "text_sha256", "authority", "evidence_kind", "captured_time", "source_refs")
 
 
 def citations(
@@ -47,13 +48,7 @@ def citations(
     Where the contract requires citations, one that does not resolve is left out together with its item.
     """
     row, placement = trimmed["row"], trimmed["placement"]
-    stored = {
-        name: gathered(evidence[name], row)
-        for name in (
-            "source_id", "path", "title", "text_sha256", "authority", "evidence_kind", "captured_time",
-            "source_refs",
-        )
-    }  # fmt: skip
+    stored = gathered_columns(evidence, _CITED, row)
     stored["section"] = gathered(evidence["section"], _first_rows(trimmed, packs))
     version = gathered(placements["version"], placement)
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
@@ -91,20 +86,18 @@ def item_details(
     recorded = gathered(placements["recorded_time"], trimmed["placement"])
     owner = positions(trimmed["request_id"], contracts["request_id"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    stored = {
-        name: masked_column(gathered(evidence[name], row).cast(ITEM_DETAILS.columns[name].type), mask)
-        for name in _DETAILS
-    }
+    of_row = ("authority", "confidence", "conflict_set", "event_time")
+    stored = gathered_columns(evidence, (*_DETAILS, *_GUARDED, *of_row), row)
     return ITEM_DETAILS.build(
         {
             **{name: trimmed[name] for name in ("request_id", "evidence_id", "position")},
-            **stored,
-            **{name: gathered(evidence[name], row) for name in _GUARDED},
-            "authority": pc.fill_null(gathered(evidence["authority"], row), 0),
-            "confidence": gathered(evidence["confidence"], row).cast(pa.float64()),
-            "disputed": gathered(evidence["conflict_set"], row).is_valid(),
+            **{name: masked_column(stored[name].cast(ITEM_DETAILS.columns[name].type), mask) for name in _DETAILS},
+            **{name: stored[name] for name in _GUARDED},
+            "authority": pc.fill_null(stored["authority"], 0),
+            "confidence": stored["confidence"].cast(pa.float64()),
+            "disputed": stored["conflict_set"].is_valid(),
             "freshness": take_or(score_terms["freshness"], term, "undated"),
-            "updated_at": pc.coalesce(gathered(evidence["event_time"], row), recorded),
+            "updated_at": pc.coalesce(stored["event_time"], recorded),
         }
     )
 
