@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...nodes.errors import InputError
 from ..parsing import values as checks
 from ..storage.places import ObjectPlace, Place, at_home, is_url, place_of
-from . import model_settings as models
 from .declared_settings import SETTINGS, Setting
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ PROFILES = "profiles"
 FOLDER = ".scoped-retrieval"
 """The folder of the default corpus and runs."""
 PROJECT_FILE = "scoped-retrieval.toml"
+_MODEL_FOLDER, _OPENAI, _RERANK = "sentence-transformers:", "openai:", "rerank:"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
 
@@ -296,7 +296,7 @@ def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "")
     for name, given in table.items():
         try:
             values[name] = _of_file(name, given, file, kind, within)
-        except models.UnquotedError:
+        except _UnquotedError:
             raise
         except InputError as error:
             from ..parsing.quoting import shown_row
@@ -361,7 +361,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "prompt" if isinstance(given, str):
             return given
         case "encoder" | "reranker" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
-            return models.parsed(setting.kind, given, base, at, setting.choices)
+            return _of_model(setting, str(given).strip(), base, at)
         case "choice" if isinstance(given, str):
             if given not in setting.choices:
                 raise InputError.one_of(setting.choices, given, at)
@@ -379,6 +379,55 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "integer" | "number":
             return _number(setting, given, at)
     raise InputError.expected(f"a value of kind {setting.kind}", given, at)
+
+
+class _UnquotedError(InputError):
+    """An error that quotes nothing of the value: it may be a password or a key."""
+
+
+def _of_model(setting: Setting, text: str, base: Path, at: str) -> str | Path:
+    """A model, a server, or the variable with its key. Every command reads the settings: no model is imported here."""
+    if setting.kind == "encoder":
+        return _encoder(text, base, at, setting.choices)
+    if setting.kind == "reranker":
+        if text.startswith(_RERANK):
+            return _server(text, _RERANK, at)
+        if is_url(text):
+            raise InputError.expected("a path of this machine", text, at, hint="a server is rerank:URL#MODEL")
+        return base / at_home(Path(text), at)
+    from ..encoders.choice import expect_variable
+
+    try:
+        expect_variable(text, at)
+    except InputError as error:
+        raise _UnquotedError(error.message, hint=error.hint) from None
+    return text
+
+
+def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:
+    if not any(_is_choice(text, choice) for choice in choices):
+        raise InputError.one_of(choices, text, at)
+    if text.startswith(_OPENAI):
+        return _server(text, _OPENAI, at)
+    name = text.removeprefix(_MODEL_FOLDER)
+    if name == text or not (name.startswith(("/", ".", "~")) or (base / name).is_dir()):
+        return text
+    return f"{_MODEL_FOLDER}{base / at_home(Path(name), at)}"
+
+
+def _server(text: str, prefix: str, at: str) -> str:
+    from ..encoders.choice import Served
+
+    try:
+        return f"{prefix}{Served.of(text.removeprefix(prefix), at, prefix)}"
+    except InputError as error:
+        raise _UnquotedError(error.message, hint=error.hint) from None
+
+
+def _is_choice(given: str, choice: str) -> bool:
+    """Whether a value matches an entry of the list; a word in capitals after a colon matches any name."""
+    kind, colon, name = choice.partition(":")
+    return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice
 
 
 def _flag(given: Any, at: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
-from ..redaction.masking import redact_texts
+from ..redaction.masking import redact_text
 from ..sources.row_paths import normalized_path
 
 __all__ = [
@@ -71,8 +71,7 @@ def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
     for number, value in enumerate(values):
         _collect(value, texts, at(number))
         expect_unicode(value, at(number))
-    masks = dict(zip(texts, redact_texts(list(texts)), strict=True))
-    changed = {text: masked for text, masked in masks.items() if text != masked}
+    changed = {text: masked for text in texts if (masked := redact_text(text)) != text}
     return [_masked(value, changed) for value in values] if changed else list(values)
 
 

@@ -26,7 +26,6 @@ __all__ = [
     "masked_digest",
     "redact_columns",
     "redact_text",
-    "redact_texts",
     "secrets_in",
     "without_keys_over_rows",
 ]
@@ -55,11 +54,6 @@ def masked_digest(text: str, found: Sequence[Finding] | None = None) -> str:
     `found` is what `secrets_in` finds in the text, if that is known.
     """
     return f"sha256:{sha256(_redacted(text.encode('utf-8', 'surrogatepass'), found)).hexdigest()[:16]}"
-
-
-def redact_texts(texts: Sequence[str]) -> list[str]:
-    """Some texts with their secrets masked."""
-    return [redact_text(text) for text in texts]
 
 
 def redact_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:

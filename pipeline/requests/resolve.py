@@ -26,7 +26,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.tables import FAILURES, REQUESTS
 from ..parsing.values import instant
-from ..redaction.masking import redact_texts
+from ..redaction.masking import redact_text
 from .allowed_names import AllowedNames
 from .converters import MAX_NAME
 from .fields import (
@@ -267,8 +267,7 @@ def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
 
 def _masks(texts: set[str]) -> dict[str, str]:
     """Each text mapped to its masked form; texts that are not valid Unicode are omitted."""
-    known = sorted(text for text in texts if text.isascii() or _encodes(text))
-    return dict(zip(known, redact_texts(known), strict=True))
+    return {text: redact_text(text) for text in sorted(texts) if text.isascii() or _encodes(text)}
 
 
 def _encodes(text: str) -> bool:
