@@ -27,7 +27,7 @@ from typing import Any
 
 from ...nodes.errors import MovedOnError, StoreError
 from ..storage.chain import Chain, Line
-from ..storage.durable import names_in, read_whole, write_atomic
+from ..storage.durable import entries, read_whole, write_atomic
 from ..storage.places import Place
 from ..storage.signing import Signer
 from .identity import MultisetHash
@@ -237,7 +237,7 @@ def stored(path: Place, chain: Chain) -> Iterator[Line]:
     Raises:
         StoreError: the chain or the folder of generations cannot be read now.
     """
-    names = set(names_in(path / "generations"))
+    names = {entry.name for entry in entries(path / "generations")}
     last = dict[str, Line]()
     for line in chain.lines():
         if manifest_of(path, line).name in names:

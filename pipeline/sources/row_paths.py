@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 
-__all__ = ["in_normal_form", "normalized", "normalized_path"]
+__all__ = ["normalized", "normalized_path"]
 
 _SUSPECT = r"\\|//|^/|/$|(^|/)\.\.?(/|$)|[^\x01-\x7f]"
 """Matches every path that may not be in normal form, and few others: these are normalized one by one."""
@@ -36,12 +36,6 @@ def normalized_path(path: str) -> str | None:
     return "/".join(parts) if parts and "\0" not in path else None
 
 
-def in_normal_form(paths: pa.Array) -> np.ndarray:
-    """Which paths are certainly in normal form, bool[rows]; true for null."""
-    suspect = pc.match_substring_regex(paths, _SUSPECT)
-    return np.asarray(pc.invert(pc.fill_null(suspect, False)))
-
-
 def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
     """The column `path` in normal form; an empty string becomes null.
 
@@ -53,7 +47,7 @@ def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
         InputError: a path leaves the root of its source, is empty, or contains NUL.
     """
     paths = pc.if_else(pc.equal(paths, ""), pa.scalar(None, paths.type), paths)
-    if in_normal_form(paths).all():
+    if not pc.any(pc.match_substring_regex(paths, _SUSPECT)).as_py():
         return paths
     encoded = paths.dictionary_encode()
     words = encoded.dictionary.to_pylist()

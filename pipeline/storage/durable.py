@@ -133,21 +133,6 @@ def entries(folder: Place) -> list[Place]:
         return []
 
 
-def names_in(folder: Place) -> list[str]:
-    """The names of the entries of a folder, unordered; empty if it does not exist.
-
-    Raises:
-        StoreError: it cannot be listed at present.
-    """
-    if isinstance(folder, ObjectPlace):
-        return [entry.name for entry in entries(folder)]
-    try:
-        with _read(folder):
-            return os.listdir(folder)  # noqa: PTH208 (lists of runs make no path of each file)
-    except FileNotFoundError:
-        return []
-
-
 def exists(path: Place) -> bool:
     """Whether a path exists. From Python 3.14 on, `Path.exists` returns False for paths that it cannot access.
 
