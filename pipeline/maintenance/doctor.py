@@ -11,13 +11,13 @@ may crash the process.
 
 from __future__ import annotations
 
-import importlib.util
 import platform
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,9 @@ from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
 
 __all__ = ["HealthCheck", "examine"]
 
-PACKAGES = ("scoped-retrieval", "apache-hamilton", "pyarrow", "numpy", "pandas", "rank-bm25")
-EXTRAS = {
-    "semantic": "sentence_transformers",
-    "viz": "pygraphviz",
-    "eval": "ir_measures",
-    "notebook": "nbclient",
-    "remote": "s3fs",
-    "ray": "ray",
-    "fast": "numba",
-    "sign": "cryptography",
-    "documents": "pypdf",
-}
+_NAME = "scoped-retrieval"
+_PACKAGE = re.compile(r"[\w.-]+")
+_EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 
 
 def examine(settings: Settings) -> dict[str, Any]:
@@ -67,17 +58,26 @@ def _guarded(examiner: Callable[[Subject], Iterator[HealthCheck]], subject: Subj
 
 def _packages(_: Subject) -> Iterator[HealthCheck]:
     yield HealthCheck("python", "ok", platform.python_version())
-    for name in PACKAGES:
-        try:
-            yield HealthCheck(name, "ok", version(name))
-        except PackageNotFoundError:
-            yield HealthCheck(name, "fail", "not installed", f"pip install {name}")
-    for extra, module in EXTRAS.items():
-        present = importlib.util.find_spec(module) is not None
-        hint = "" if present else f'pip install "scoped-retrieval[{extra}]"'
-        yield HealthCheck(
-            f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint
-        )
+    needed: dict[str, list[str]] = {}
+    for requirement in requires(_NAME) or ():
+        name, _, marker = requirement.partition(";")
+        extra = _EXTRA.search(marker)
+        needed.setdefault(extra[1] if extra else "", []).append(_PACKAGE.match(name)[0])  # type: ignore[index]
+    yield HealthCheck(_NAME, "ok", version(_NAME))
+    for extra, names in sorted(needed.items()):
+        missing = [name for name in names if not _installed(name)]
+        named = f"extra {extra}" if extra else "packages"
+        if missing:
+            hint = f'pip install "{_NAME}[{extra}]"' if extra else f"pip install {' '.join(missing)}"
+            yield HealthCheck(named, "warn" if extra else "fail", f"not installed: {', '.join(missing)}", hint)
+        else:
+            yield HealthCheck(named, "ok", "installed")
+
+
+def _installed(name: str) -> bool:
+    with suppress(PackageNotFoundError):
+        return bool(version(name))
+    return False
 
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:

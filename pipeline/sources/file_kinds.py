@@ -16,7 +16,7 @@ from ...nodes.errors import InputError
 from .grammars import SPLITTERS
 from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "is_vendored", "made_elsewhere"]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
