@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
+import anyio
 import pytest
 from command_line import run
 
@@ -90,3 +93,40 @@ def test_files_that_cannot_be_read_again_leave_the_answer_with_a_warning(shop: P
     code, out, err = run("ask", "how does the zebra sleep", "--json", capsys=capsys)
     assert code == 0 and {each["path"] for each in json.loads(out)["citations"]} >= {"zebra.md"}
     assert "warning: the answer may be older than the files of shop" in err
+
+
+def test_a_server_for_agents_starts_without_a_corpus_and_shows_edits_without_a_restart(shop: Path):
+    mcp = pytest.importorskip("mcp", reason="needs the extra serve")
+    server = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "scoped_retrieval.pipeline.cli", "mcp"], env=dict(os.environ), cwd=str(shop)
+    )
+
+    async def asked() -> list[str]:
+        async with mcp.Client(server) as client:
+
+            async def block() -> str:
+                found = await client.call_tool("scoped_retrieve", {"question": "how does the zebra walrus sleep"})
+                return str(found.content[0].text)
+
+            first = await block()
+            (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+            return [first, await block()]
+
+    first, second = anyio.run(asked)
+    assert "How the zebra" in first and "How the walrus" in first
+    assert "standing up" in second and "How the zebra" not in second
+
+
+_OPENED: list[str] = []
+sys.addaudithook(lambda event, args: _OPENED.append(str(args[0])) if event == "open" else None)
+
+
+def test_files_that_did_not_change_are_not_read_again(shop: Path, capsys: Capture):
+    def read() -> bool:
+        _OPENED.clear()
+        shown(capsys)
+        return any(name.endswith("walrus.md") for name in _OPENED)
+
+    assert read() and any(not read() for _ in range(9)), "not at once: files just written may be written again"
+    (shop / "src" / "walrus.md").write_text("# Walrus\n\nHow the walrus dives.\n")
+    assert read()

@@ -3,9 +3,10 @@ the files; a folder without a corpus gets one at its first question.
 
     settings = up_to_date(settings, say=note)
 
-Gives: `remember` an import, `up_to_date`, and `of_folder`, the settings with the project that a folder belongs to.
+Gives: `remember` an import, `up_to_date`, `makes_corpus`, and `of_folder`, the settings with the project that a folder
+belongs to.
 
-Note: which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
+Note: files are compared by name, size and time, as Git does, before they are read. Which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
 repository cannot bring it. A corpus that another user or machine indexes is read as it is, and so is every corpus if
 the setting `fresh` is off. Rows that get no vectors at a question get them at the next `index`.
 """
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -24,13 +27,18 @@ from ...nodes.errors import InputError, StoreError
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings, SettingValue, user_folder
 from ..progress import Say, counted
+from ..sources.git_commands import Git
+from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 
 if TYPE_CHECKING:
     from .importing import IndexRequest
 
-__all__ = ["of_folder", "remember", "up_to_date"]
+__all__ = ["makes_corpus", "of_folder", "remember", "up_to_date"]
+
+_RACY = 100_000_000
+"""Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
 
 
 def of_folder(settings: Settings, folder: Path) -> Settings:
@@ -42,15 +50,21 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
     return replace(settings, values={**settings.values, "project": SettingValue(name, "name of the folder")})
 
 
-def remember(settings: Settings, request: IndexRequest) -> None:
-    """Follow the work trees of an import from now on, read as they were in it; other inputs are read once."""
+def remember(settings: Settings, request: IndexRequest, files: str | None = None) -> None:
+    """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `files`: the
+    `_state` of its files before it read them, if it is known.
+    """
     file = _file(settings)
     if file is None or not request.paths or request.records:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
     named = (settings["project"], made.paths)
     kept = [each for each in _followed(settings) if (each[0], each[1].paths) != named]
-    rows = [{"project": project, **asdict(each)} for project, each in (*kept, (settings["project"], made))]
+    seen = files and [files, head_of(settings)]
+    rows = [
+        {"project": project, **asdict(each), "seen": last}
+        for project, each, last in (*kept, (settings["project"], made, seen))
+    ]
     with suppress(OSError):
         make_folders(file.parent)
         write_atomic(file, json.dumps(rows, default=str).encode())
@@ -66,10 +80,8 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
         return settings
     from .importing import IndexRequest, index_into  # parsers and readers: a question alone needs none
 
-    if head_of(settings) is None and settings.origin("corpus") == "default":
+    if makes_corpus(settings):
         folder = settings["corpus"].parent.parent
-        if folder in (Path.home(), *Path.home().parents):
-            return settings  # nobody means all of a home
         settings = of_folder(settings, folder)
         request = IndexRequest(paths=(folder,), semantic=False)
         say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
@@ -77,15 +89,49 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
         say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
         remember(settings, request)
         return settings
-    for project, request in _followed(settings):
+    for project, request, seen in list(_followed(settings)):
         if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
             continue
         own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
         try:
+            files = _state(request)
+            if files and seen == [files, head_of(settings)]:
+                continue
             index_into(own, replace(request, semantic=False), progress=progress, grant=False)
+            remember(own, request, files)
         except (InputError, StoreError) as error:
             say(f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
+
+
+def makes_corpus(settings: Settings) -> bool:
+    """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
+    home, of which nobody means all.
+    """
+    if not settings["fresh"] or settings.origin("corpus") != "default" or head_of(settings) is not None:
+        return False
+    return settings["corpus"].parent.parent not in (Path.home(), *Path.home().parents)
+
+
+def _state(request: IndexRequest) -> str | None:
+    """A digest of the names, sizes and times of the files that an import reads, and of their commit; None if one of them
+    has just been written.
+
+    Raises:
+        InputError: the files cannot be listed.
+    """
+    digest, now = hashlib.sha256(str(request).encode()), time.time_ns()
+    for root in request.paths:
+        if request.git:
+            digest.update(str(Git(root).branch(None)).encode())
+        below = request.selection.files(root, SourceReport()) if root.is_dir() else None
+        for name in [os.fsencode(root)] if below is None else [b"%b/%b" % (os.fsencode(root), each) for each in below]:
+            with suppress(FileNotFoundError):
+                of = os.lstat(name)
+                if max(of.st_mtime_ns, of.st_ctime_ns) > now - _RACY:
+                    return None
+                digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
+    return digest.hexdigest()
 
 
 def _file(settings: Settings) -> Path | None:
@@ -97,8 +143,8 @@ def _file(settings: Settings) -> Path | None:
     return None
 
 
-def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest]]:
-    """Projects and imports that the corpus follows."""
+def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
+    """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
     from .importing import IndexRequest
 
     file = _file(settings)
@@ -108,4 +154,5 @@ def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest]]:
         chosen: dict[str, Any] = row["selection"]
         selection = Selection(tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"])
         paths = tuple(map(Path, row["paths"]))
-        yield row["project"], IndexRequest(paths=paths, git=row["git"], source=row["source"], selection=selection)
+        request = IndexRequest(paths=paths, git=row["git"], source=row["source"], selection=selection)
+        yield row["project"], request, row["seen"]

@@ -56,7 +56,7 @@ def _guarded(examiner: Callable[[Subject], Iterator[HealthCheck]], subject: Subj
         yield HealthCheck(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
 
 
-def _packages(_: Subject) -> Iterator[HealthCheck]:
+def _packages(_subject: Subject) -> Iterator[HealthCheck]:
     yield HealthCheck("python", "ok", platform.python_version())
     needed: dict[str, list[str]] = {}
     for requirement in requires(_NAME) or ():

@@ -30,8 +30,10 @@ from mcp.shared.exceptions import MCPError
 
 from ...nodes.errors import AccessError, InputError
 from ..config.grants import WatchedGrants, load_grants
+from ..config.opening import runs_of
 from ..config.settings import Settings, SettingValue
 from ..deadline import within
+from ..indexing.following import makes_corpus, of_folder
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
@@ -59,6 +61,8 @@ def scope_of(settings: Settings) -> Mapping[str, str]:
     Raises:
         InputError: no project is set, and the principal has none or several.
     """
+    if settings["project"] is None and makes_corpus(settings):
+        settings = of_folder(settings, settings["corpus"].parent.parent)
     if settings["project"] is not None:
         return {"principal": settings.principal, "project": settings["project"]}
     projects = load_grants(settings.grants_path).projects(settings.principal)
@@ -95,8 +99,8 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         return principal_session
 
     def offered() -> dict[str, Tool]:
-        """The tools that are currently available: one that no grant allows is absent."""
-        may_append = scope["project"] in appendable(principal_session.settings)
+        """The tools that are currently available: one that no grant allows is absent, and without a corpus there is none."""
+        may_append = not makes_corpus(settings) and scope["project"] in appendable(principal_session.settings)
         return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
 
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -223,7 +227,10 @@ def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Serv
     scope = scope_of(settings)
     pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
     pool = RetrieverPool(pinned, preset=preset)
-    pool.ready()
+    if makes_corpus(settings):
+        runs_of(pinned, create=True)
+    else:
+        pool.ready()
     return pool, mcp_server(pinned, pool)
 
 

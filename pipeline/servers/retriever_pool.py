@@ -9,6 +9,7 @@ new ones; retrievers in use are closed afterwards.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from ...nodes.errors import AccessError, ErasedError, InputError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
+from ..indexing.following import up_to_date
 from ..reading.access import expect_reader, open_run
 from ..reading.across_runs import read_each
 from ..reading.snapshots import readable_snapshots
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]
 
+_LOG = logging.getLogger(__name__)
 MOST_LISTED = 1_000
 """The most snapshots in one list."""
 
@@ -113,7 +116,10 @@ class RetrieverPool:
                 found.close()
 
     def _current(self) -> Models:
-        """The models of the current corpus; those opened on an earlier head are retired."""
+        """The models of the current corpus, which has what is in the files that it follows; those opened on an earlier
+        head are retired.
+        """
+        up_to_date(self.settings, progress=False, say=_LOG.warning)
         head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:
             self._retire()
