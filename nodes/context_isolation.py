@@ -1,6 +1,6 @@
 """Context isolation: every source behind a margin and inside the fence of its standing, before anything is counted.
 
-Reads: sources, selection and the forms of each. Gives `isolated`, beside the sources: their section and their lines.
+Reads: sources, selection and the forms of each; the user's messages have their margins already. Gives `isolated`, beside the sources: their section and their lines.
 
 Note: a source is placed among the trusted instructions because of its origin, never because of its content. Text of
 tools, files and the web follows a `| ` margin in a fence that names its class, with a line that describes it.
@@ -120,11 +120,7 @@ class _Lines:
     def _of_user(self, group: str) -> tuple[str, str, None, None]:
         """The user's own words."""
         label = f"{self.heading}: " if self.kind == "active_constraint" else ""
-        text = self.text or ""
-        if self.form == "excerpt":
-            more = len(self.of["text"] or "") - len(text)
-            text = f"{text} [{more} more characters of the user's words: open {self.reference}]"
-        return group, bullet(label + text), None, None
+        return group, bullet(label + (self.text or "")), None, None
 
     def _text(self, text: str | None, form: str) -> str:
         return bullet(f"{self.heading}: {text}" if self.heading else text or "")

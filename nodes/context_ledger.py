@@ -62,9 +62,11 @@ def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict
         if shown == FALLBACK
         else "none"
         if refused or shown == NONE
-        else "full"
-        if shown == LONGER and text == source["text"]
         else form["form"]
+        if shown == BODY
+        else "full"
+        if form["whole"]
+        else "excerpt"
     )
     reason = _reason(source, chosen, form, fit, mode)
     return {
@@ -76,7 +78,7 @@ def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict
         "place": order["place"] if shown != NONE else -1, "tokens": fit["tokens"] if shown != NONE else 0, "token_budget": fit["part_limit"],
         "shown_characters": len(text or "") if mode not in ("none", "reference") else 0,
         "summary_id": form["summary_id"] if shown == BODY and not refused else None,
-        "original_ref": source["reference"] if mode == "reference" else form["original_ref"] if mode in ("excerpt", "summary") else None,
+        "original_ref": None if mode in ("full", "none") else form["original_ref"] if shown == LONGER else source["reference"],
     }  # fmt: skip
 
 
@@ -108,7 +110,7 @@ MESSAGES: Mapping[str, str] = {
     "over_budget": "nothing is shown, because rules, goal, state and the user's words alone do not fit",
     "no_user_goal": "the session log has no goal of the user",
     "empty_session": "the session log has no event before this turn",
-    "user_words_referenced": "words of the user are shown as references: they are longer than `userWordsTokens`, or than two fifths of the input",
+    "user_words_referenced": "words of the user are shown as references: they are longer than `userWordsTokens`, or than two fifths of the target",
     "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
     "snapshot_missing": "a retrieval snapshot that the turn names was not found",
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",

@@ -28,7 +28,7 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.fitting import input_limit, words_room
+from .turns.fitting import BEGINNING, input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.frame import bullet
 from .turns.reading import as_of_turns, escaped_id, first_of_window, rows_of
@@ -196,10 +196,11 @@ class _Gathered:
 
     def words(self) -> Iterator[dict[str, Any]]:
         """The user's own words: the latest message, and one source for the others, the newest last, as many as may have
-        room. Its first item says where all of them are. Goal and declared constraints in force have headings of their own.
+        room. Goal and declared constraints in force have headings of their own.
         """
         own = {fact.event_id for fact in self._headed()}
-        said = [fact for fact in self.folded.facts("word", self.zones) if fact.event_id not in own]
+        words = self.folded.facts("word", self.zones)
+        said = [fact for fact in words if fact.event_id not in own]
         latest = next((fact for fact in reversed(said) if not _is_constraint(fact)), None)
         if latest:
             said.remove(latest)
@@ -207,20 +208,26 @@ class _Gathered:
             yield self._of_user("user_message", f"event:{latest.event_id}", latest, heading="Latest message")
         if not said:
             return
-        room = CHARACTERS_PER_TOKEN * words_room(self.turn)
+        room, least = CHARACTERS_PER_TOKEN * words_room(self.turn), 0
         kept: list[Fact] = []
         for fact in reversed(said):
-            size = len(fact.value) + FRAME
-            if size <= room or fact.seq >= self.since:
-                kept.insert(0, fact)
-                room -= min(size, room)
+            least += min(len(fact.value), BEGINNING) + FRAME
+            if least > room and fact.seq < self.since:
+                break
+            kept.insert(0, fact)
         self.said += kept
-        counted = ((*of_label(fact.fact), fact.value[1]) for fact in self.folded.facts("kind"))
-        first = min(begun for kind, sight, begun in counted if kind in USER_WORDS and sight in self.zones)
-        where = f"log:{first}-{said[-1].seq}"
-        items = [f"all of them, with those that have no room here: open {where}", *map(_said, kept)]
+        counted = [
+            (*of_label(fact.fact), *fact.value)
+            for fact in self.folded.facts("kind")
+            if not fact.fact.startswith("other ")
+        ]
+        mine = [
+            (number, begun) for kind, sight, number, begun, _ in counted if kind in USER_WORDS and sight in self.zones
+        ]
+        number, first = sum(count for count, _ in mine), min(begun for _, begun in mine)
         yield _source(
-            "user_message", "words", "user_goal", "instruction", "".join(map(bullet, items)), heading="Messages", reference=where, seq=said[-1].seq
+            "user_message", "words", "user_goal", "instruction", "".join(bullet(_said(fact)) for fact in kept), heading="Messages",
+            reference=f"log:{first}-{said[-1].seq}", seq=said[-1].seq, detail=json.dumps({"events": [[fact.seq, fact.event_id] for fact in kept], "all": len(kept) == len(said) and len(words) == number}),
         )  # fmt: skip
 
     def _headed(self) -> list[Fact]:

@@ -284,7 +284,7 @@ CONTEXT_SOURCES = table(
     changed_at=timestamp("the time of that event", nullable=True),
     row=int64("its row in the table that it comes from; -1 = none"),
     detail=text(
-        "what gates and lines need besides: of an event its fields as JSON, of the user's words and of counted events the zone",
+        "what gates and lines need besides: of an event its fields as JSON, of the user's messages their events, of counted events the zone",
         nullable=True,
     ),
 )
@@ -319,9 +319,12 @@ COMPRESSED = _beside_sources(
     doc="The forms in which each source may be shown: a short one, and a longer one where there is room.",
     form=string("full, excerpt, summary, reference or none"),
     text=text("what the short form shows", nullable=True),
-    longer=text("the whole text, if the short form is not all of it", nullable=True),
+    longer=text("a longer text, if the short form is not all of it", nullable=True),
+    whole=boolean("the longer text is all of it"),
     summary_id=string("`sum-` and the hash of the short form, if it replaces the text", nullable=True),
-    original_ref=string("where the original is", nullable=True),
+    original_ref=string(
+        "where the original is; of the user's messages, those that the longer text lacks", nullable=True
+    ),
 )
 
 ISOLATED = _beside_sources(

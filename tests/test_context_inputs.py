@@ -200,6 +200,7 @@ def test_rule_files_that_are_not_the_projects_own_are_left_out_with_a_reason(tmp
     written(tmp_path / "outside", **{"AGENTS.md": "a rule\n", "copilot-instructions.md": "a rule\n"})
     tree = written(tmp_path / "tree", **{
         "AGENTS.md": "Read @docs/style.md and @gone.md, mail a@b.md.\n", "GEMINI.md": " \n", "CLAUDE.md": "a rule\n", "vendor/evil/AGENTS.md": "a rule\n",
+        "env/lib/site-packages/x/AGENTS.md": "a rule\n",
         "docs/style.md": "style\n", ".gitignore": "CLAUDE.md\n",
     })  # fmt: skip
     (tree / ".github").symlink_to(tmp_path / "outside")
@@ -210,7 +211,8 @@ def test_rule_files_that_are_not_the_projects_own_are_left_out_with_a_reason(tmp
     left_out = {row["path"]: row["left_out"] for row in table.to_pylist()}
     assert left_out.pop("AGENTS.md") is None
     wanted = {
-        "CLAUDE.md": "rule_ignored", "docs/style.md": "rule_imported",
+        "GEMINI.md": "rule_empty", "CLAUDE.md": "rule_ignored", "vendor/evil/AGENTS.md": "rule_dependency",
+        "env/lib/site-packages/x/AGENTS.md": "rule_dependency", "docs/style.md": "rule_imported",
         ".github/copilot-instructions.md": "rule_link", "CONVENTIONS.md": "rule_link",
     }  # fmt: skip
     assert left_out == wanted
@@ -467,7 +469,7 @@ def test_secrets_are_masked_in_every_input():
         (read_rules, [3], "Expected an object, got a number - at rules[0]"),
         (read_rules, "a rule", "Expected a list of rules, got text - at rules"),
         (read_rules, [{"text": "x", "origin": "moon"}], "Expected one of system, global, repository"),
-        (read_rules, [{"path": "a.md", "leftOut": "lost"}], "Expected one of rule_link, "),
+        (read_rules, [{"path": "a.md", "leftOut": "lost"}], "Expected one of rule_dependency, "),
         (read_rules, [{"path": "a.md", "leftOut": "rule_link", "content": "x"}], "Expected no text beside `leftOut`, got text - at rules[0].content"),
         (read_rules, [{"path": "a.md", "text": "x"}] * 2, "Expected every rule once, got 'a.md:1' again"),
         *((lambda value: read_rules([], duty_words=value), value, message) for value, message in (

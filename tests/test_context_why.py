@@ -71,6 +71,18 @@ def test_words_of_the_user_that_became_a_reference_are_lost_by_the_summary() -> 
     assert (found["layer"], found["source_id"]) == (None, "words"), "another message is there"
 
 
+def test_words_of_the_user_that_others_quote_are_lost_all_the_same() -> None:
+    session = Session()
+    session.add("user.message", turn=1, text="Never drop the table users.")
+    session.add("command.finished", turn=1, command="git log", exitCode=0, stdout="commit 4e1f9")
+    for n in range(38):
+        session.add("user.message", turn=n, text=f"message {n} " * 150)
+    session.add("command.finished", turn=40, command="cat notes", exitCode=0, stdout="- Never drop the table users.")
+    for expected in ("Never drop the table users.", "e1", "event:e1"):
+        assert asked(session, expected, budget={"maxTokens": 4_000})["layer"] == "summary_lost_constraint"
+    assert asked(session, "message 37", budget={"maxTokens": 4_000})["layer"] is None
+
+
 def test_a_rule_that_the_session_wrote_is_not_isolated() -> None:
     session, rules = Session(), [{"path": "AGENTS.md", "text": "Use tabs."}]
     assert asked(session, "AGENTS.md", rules=rules)["layer"] is None

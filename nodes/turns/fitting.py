@@ -26,7 +26,9 @@ __all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "tokens_of
 
 UNLIMITED = 2**62
 WORDS_SHARE = 0.4
-"""Most of an input that the user's own words take."""
+"""Most of the target of an input that the user's own words take."""
+BEGINNING = 1_200
+"""Characters of a long message of the user that are shown, both ends: some 200 words, enough to state a task."""
 NONE, BODY, LONGER, FALLBACK = "none", "body", "longer", "fallback"
 
 

@@ -214,7 +214,9 @@ class Folded:
         if slot == "artifact" and len(held) > ARTIFACTS_KEPT:
             del held[next(iter(held))]
         if slot in ("modified", "changed"):
-            self._changed(fact)
+            before = self.last_change.get(fact.fact)
+            if before is None or before.seq <= fact.seq:
+                self.last_change[fact.fact] = fact
         if slot == "word":
             size = self._words.get(fact.zone, 0) + _size(fact) - (_size(before) if before else 0)
             while size > WORDS_KEPT and (oldest := next(key for key in held if key[1] == fact.zone)) != (
@@ -223,11 +225,6 @@ class Folded:
             ):
                 size -= _size(held.pop(oldest))
             self._words[fact.zone] = size
-
-    def _changed(self, fact: Fact) -> None:
-        before = self.last_change.get(fact.fact)
-        if before is None or before.seq <= fact.seq:
-            self.last_change[fact.fact] = fact
 
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
@@ -252,12 +249,7 @@ class Folded:
                 continue
             if slot in ("observation", "kind") and fact.value:
                 fact = fact._replace(value=json.loads(fact.value))
-            made._slots[slot].pop((fact.fact, fact.zone), None)
-            made._slots[slot][fact.fact, fact.zone] = fact
-        for fact in (*made._slots["modified"].values(), *made._slots["changed"].values()):
-            made._changed(fact)
-        for fact in made._slots["word"].values():
-            made._words[fact.zone] = made._words.get(fact.zone, 0) + _size(fact)
+            made._keep(slot, fact)
         return made
 
 

@@ -127,7 +127,7 @@ REASONS: Mapping[str, str] = {
     "history_kept": "summary of earlier rounds: tried, rejected, decided",
     # referenced
     "section_referenced": "rules are too long for their share: of this section a reference",
-    "user_words_referenced": "the user's words are longer than `user_words_tokens`: of this message a reference",
+    "user_words_referenced": "the user's words are longer than their room: of the rest a reference",
     "on_demand": "other match, to be opened on demand",
     "older_events": "earlier events, in the session log",
     "reference_for_budget": "no room for its text: reference kept",
@@ -151,6 +151,8 @@ REASONS: Mapping[str, str] = {
     "zone_denied": "zone that this turn may not see",
     "generated_file": "generated file, not to be edited by hand",
     "unnamed_instructions": "no instruction source of the contract: its text may not instruct",
+    "rule_dependency": "rule file of third-party or built code: it is not read",
+    "rule_empty": "rule file without text",
     "rule_link": "rule file that is a symbolic link, or behind one: it is not read",
     "rule_ignored": "rule file that Git ignores: it is not read",
     "rule_imported": "file that a rule file imports: it is not read; give its text in `rules` and its path in `instruction_sources`",
@@ -168,7 +170,7 @@ REASONS: Mapping[str, str] = {
     "over_budget": "the turn failed: rules, goal, state and the user's words alone are over the budget",
 }
 """Every reason code of the ledger with its sentence."""
-RULES_NOT_READ = ("rule_link", "rule_ignored", "rule_imported")
+RULES_NOT_READ = ("rule_dependency", "rule_link", "rule_ignored", "rule_empty", "rule_imported")
 """Reasons for not reading a rule file of the work tree."""
 
 TURN_CONDITIONS = Vocabulary(

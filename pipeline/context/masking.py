@@ -29,7 +29,11 @@ __all__ = [
     "one_path",
 ]
 
-_COMPARED = re.compile(r"(?i)(?:^|_)(?:subject|version|hash|sha256|artifacts?|evidence|label)$|(?:id|ref)s?$")
+_COMPARED = frozenset((
+    "id", "eventid", "turnid", "sessionid", "requestid", "constraintid", "memoryid", "subject", "version", "hash", "sha256", "ref",
+    "artifact", "artifacts", "stdoutref", "stderrref", "evidenceid", "evidenceids", "snapshotid", "snapshotids", "retrievalsnapshotids",
+    "sourcerefs", "evidence", "label", "blockref",
+))  # fmt: skip
 """Fields with ids and references: they are compared, so two of them must not become equal."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
@@ -100,7 +104,11 @@ def _masked(value: Any, masks: Mapping[str, str], name: str = "") -> Any:
     if not isinstance(value, str):
         return value
     if (masked := masks.get(value)) is not None:
-        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if _COMPARED.search(name) else masked
+        return (
+            f"{masked}~{sha256(value.encode()).hexdigest()[:8]}"
+            if name.replace("_", "").lower() in _COMPARED
+            else masked
+        )
     if _TELLING.search(name) and (stated := masks.get(_stated(name, value))) is not None:
         return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
     return value

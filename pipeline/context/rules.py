@@ -23,7 +23,7 @@ from ...nodes.context_tables import RULE_TEXTS
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import matching_paths
 from ...nodes.turns.words import RULES_NOT_READ
-from ..sources.file_kinds import is_vendored
+from ..sources.file_kinds import made_elsewhere
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
@@ -111,7 +111,7 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
     others, each with its reason: those that Git lists, that are at the top of the tree or that a rule file imports.
 
     Only the project's own files are read: none that Git ignores, and none in a submodule, behind a symbolic link or
-    outside `root`. A file in a folder of third-party code is no rule file.
+    outside `root`, no third-party or built code.
 
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
@@ -122,10 +122,12 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
         raise InputError.described("a folder", "a file" if top.exists() else "nothing", str(root), hint=hint)
     names = [os.fsdecode(raw) for raw in Selection().files(top, SourceReport())]
     mask = matching_paths(pa.array(names, pa.string()), globs) if names else []
-    found = [name for name, rule in zip(names, mask, strict=True) if rule and not is_vendored(name)]
+    found = [name for name, rule in zip(names, mask, strict=True) if rule]
     read, left_out = dict[str, str](), dict[str, str]()
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
-        if through_link(top, name):
+        if made_elsewhere(name):
+            left_out[name] = "rule_dependency"
+        elif through_link(top, name):
             left_out[name] = "rule_link"
         elif (top / name).is_file():
             try:
@@ -135,6 +137,8 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
                 raise InputError(f"Expected a readable UTF-8 file, got {got} - at {top / name}") from error
             if text.strip():
                 read[name] = text
+            else:
+                left_out[name] = "rule_empty"
     for name in sorted(set(globs) - set(found)):
         if (top / name).is_file():
             left_out[name] = "rule_link" if through_link(top, name) else "rule_ignored"
@@ -148,13 +152,14 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
 
 def about_rules(root: Path, rules: pa.Table) -> tuple[str, str] | None:
     """The condition, with its message, of inputs that lack rule files of a work tree: none was found, or some were left
-    out; None if nothing is missing.
+    out; None if nothing is missing. Rules of dependencies count as missing only if there are no others.
     """
     rows = [row for row in rules.select(["path", "left_out"]).to_pylist() if row["path"]]
-    missed = [row for row in rows if row["left_out"]]
+    found = any(row["left_out"] is None for row in rows)
+    missed = [row for row in rows if row["left_out"] and not (found and row["left_out"] == "rule_dependency")]
     named = "; ".join(f"{row['path']} ({row['left_out']})" for row in missed[:MOST_REPORTED])
     named += f"; and {len(missed) - MOST_REPORTED} more, see the ledger" if len(missed) > MOST_REPORTED else ""
-    if len(missed) < len(rows):
+    if found:
         return ("rules_left_out", f"rule files that are not read: {named}") if missed else None
     looked = ", ".join(dict.fromkeys(each.removeprefix("**/") for each in INSTRUCTION_FILES))
     return "rules_not_found", f"no rule file was found in {root}, looked for {looked}" + (f"; {named}" if named else "")

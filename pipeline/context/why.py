@@ -16,7 +16,6 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import counted_as
-from ...nodes.turns.frame import bullet
 from ...nodes.turns.words import REASONS, USER_WORDS
 from .events import LogTables
 from .projection import Projection
@@ -78,11 +77,9 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> tuple[l
     rows = list(seen.decisions)
     path, _, line = expected.removeprefix("./").rpartition(":")
     wanted = path if line and line.replace("-", "").isdecimal() else expected.removeprefix("./")
-    meant = {
-        _source_of(row): row for row in events
-        if expected.removeprefix("event:") == row["event_id"] or any(_ends(path, wanted) for path in (row["path"], *(row["changed_files"] or ())))
-        or expected in "\n".join(filter(None, (row["command"], row["text"], row["content"])))
-    }  # fmt: skip
+    named = [event for event in events if expected.removeprefix("event:") == event["event_id"]]
+    told = named or [event for event in events if _tells(event, expected, path, wanted)]
+    meant = {_source_of(event): event for event in told}
     by_id = [
         row
         for row in rows
@@ -92,12 +89,21 @@ def _matching(seen: Projection, expected: str, events: Sequence[Row]) -> tuple[l
     ]
     by_path = [row for row in rows if _ends(row["path"], wanted)]
     by_event = [row for row in rows if _event_of(row) in meant]
-    found, lost = by_id or by_path or by_event, False
-    if not found:
-        holders = {_holder(event, seen.turn["zones"]) for event in meant.values()}
-        found = [row for row in rows if row["source_id"] in holders]
-        lost = holders == {"words"} and not any(bullet(event["text"]) in seen.text() for event in meant.values())
-    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"])), lost
+    holders = {_holder(event, seen.turn["zones"]): event["seq"] for event in meant.values()}
+    words = next((row for row in rows if row["source_id"] == "words" and row["source_id"] in holders), None)
+    left = (words and words["original_ref"]) or ""
+    if words and not by_id and left.startswith("log:") and holders["words"] <= int(left.partition("-")[2]):
+        return [words], True
+    found = by_id or by_path or by_event or [row for row in rows if row["source_id"] in holders]
+    return sorted(found, key=lambda row: (-row["shown_characters"], -row["characters"], row["position"])), False
+
+
+def _tells(event: Row, expected: str, path: str, wanted: str) -> bool:
+    """Whether an event has the text or the file that is expected."""
+    texts = filter(None, (event["command"], event["text"], event["content"]))
+    return expected in "\n".join(texts) or any(
+        _ends(path, wanted) for path in (event["path"], *(event["changed_files"] or ()))
+    )
 
 
 def _holder(event: Row, zones: Sequence[str]) -> str:

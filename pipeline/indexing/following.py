@@ -106,7 +106,7 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
 
 def makes_corpus(settings: Settings) -> bool:
     """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
-    home, of which nobody means all.
+    home, all of which no question means.
     """
     if not settings["fresh"] or settings.origin("corpus") != "default" or head_of(settings) is not None:
         return False
@@ -115,7 +115,7 @@ def makes_corpus(settings: Settings) -> bool:
 
 def _state(request: IndexRequest) -> str | None:
     """A digest of the names, sizes and times of the files that an import reads, and of their commit; None if one of them
-    has just been written.
+    was written a moment ago.
 
     Raises:
         InputError: the files cannot be listed.

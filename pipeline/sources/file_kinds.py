@@ -173,12 +173,8 @@ _BUILT = re.compile(r"(?:^|/)(?:dist|build|_*generated_*|site-packages|\.?venv|\
 
 def made_elsewhere(path: str) -> bool:
     """Whether the file at `path` is not edited by hand: generated, by its name or folder, or vendored."""
-    return is_vendored(path) or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
-
-
-def is_vendored(path: str) -> bool:
-    """Whether the file at `path` lies in a folder of third-party code."""
-    return any(map(_FOLDERS["vendored"].match, path.lower().split("/")[:-1]))
+    vendored = any(map(_FOLDERS["vendored"].match, path.lower().split("/")[:-1]))
+    return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
 
 
 def file_kind(path: str) -> FileKind:

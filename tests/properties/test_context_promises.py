@@ -203,7 +203,7 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
             without[event["kind"]] += 1
     without.subtract(kind_of(id_) for id_, n in older.items() for _ in range(n))
     words = next((each["text"] for each in seen.sources or () if each["source_id"] == "words"), None)
-    assert without.total() == (words.count("\n- ") if words else 0), "the others are messages among the user's words"
+    assert without.total() == len(re.findall("(?m)^- ", words or "")), "the others are messages among the user's words"
     assert all(count == 0 or (count > 0 and kind in USER_WORDS) for kind, count in without.items())
     assert not {event["id"] for event in session.events[at:]} & set(own), "what comes later is no source"
     assert all(row["reason"] == REASONS[row["reason_code"]] and row["source_kind"] in LEVELS for row in seen.decisions)
@@ -239,7 +239,7 @@ def test_no_word_of_the_user_is_lost_silently(session: Session, limit: int, word
     ids = {row["source_id"]: row for row in seen.decisions}
     lost = [row for row in seen.decisions if row["reason_code"] == "user_words_referenced"]
     assert bool(lost) <= ("user_words_referenced" in seen.conditions) or seen.status != "ok"
-    for event in session.events:
+    for place, event in enumerate(session.events):
         said = event["kind"] in USER_WORDS and "origin" not in event["payload"] and event["payload"].get("text")
         if not said or event.get("visibility"):
             continue
@@ -253,10 +253,16 @@ def test_no_word_of_the_user_is_lost_silently(session: Session, limit: int, word
             continue
         system = seen.model_input["system_text"]
         verbatim = escape(event["payload"]["text"].rstrip()).replace("\n", "\n  ") in system
-        counted = ids.get(f"older:{event['kind']}")
-        assert verbatim or row in lost or counted, event
-        assert verbatim or "user_words_referenced" in seen.conditions
-        assert verbatim or f"open {row['reference']}" in system, "a line of the first message says where it is"
+        first, last = ranges(f"{row['original_ref']}")
+        apart = f"open event:{event['id']}" in system
+        said = apart or (first <= place <= last and f"open {row['original_ref']}" in system)
+        assert verbatim or (said and row in lost and "user_words_referenced" in seen.conditions), event
+
+
+def ranges(reference: str) -> tuple[int, int]:
+    """The first and the last event of a reference into the log."""
+    first, _, last = reference.removeprefix("log:").partition("-")
+    return (int(first), int(last)) if reference.startswith("log:") else (0, -1)
 
 
 def test_words_beyond_what_may_have_room_are_counted_and_reported():
@@ -265,11 +271,40 @@ def test_words_beyond_what_may_have_room_are_counted_and_reported():
         session.add("user.message", turn=number, text=f"{number} " + "x" * 1_000)
     seen = policy().project(events=session.events, budget={"maxTokens": 20_000})
     assert "user_words_referenced" in seen.conditions and seen.decision("event:e230")["mode"] == "full"
-    shown = seen.model_input["system_text"].count("x" * 1_000)
+    system, words = seen.model_input["system_text"], seen.decision("words")
+    first, last = ranges(words["original_ref"])
+    assert (
+        words["reason_code"] == "user_words_referenced"
+        and f"earlier ones: open log:0-{last}\n" in system
+        and first == 0
+    )
+    told = [int(number) for number in re.findall("(?m)^- ([0-9]+) x", system)]
+    assert told == list(range(last, 230)), "all after the range, the newest last"
     (older,) = [row for row in seen.decisions if row["source_id"] == "older:user.message"]
-    assert older["reference"].startswith("log:1-") and 10 < shown < 100
-    assert seen.decision("words")["reason_code"] == "user_words_referenced"
-    assert ": open log:0-229" in seen.model_input["system_text"]
+    assert older["reference"].startswith("log:1-")
+
+
+@given(st.integers(1, 60), st.sampled_from([1_500, 4_000, 7_000]))
+def test_earlier_words_have_what_long_rules_leave(lines: int, target: int):
+    session = Session()
+    for number in range(20):
+        session.add("user.message", turn=number, text=f"{number} is one of my messages about it. " * 10)
+    session.add("user.constraint", turn=20, constraintId="c", text="Never push.")
+    session.add("constraint.ended", turn=20, constraintId="c")
+    session.add("user.message", turn=21, text="Go on.")
+    ruled = policy(rules=["Only modify the current workspace, and ask before anything else is touched. " * lines])
+    seen = ruled.project(events=session.events, budget={"maxTokens": 8_000, "targetTokens": target})
+    if seen.status != "ok" or seen.estimated_tokens > target:
+        return
+    system, words = seen.model_input["system_text"], seen.decision("words")
+    assert words["tokens"] <= 0.4 * target
+    room = target - seen.estimated_tokens
+    assert ("\n- Constraint, no longer in force: Never push.\n" in system) or room < 600
+    told = [int(number) for number in re.findall("(?m)^- ([0-9]+) is one", system)]
+    assert told == list(range(20 - len(told), 20))
+    assert len(told) == 20 or words["tokens"] > 0.4 * target - 250 or room < 600, (
+        "no message is left out while there is room"
+    )
 
 
 # --- fences -------------------------------------------------------------------------------------------------------------
