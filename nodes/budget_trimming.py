@@ -27,7 +27,7 @@ from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import RequestTerms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, last_of_runs, pair_positions, positions
+from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, last_of_runs, positions
 from .facts.fact_notes import fact_notes
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .rendering import GROUPS, TRIMMING_POLICY
@@ -103,13 +103,11 @@ def fits(
 
 def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, counters: Counters) -> Trimmed:
     """The items that fit, by request and place in the block, with the text that the model will see."""
-    chosen = fits.filter(pc.greater(fits["number"], 0))
-    owner = positions(chosen["request_id"], contracts["request_id"])
-    order = np.lexsort((chosen["place"].to_numpy(), owner))
-    chosen, owner = chosen.take(pa.array(order)), owner[order]
-    pack = pa.array(
-        pair_positions((chosen["request_id"], chosen["evidence_id"]), (packs["request_id"], packs["evidence_id"]))
-    )
+    owner = positions(fits["request_id"], contracts["request_id"])
+    index = np.lexsort((fits["place"].to_numpy(), owner))
+    index = index[fits["number"].to_numpy()[index] > 0]
+    chosen, owner = fits.take(pa.array(index)), owner[index]
+    pack = pa.array(packs["kept"].to_numpy().nonzero()[0][index])  # `fits` has a row for each kept item, in order
     text = flat(chosen["visible_text"])
     names = flat(contracts["tokenizer"]).dictionary_encode()
     which = np.asarray(names.indices).astype(np.int64)[owner]

@@ -104,11 +104,10 @@ def item_details(
 
 def _first_rows(trimmed: pa.Table, packs: pa.Table) -> pa.Array:
     """The frame row of the first row shown of each item; for an item without shown text, its leading row."""
-    listed = flat(trimmed["merged_rows"])
-    some = np.flatnonzero(np.asarray(pc.list_value_length(listed)))
-    first = pc.list_element(listed.take(pa.array(some)), 0)
-    known = (packs["request_id"], packs["evidence_id"])
-    at = pair_positions((flat(trimmed["request_id"]).take(pa.array(some)), first), known)
+    items = zip(trimmed["evidence_id"].to_pylist(), trimmed["merged_rows"].to_pylist(), strict=True)
+    other = {item: members[0] for item, (lead, members) in enumerate(items) if members and members[0] != lead}
+    index = np.array(list(other), np.int64)
+    wanted = flat(trimmed["request_id"]).take(pa.array(index)), pa.array(other.values(), pa.string())
     rows = trimmed["row"].to_numpy().copy()
-    rows[some] = packs["row"].to_numpy()[at]
+    rows[index] = packs["row"].to_numpy()[pair_positions(wanted, (packs["request_id"], packs["evidence_id"]))]
     return pa.array(rows)
