@@ -227,7 +227,7 @@ def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, he
         ("fix-test", ["code", "test-log", "rule", "session-event"]),
         ("explain-code", ["code", "rule", "decision-record", "doc"]),
         ("review-risk", ["rule", "decision-record", "code", "doc"]),
-        ("answer-question", ["code", "rule", "session-event", "decision-record"]),
+        ("answer-question", ["code", "session-event", "test-log", "rule"]),
     ],
 )
 def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, order: list[str]):

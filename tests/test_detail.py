@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.blocks.passages import RequestTerms, matched_terms
 from scoped_retrieval.nodes.tables import MATCH_TERMS
+from scoped_retrieval.pipeline.sources.grammars import grammar
+from scoped_retrieval.pipeline.sources.lines import Lines
+from scoped_retrieval.pipeline.sources.statements import levels_of_tree
 from selection_line import WEIGHTS, line
 
 PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
@@ -37,11 +40,13 @@ def forms(made: dict[str, pa.Table]) -> list[str]:
 
 def test_auto_shows_the_best_in_full_and_the_next_as_outlines() -> None:
     made = run(files(9), detail="auto", max_tokens=1500, max_chunk_tokens=400)
-    assert forms(made) == ["excerpt", "excerpt", *["outline"] * 7]
+    assert forms(made)[:2] == ["excerpt", "excerpt"]
+    assert set(forms(made)[2:-1]) == {"outline"}
     full = run(files(9), detail="full", max_tokens=1500, max_chunk_tokens=400)
     assert forms(full) == ["excerpt"] * 4
+    assert made["trimmed"].num_rows > full["trimmed"].num_rows
     tokens = made["trimmed"]["tokens"].to_pylist()
-    assert max(tokens[2:]) <= 80 < min(tokens[:2])
+    assert max(tokens[2:]) <= 1500 // 10 < min(tokens[:2])
 
 
 def test_auto_cuts_nothing_where_everything_fits() -> None:
@@ -171,8 +176,11 @@ BODY = "".join(f"        value_{number} = compute({number}, other, words)\n" for
 CLASS = f"class Users:\n    def first(self):\n{BODY}\n    def last(self):\n{BODY}        return cookies\n"
 
 
-def outline(text: str, *terms: str, **columns: Any) -> str:
-    rows = [{"text": text, "path": "a.py"} | columns]
+def outline(text: str, *terms: str, language: str = "python") -> str:
+    lines = Lines(text.encode())
+    tree = grammar(language).tree(lines.data)
+    assert tree is not None
+    rows = [{"text": text, "path": "a.py", "statements": levels_of_tree(lines, tree)}]
     made = run(rows, *map(asked, terms), detail="outline", max_tokens=3000, max_chunk_tokens=2000)
     return made["trimmed"]["visible_text"][0].as_py()
 
@@ -201,9 +209,12 @@ IMPORTS = "from cookies import (\n    first_cookies,\n    second_cookies,\n)\n"
 CALL = "response = send(\n    first,\n    second,\n    cookies=jar,\n)\n"
 
 
-@pytest.mark.parametrize("text", [f"{FILE}{CALL}{FILE}", f"{FILE}/* about\n   cookies */\ncall()\n{FILE}"])
-def test_a_passage_is_of_whole_statements(text: str) -> None:
-    shown = outline(text, "cooki")
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [(f"{FILE}{CALL}{FILE}", "python"), (f"{FILE}/* about\n   cookies */\ncall()\n{FILE}", "javascript")],
+)
+def test_a_passage_is_of_whole_statements(text: str, language: str) -> None:
+    shown = outline(text, "cooki", language=language)
     assert "cookies" in shown
     assert shown.count("(") == shown.count(")")
     assert shown.count("/*") == shown.count("*/")
@@ -217,3 +228,10 @@ def test_a_passage_does_not_end_between_a_head_and_its_body() -> None:
 def test_an_import_answers_nothing() -> None:
     text = f"{IMPORTS}{FILE}DEFAULT_COOKIES = 0\n{FILE}"
     assert "DEFAULT_COOKIES" in outline(text, "cooki")
+
+
+def test_a_passage_is_a_run_of_one_block() -> None:
+    text = f"{FILE}def first():\n{BODY}def last():\n    return cookies\n{FILE}".replace("        ", "    ")
+    shown = outline(text, "cooki")
+    assert "return cookies" in shown
+    assert not shown.startswith(" ")

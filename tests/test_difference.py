@@ -54,11 +54,11 @@ def test_what_moved_names_the_term_that_moved_it(world):
     found = compared(settings_of(world.folder), world.ana, world.recent)
     moved = found.items[found.items["change"] == "moved"]
     assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
-        (4, 3),
-        (5, 4),
-        (3, 5),
+        (5, 3),
+        (6, 4),
+        (4, 5),
         (7, 6),
-        (6, 7),
+        (3, 7),
     ]
     assert changes(found) == {"moved": 5, "same": 2}
     assert moved["why"].str.startswith("recency +").all()

@@ -115,21 +115,21 @@ def test_the_items_say_what_entered_left_and_moved_and_why(world):
     assert told(found.items) == {
         "src/retry.py#1": ("same", 1, 1, ""),
         "src/session.py#1": ("same", 2, 2, ""),
-        "docs/retry.md#1": ("left", 3, None, "trim: budget_items"),
-        "decisions/7.md#1": ("left", 4, None, "trim: budget_items"),
-        "memory/1#1": ("left", 5, None, "trim: budget_items"),
-        "docs/limits.md#1": ("left", 6, None, "trim: budget_items"),
+        "docs/limits.md#1": ("left", 3, None, "trim: budget_items"),
+        "docs/retry.md#1": ("left", 4, None, "trim: budget_items"),
+        "decisions/7.md#1": ("left", 5, None, "trim: budget_items"),
+        "memory/1#1": ("left", 6, None, "trim: budget_items"),
         "logs/test.log#1": ("left", 7, None, "trim: budget_items"),
     }
     assert list(found.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 5, 0, 2]
     more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
     moved = more.items[more.items["change"] == "moved"]
     assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
-        (4, 3),
-        (5, 4),
-        (3, 5),
+        (5, 3),
+        (6, 4),
+        (4, 5),
         (7, 6),
-        (6, 7),
+        (3, 7),
     ]
     assert moved["why"].str.startswith("recency +").all()
     assert list(more.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 0, 5, 2]

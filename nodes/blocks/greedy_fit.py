@@ -6,8 +6,8 @@ which it was chosen and the limit that bound.
 Policy `statement/1`: best item first, each up to its cap. An item that does not fit is cut at a line end, if at least a
 quarter of the text that it may show remains or nothing was chosen before; else it is dropped, and the next, possibly
 smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or miss a log's
-first error line: then it starts there (in a log two lines above). A cap keeps the passage that covers most of the query
-(see `passages`).
+first error line: then it starts there (in a log two lines above). A cap keeps the passage of whole statements that
+covers most of the query (see `passages` and `statements`).
 
 Under automatic detail an item is shown in full as long as outlines of the items behind it still fit, or half of the
 budget is left for them. The first item for which that fails is cut to the remaining room, and all items behind it are
@@ -51,8 +51,8 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 """Hardly any item is smaller than this, label and fence included; a request with less room left is finished."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of the text that it may show."""
-OUTLINE_TOKENS = 80
-"""The maximum number of tokens of an outline's text: a signature with its description, or the matching lines."""
+OUTLINE_TOKENS, OUTLINE_SHARE = 80, 10
+"""The text of an outline has at most this many tokens, or one part in `OUTLINE_SHARE` of the budget if that is more."""
 CHARS_PER_TOKEN = 4
 """Characters per token, as estimated for cuts."""
 FOR_OUTLINES = 2
@@ -63,7 +63,6 @@ automatic detail depends on all items that may be shown with it."""
 ROUNDS = 2
 """Where the first of these do not fill the block, so many times as many are tried: what is ranked below them is not worth
 the little room that they leave."""
-_CODE_KINDS = ("code",)
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
 
 Int = NDArray[np.int64]
@@ -113,11 +112,6 @@ class Wanted:
     def log(self) -> Bool:
         """Which items are logs."""
         return np.array([kind in _LOG_KINDS for kind in self.kind], dtype=bool)
-
-    @cached_property
-    def code(self) -> Bool:
-        """Which items are code."""
-        return np.array([kind in _CODE_KINDS for kind in self.kind], dtype=bool)
 
     @cached_property
     def counters(self) -> list[str]:
@@ -357,7 +351,7 @@ def _tried(
     _, one, text = np.unique(texts.same[item] * len(wanted.counters) + which, return_index=True, return_inverse=True)
     distinct = item[one]
     units = units_of(texts.text.take(pa.array(distinct)), counters, wanted.counters, which[one])
-    cuts = Cuts(units, wanted.code[distinct], logs[one])
+    cuts = Cuts(units, texts, distinct)
     first, last = (
         unit[text] for unit in focus_units(units, logs[one], texts.lead_start[distinct], texts.lead_end[distinct])
     )
@@ -376,7 +370,6 @@ def _tried(
     start, stop = opening.copy(), closing.copy()
     long = np.flatnonzero(whole_tokens > cap)
     if len(long):
-        cuts.read(text[long], start[long], stop[long])
         start[long], stop[long] = best_windows(
             units, cuts, start[long], stop[long], (first[long], last[long]), logs[long],
             (np.maximum(cap - mark, 1)[long], most[long]), request[long], terms,
@@ -397,7 +390,9 @@ def _caps(room: _Room, sizes: dict[int, tuple[int, int, int, int]]) -> dict[int,
     `sizes` are tokens and characters around the text of each item, and those of the text.
     """
     budget, most = room.budget, room.budget.max_chunk_tokens
-    outline = min(most, OUTLINE_TOKENS)
+    outline = min(
+        most, max(OUTLINE_TOKENS, min(budget.max_tokens, budget.max_chars // CHARS_PER_TOKEN) // OUTLINE_SHARE)
+    )
     caps = dict.fromkeys(sizes, outline if budget.detail == "outline" or room.brief else most)
     if budget.detail == "auto" and not room.brief:
         counted = [item for item in sizes if item - room.first < budget.max_items]
@@ -448,8 +443,7 @@ def _choose(room: _Room, item: int, beside: tuple[int, int], tried: _Tried, foun
             end = min(by_tokens, by_chars)
         scarce = CHARS if by_chars < by_tokens else TOKENS
         if start < end < closing:
-            cuts.read(np.array([part.text]), np.array([opening]), np.array([closing]))
-            end = _last_end(cuts, end, start)
+            end = int(cuts.ends(np.array([start]), np.array([end]))[0])
         shown, chars = (int(cost[0]) for cost in units.cost(np.array([start]), np.array([end])))
         cut = start > opening or end < closing
         tokens, chars = shown + room.mark * cut, chars + len(CUT_MARK) * cut
@@ -481,8 +475,3 @@ def _ends(units: Units, start: int, stop: int, most: tuple[int, int]) -> tuple[i
     )
     stop = max(start, stop)
     return bisect_right(units.tokens, tokens, start, stop), bisect_right(units.chars, chars, start, stop)
-
-
-def _last_end(cuts: Cuts, unit: int, least: int) -> int:
-    """The last place at or before a unit, and after `least`, where a text may end; else the unit itself."""
-    return next((place for place in range(unit, least, -1) if cuts.end[place]), unit)

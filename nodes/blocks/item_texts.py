@@ -46,6 +46,8 @@ class ItemTexts:
     """Evidence id of each member."""
     member_row: Int
     """Frame row of each member."""
+    statements: pa.ChunkedArray
+    """The column of EVIDENCE, by frame row."""
     first: Int
     """First member of each item."""
     start: Int
@@ -102,6 +104,7 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         item=item,
         member_id=member_id,
         member_row=row,
+        statements=evidence["statements"],
         first=opening,
         start=start,
         lead_start=start[lead],

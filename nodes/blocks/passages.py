@@ -163,24 +163,23 @@ def best_windows(
     start = np.where(missed, context(units, first, opening, log), opening)
     end = np.where(missed, reach(units, start, closing, tokens, most), end)
     some = np.flatnonzero(~log & (end < closing))
-    end[some] = cuts.last_end(end[some], start[some])
+    end[some] = cuts.ends(start[some], end[some])
     if not len(some) or not len(terms.keys):
         return start, end
     hits = _occurrences(units, opening[some], closing[some], asking[some], terms)
+    dull = cuts.dull
     counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
     item, begins = np.arange(len(some)).repeat(counts), expand_ranges(start[some], counts)
-    free = cuts.begin[begins] | (begins == start[some][item])
+    free = np.flatnonzero(cuts.begin[begins] | (begins == start[some][item]))
+    item, begins = item[free], begins[free]
     ends = reach(units, begins, closing[some][item], tokens[some][item], most[some][item])
-    ends = np.where(free & (ends < closing[some][item]), cuts.last_end(ends, begins), ends)
+    ends = np.where(ends < closing[some][item], cuts.ends(begins, ends), ends)
     for number, (at, low, high) in enumerate(zip(some.tolist(), *_edges(item, len(some)), strict=True)):
-        unit, before, weight = hits.of(number, cuts.dull)
+        unit, before, weight = hits.of(number, dull)
         begin, stop = begins[low:high, None], ends[low:high, None]
         gain = ((unit >= begin) & (unit < stop) & (before < begin)) @ weight
-        whole = np.where(free[low:high], gain, -1)
-        best = 0  # the head, unless a passage of whole statements says clearly more, or else any passage
-        for better in (int(whole.argmax()), int(gain.argmax())):
-            best = better if gain[better] > CLEARLY * gain[best] else best
-        if best:
+        best = int(gain.argmax())
+        if gain[best] > CLEARLY * gain[0]:  # else the head
             start[at], end[at] = begins[low + best], ends[low + best]
     return start, end
 

@@ -1,139 +1,114 @@
-"""Where a text may be cut: between statements of code, paragraphs and list items of prose, lines of a log.
+"""Where a text may be cut: between statements of code, paragraphs and list items of prose, as the importer found them.
 
-Reads units of texts. Gives `Cuts`.
+Reads units of texts and the column `statements` of their rows. Gives `Cuts`.
 
-Note: this is a reading of the text alone, without a grammar: it skips strings and comments, follows brackets and
-compares indentation, which is the same in nearly every language. A statement longer than the room is cut between lines.
+Note: a row without that column, such as a log, may be cut before any line.
 """
 
 from __future__ import annotations
 
-import re
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..columns.keys import gathered, run_lengths
+from ..columns.list_columns import flattened
+from ..columns.ragged import expand_ranges
+from .item_texts import ItemTexts
 from .line_units import Units
 
-_TOKENS = re.compile(
-    r'"""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|/\*[\s\S]*?(?:\*/|\Z)|(?://|#)[^\n]*'
-    r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]'
-)
-"""Strings and comments, as they are in most languages, and brackets."""
-_STARTS_INSIDE = re.compile(r'\A(?:(?!""").)*?^[ \t]*"""[ \t]*$', re.DOTALL | re.MULTILINE)
-"""A text that begins in a long string: the first mark closes it."""
-_CONTINUES = re.compile(
-    r"[)\]}.?:&|,=+]|(?:end|else|elif|elsif|except|finally|catch|rescue|ensure|then|fi|done|esac)\b"
-)
-"""A line that belongs to the statement before it."""
-_ANNOUNCES = re.compile(r"(?:#|//|/\*|\*|@|--)|.*(?:[\\,=+&|(\[]|\b(?:and|or|return))$")
-"""A line that belongs to the statement after it: a comment, a decorator, or one that goes on."""
-_PROSE = re.compile(r"\s*(?:[-*+#|>]|\d+[.)]|\.\. )")
-"""A line that begins a list item, a heading, a row of a table or a directive."""
-
-_DULL = re.compile(
-    r"(?:import|from|#include|#import|package|use|using|extern crate|require|require_relative|@import)\b(?!\s*[(=])"
-    r"|\W{0,4}(?:SPDX-|Copyright|Licensed under|Permission is hereby)",
-    re.IGNORECASE,
-)
-"""A line that begins an import or belongs to a licence."""
-_BREAK = re.compile("\n")
+DULL = 127
+"""The level of lines that answer nothing: imports and licences."""
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 
 class Cuts:
-    """Whether a text may begin before each unit, and whether it may end there, for the items read so far."""
+    """Where texts may begin and end; nothing is read until a text is cut."""
 
-    def __init__(self, units: Units, code: Bool, log: Bool) -> None:
-        """`code` and `log` tell how each item is read; those of no kind are prose."""
-        self.units, self.code, self.log = units, code, log
-        self.begin, self.end = np.ones((2, len(units.start) + 1), dtype=bool)
-        self.dull = np.zeros(len(units.start) + 1, dtype=bool)
-        """The units that answer nothing: imports, and comments about a licence."""
-        self._read: set[int] = set()
+    def __init__(self, units: Units, texts: ItemTexts, items: Int) -> None:
+        """`items` is the item of each text of `units`."""
+        self._units, self._texts, self._items = units, texts, items
+        self.first = units.first
 
-    def read(self, items: Int, opening: Int, closing: Int) -> None:
-        """Read the items with the units [`opening`, `closing`)."""
-        places = (each.tolist() for each in (opening, closing, self.code[items], self.log[items]))
-        for first, last, code, log in zip(*places, strict=True):
-            if log or last <= first or first in self._read:
-                continue
-            self._read.add(first)
-            lines = self.units.every.slice(first, last - first).to_pylist()
-            begin, end = (np.array(each) for each in (_of_code if code else _of_prose)(lines))
-            self.begin[first + 1 : last], self.end[first + 1 : last] = begin[1:], end[1:]
-            if code:
-                self.dull[first:last] = _dull(lines, begin)
+    @cached_property
+    def _of_lines(self) -> Int:
+        """The level of the line of each unit, and 1 at the end."""
+        units, count = self._units, len(self.first) - 1
+        level = np.ones(int(self.first[-1]) + 1, dtype=np.int64)
+        members = run_lengths(self._texts.first, len(self._texts.item))[self._items]
+        text = np.arange(count).repeat(members)
+        member = expand_ranges(self._texts.first[self._items], members)
+        statements = gathered(self._texts.statements, self._texts.member_row[member])
+        owner, levels = flattened(statements)
+        lines = np.bincount(text[owner], minlength=count)
+        of_unit = np.arange(count).repeat(self.first[1:] - self.first[:-1])
+        line = units.line[:-1] - units.line[self.first[:-1]][of_unit]
+        unread = np.bincount(of_unit, weights=line >= lines[of_unit], minlength=count) > 0
+        unread[text[np.asarray(statements.is_null())]] = True
+        known = ~unread[of_unit]
+        starts = lines.cumsum() - lines
+        level[:-1][known] = np.asarray(levels).astype(np.int64)[(starts[of_unit] + line)[known]]
+        return level
 
-    def last_end(self, unit: Int, least: Int) -> Int:
-        """The last place at or before each unit, and after `least`, where a text may end; else the unit itself."""
-        places = np.maximum.accumulate(np.where(self.end, np.arange(len(self.end)), -1))
-        last = places[unit]
-        return np.where(last > least, last, unit)
+    @property
+    def dull(self) -> Bool:
+        """The units that answer nothing."""
+        return self._of_lines == DULL
 
+    @cached_property
+    def level(self) -> Int:
+        """How deep the statement nests that begins with each unit, see EVIDENCE; the head of a text begins one."""
+        level = self._of_lines.copy()
+        level[:-1] *= self._units.line_first == np.arange(len(level) - 1)
+        level[self.first] = np.where(level[self.first] % DULL > 0, level[self.first], 1)
+        return level
 
-def _of_prose(lines: list[str]) -> tuple[list[bool], list[bool]]:
-    cuts = [
-        bool(line.strip()) and (not before.strip() or bool(_PROSE.match(line)))
-        for before, line in zip(["", *lines], lines, strict=False)
-    ]
-    return cuts, cuts
+    @cached_property
+    def begin(self) -> Bool:
+        """Whether a text may begin with each unit."""
+        return (self.level > 0) & (self.level < DULL)
 
+    @cached_property
+    def _places(self) -> Int:
+        """Level and unit of each begin as one number, ascending, after -1."""
+        unit = self.begin.nonzero()[0]
+        return np.append(-1, np.sort(self.level[unit] * len(self.level) + unit))
 
-def _of_code(lines: list[str]) -> tuple[list[bool], list[bool]]:
-    inside = _inside("".join(lines))
-    begin, end, at, indent, before = [], [], 0, 0, ""
-    for line in lines:
-        text = line.strip()
-        free = bool(text) and at not in inside and not _CONTINUES.match(text) and not _ANNOUNCES.match(before)
-        begin.append(free)
-        end.append(free and _indent(line) <= indent)
-        at += len(line)
-        before = text
-        indent = _indent(line) if text else indent
-    return begin, end
+    @cached_property
+    def _stop(self) -> Int:
+        """Where the block of the statement that begins with each unit ends."""
+        stop = self.first[1:].repeat(self.first[1:] - self.first[:-1])
+        for first, last in zip(self.first[:-1].tolist(), self.first[1:].tolist(), strict=True):
+            open_: list[tuple[int, int]] = []
+            for unit, level in enumerate(self.level[first:last].tolist(), first):
+                if level in (0, DULL):
+                    continue
+                while open_ and open_[-1][0] > (level if level > 0 else -level - 1):
+                    stop[open_.pop()[1]] = unit
+                if level > 0:
+                    open_.append((level, unit))
+        return stop
 
+    @cached_property
+    def _inside(self) -> Int:
+        """The last unit up to each that begins a statement, but not the first of its block: nothing ends with a header."""
+        unit = self.begin.nonzero()[0]
+        level = self.level[unit]
+        place = np.full(len(self.begin), -1)
+        place[unit[1:]] = np.where(level[1:] <= level[:-1], unit[1:], -1)
+        return np.maximum.accumulate(place)
 
-def _dull(lines: list[str], begin: Bool) -> Bool:
-    """The lines of statements that import something or of comments that begin with a licence."""
-    begin = begin.copy()
-    begin[:1] = True
-    dull = np.array([bool(_DULL.match(line)) for line in lines])
-    statement = begin.cumsum() - 1
-    of_statement = np.zeros(statement[-1] + 1, dtype=bool)
-    of_statement[statement[dull]] = True
-    return of_statement[statement]
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _inside(text: str) -> set[int]:
-    """The places of line starts that are inside a string, a comment or round or square brackets."""
-    found, open_, at = set(), [], 0
-    if text.count('"""') % 2 and (head := _STARTS_INSIDE.match(text)):
-        at = head.end()
-        found |= {place + 1 for place in _breaks(text, 0, at)}
-    for token in _TOKENS.finditer(text, at):
-        if open_ and open_[-1] != "{":
-            found |= {place + 1 for place in _breaks(text, at, token.start())}
-        at = token.start()
-        mark = token[0]
-        if mark in "([{":
-            open_.append(mark)
-        elif mark in ")]}":
-            if open_:
-                open_.pop()
-        else:
-            found |= {place + 1 for place in _breaks(text, at, token.end())}
-            at = token.end()
-    if open_ and open_[-1] != "{":
-        found |= {place + 1 for place in _breaks(text, at, len(text))}
-    return found
-
-
-def _breaks(text: str, start: int, end: int) -> list[int]:
-    return [start + each.start() for each in _BREAK.finditer(text[start:end])]
+    def ends(self, begin: Int, limit: Int) -> Int:
+        """The last unit up to each `limit` before which a text that begins at `begin` may end: after whole statements,
+        else after the last one inside, else the limit.
+        """
+        stop, level = self._stop[begin], np.maximum(self.level[begin], 0) * len(self.level)
+        place = self._places.searchsorted(level + np.minimum(stop, limit), "right") - 1
+        whole = np.where(stop <= limit, stop, self._places[place] - level)
+        inside = self._inside[limit]
+        end = np.where(whole > begin, whole, np.where(inside > begin, inside, limit))
+        solid = self._units.solid  # blank lines at the end are not shown
+        return np.maximum(solid.searchsorted(solid[end]), np.minimum(begin + 1, end))

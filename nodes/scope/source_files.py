@@ -24,9 +24,10 @@ FILE_COLUMNS = ("owner_project", "owner_user", "source_id", "path")
 
 
 def is_source(rows: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
-    """Rows of source code: without a document type (tests, configuration and data have one), and not generated."""
+    """Rows of source code: of no document type but `example` (tests, configuration, data have one), and not generated."""
     code = np.asarray(pc.fill_null(pc.equal(rows["evidence_kind"], "code"), False))
-    plain = np.asarray(pc.and_(rows["document_type"].is_null(), rows["path"].is_valid()))
+    program = pc.equal(pc.fill_null(rows["document_type"], "example"), "example")
+    plain = np.asarray(pc.and_(program, rows["path"].is_valid()))
     return code & plain & ~truth(rows["generated"])
 
 

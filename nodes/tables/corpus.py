@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..schema import Table, boolean, caller, float64, int32, int64, spans, string, strings, table, text, timestamp
+from ..schema import (
+    Table,
+    boolean,
+    caller,
+    float64,
+    int8s,
+    int32,
+    int64,
+    spans,
+    string,
+    strings,
+    table,
+    text,
+    timestamp,
+)
 
 EVIDENCE = table(
     "evidence",
@@ -66,6 +80,11 @@ EVIDENCE = table(
     tags=caller(strings("labels of the importer", nullable=True)),
     links=strings("paths, ids or URLs its text points to, as written", nullable=True),
     generated=caller(boolean("made by a tool, not by hand")),
+    statements=int8s(
+        "per line of the text: n = a statement or paragraph begins, n - 1 around it; -n = those of level n end; 0 = it continues the one above; "
+        "127 = an import or a licence; null = any line begins one",
+        nullable=True,
+    ),
     parent_id=string("evidence_id of the row that contains it", nullable=True),
     length=int32("index terms in text, path, title and section, for BM25"),
     redactions=spans("byte ranges of `text` where a secret was masked", nullable=True),

@@ -32,6 +32,7 @@ from .logs import outline_csv_log, outline_log
 from .markdown import outline_markdown, outline_rst
 from .parts import Part, parts_of
 from .source_reader import outlined
+from .statements import levels_of_text
 
 __all__ = ["Document", "DocumentChunk", "chunk_document", "read_document"]
 
@@ -56,6 +57,7 @@ class DocumentChunk:
     symbols: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    statements: tuple[int, ...] | None = None
     happened: datetime | None = None
     kind: FileKind | None = None
     """The kind of its part, if the file has parts."""
@@ -67,7 +69,7 @@ class DocumentChunk:
 
 _COLUMNS = (
     "section", "content_type", "text", "line_start", "line_end", "byte_start", "byte_end", "occurrence", "symbols",
-    "calls", "links",
+    "calls", "links", "statements",
 )  # fmt: skip
 
 
@@ -160,14 +162,17 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
 
 def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> list[DocumentChunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
+    statements = outline.statements or levels_of_text(lines)
+    log = kind.splitter in ("log", "csv-log")
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
-    pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk)]
+    pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk, statements)]
     for chunk, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
         text = hidden.text_of(lines.data, start, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
         symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
+        whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
         key = (chunk.section, text)
         chunks.append(
             DocumentChunk(
@@ -182,6 +187,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> 
                 symbols,
                 calls,
                 links,
+                tuple(statements[first : last + 1]) if whole else None,
                 chunk.happened,
             )
         )

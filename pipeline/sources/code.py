@@ -20,6 +20,7 @@ from tree_sitter import Node
 
 from .grammars import grammar
 from .lines import LINE_CHARACTERS, TINY_BYTES, Chunk, Lines, Outline
+from .statements import levels_of_tree
 
 __all__ = ["outline_code", "outline_plain_code"]
 
@@ -100,7 +101,8 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
         of_definition = node.start_byte in starts or node.end_byte in ends
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
-    return Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()))
+    statements = levels_of_tree(lines, root)
+    return Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()), statements=statements)
 
 
 def outline_plain_code(lines: Lines) -> Outline:

@@ -144,7 +144,7 @@ _COLUMNS = (
     "source_id", "origin_class", "evidence_kind", "document_type", "content_type", "entity", "level", "title", "path",
     "section", "event_time", "tags",
     "owner_project", "workspace_root", "branch", "zone", "declared_visibility", "authority", "lifecycle",
-    "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "text", "occurrence",
+    "declared_safety", "declared_standing", "language", "symbols", "calls", "links", "generated", "statements", "text", "occurrence",
     "version", "line_start", "line_end", "byte_start", "byte_end", "recorded_time", "superseded_at", "deleted_at",
 )  # fmt: skip
 FILE_ROWS = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
@@ -160,6 +160,7 @@ _OF_EVERY_FILE = {
     "calls": (),
     "links": (),
     "generated": False,
+    "statements": None,
     "occurrence": 0,
 }
 

@@ -114,6 +114,8 @@ class Outline:
     symbols: list[tuple[int, str]] = field(default_factory=list)
     calls: list[tuple[int, str]] = field(default_factory=list)
     links: list[tuple[int, str]] = field(default_factory=list)
+    statements: Sequence[int] | None = None
+    """Where statements begin, by line, see `statements`; None = by blank lines and indentation."""
     content_types: Sequence[str] | None = None
     title: str | None = None
     start: int = 0
@@ -143,7 +145,7 @@ def tidy(lines: Lines, outline: Outline) -> list[Chunk]:
     return kept
 
 
-def cut(lines: Lines, chunk: Chunk) -> list[tuple[int, int]]:
+def cut(lines: Lines, chunk: Chunk, statements: Sequence[int]) -> list[tuple[int, int]]:
     """Ranges of bytes [start, end) that cover the chunk, each short enough for one document chunk.
 
     Cuts are at line ends; only a single line longer than a chunk is cut inside, and there between words.
@@ -151,7 +153,7 @@ def cut(lines: Lines, chunk: Chunk) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     start = chunk.start
     while start < chunk.end:
-        end = chunk.end if lines.fits(start, chunk.end) else _next_cut(lines, chunk, start)
+        end = chunk.end if lines.fits(start, chunk.end) else _next_cut(lines, chunk, start, statements)
         if ranges and all(lines.blank(line) for line in range(start, end)):
             ranges[-1] = (ranges[-1][0], lines.starts[end])
         else:
@@ -160,7 +162,7 @@ def cut(lines: Lines, chunk: Chunk) -> list[tuple[int, int]]:
     return [piece for first, last in ranges for piece in _pieces(lines, first, last)]
 
 
-def _next_cut(lines: Lines, chunk: Chunk, start: int) -> int:
+def _next_cut(lines: Lines, chunk: Chunk, start: int, statements: Sequence[int]) -> int:
     if chunk.end - start == 1:
         return chunk.end
     far = min(start + MAX_LINES, bisect_right(lines.starts, lines.starts[start] + MAX_BYTES) - 1)
@@ -168,7 +170,7 @@ def _next_cut(lines: Lines, chunk: Chunk, start: int) -> int:
     if chunk.end - far < _TAIL_LINES and far - start > 2 * _TAIL_LINES:
         far = chunk.end - _TAIL_LINES
     near = start + max(1, (far - start) // 3)
-    best = _best(lines, chunk, near, far + 1) or _best(lines, chunk, start + 1, near)
+    best = _best(lines, chunk, near, far + 1, statements) or _best(lines, chunk, start + 1, near, statements)
     if best is not None:
         return best
     for line in range(far + 1, min(chunk.end, start + HARD_LINES) + 1):
@@ -179,13 +181,14 @@ def _next_cut(lines: Lines, chunk: Chunk, start: int) -> int:
     return far
 
 
-def _best(lines: Lines, chunk: Chunk, first: int, last: int) -> int | None:
+def _best(lines: Lines, chunk: Chunk, first: int, last: int, statements: Sequence[int]) -> int | None:
     best, best_key = None, None
     for line in range(first, last):
         if line in chunk.whole or lines.blank(line):
             continue
         key = (
             line not in chunk.breaks,
+            statements[line] <= 0,
             not lines.blank(line - 1),
             lines.indent(line),
             crc32(lines.raw[line].strip()),

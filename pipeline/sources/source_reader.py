@@ -107,6 +107,12 @@ def outlined(name: str, lines: Lines) -> Outline | None:
     for one in found.chunks:
         if not (isinstance(one.start, Integral) and isinstance(one.end, Integral) and one.start >= 0):
             raise InputError.described("a first line, from 0, and the line after the last", "others", f"{at}.chunks")
+    if (levels := found.statements) is not None and not (
+        isinstance(levels, list | tuple)
+        and len(levels) == lines.count
+        and all(isinstance(one, Integral) and abs(one) < 128 for one in levels)
+    ):
+        raise InputError.described("a level per line, -127 to 127", "others", f"{at}.statements")
     for what in ("symbols", "calls", "links"):
         if not all(_is_named_line(pair) for pair in getattr(found, what)):
             raise InputError.described("pairs of a line, from 0, and a name", "others", f"{at}.{what}")

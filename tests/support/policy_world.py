@@ -23,6 +23,7 @@ from stand_in_encoder import WordsByTheirStart
 
 POLICIES = Path(__file__).parents[2] / "data" / "policies"
 PURPOSE: dict[str, Any] = yaml.safe_load((POLICIES / "purposes" / "answer-question.yaml").read_text())
+PURPOSE["weights"] |= {"recency": 0.15, "actionability": 0.15}
 PURPOSE["budget"] |= {"max_tokens": 4_000, "max_items": 40, "max_items_per_source": 20}
 MODE: dict[str, Any] = {
     "mode": "planning",
