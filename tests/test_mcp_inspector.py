@@ -64,8 +64,7 @@ def every_tool(server: tuple[str, ...]) -> None:
     tools = {tool["name"] for tool in inspected(server, "--method", "tools/list")["tools"]}
     found = called(server, "scoped_retrieve", question="default role")
     cited, snapshot = found["citations"][0], found["snapshot_id"]
-    for name in ("recall_xray", "engram.recall_xray", "remnic.recall_xray"):
-        assert called(server, name, query="default role")["snapshotFound"] is True
+    assert called(server, "recall_xray", query="default role")["snapshotFound"] is True
     assert called(server, "replay", snapshot_id=snapshot)["block"] == found["block"]
     assert (
         called(server, "why", snapshot_id=snapshot, evidence=cited["evidence_id"])["rows"][0]["outcome"] == "selected"
@@ -81,10 +80,7 @@ def every_tool(server: tuple[str, ...]) -> None:
     assert snapshot in {one["name"] for one in inspected(server, "--method", "resources/list")["resources"]}
     (template,) = inspected(server, "--method", "resources/templates/list")["resourceTemplates"]
     assert template["uriTemplate"] == "scoped-retrieval://snapshots/{snapshot_id}/{format}"
-    assert tools == {
-        "scoped_retrieve", "recall_xray", "engram.recall_xray", "remnic.recall_xray", "replay", "why",
-        "expand_citation", "append_evidence",
-    }  # fmt: skip
+    assert tools == {"scoped_retrieve", "recall_xray", "replay", "why", "expand_citation", "append_evidence"}
 
 
 @pytest.fixture

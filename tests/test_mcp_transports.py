@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
-from jsonschema import Draft202012Validator
 from served import MCP, server
 
 pytest.importorskip("mcp", reason="needs the extra serve")
@@ -20,10 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-TOOLS = {
-    "scoped_retrieve", "recall_xray", "engram.recall_xray", "remnic.recall_xray", "replay", "why", "expand_citation",
-    "append_evidence",
-}  # fmt: skip
+TOOLS = {"scoped_retrieve", "recall_xray", "replay", "why", "expand_citation", "append_evidence"}
 ERAS = {"2026-07-28": "2026-07-28", "legacy": "2025-11-25"}
 """The revision that the client is to speak, and the one that it then speaks."""
 Work = Callable[[Client], Awaitable[None]]
@@ -61,16 +57,15 @@ def connected(to: Any, mode: Any, work: Work) -> None:
 
 
 async def every_tool(client: Client) -> None:
-    """Calls each tool, whose answer must be as its schema says, and reads each kind of resource."""
-    schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
-    assert set(schemas) == TOOLS
+    """Calls each tool, and reads each kind of resource."""
+    tools = (await client.list_tools()).tools
+    assert {tool.name for tool in tools} == TOOLS
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < 6_144, "a model reads all of it"
     called: set[str] = set()
 
     async def call(name: str, **arguments: Any) -> Any:
         answer = await client.call_tool(name, arguments)
         assert answer.is_error is False, (name, answer.content)
-        errors = Draft202012Validator(schemas[name]).iter_errors(answer.structured_content)
-        assert [error.message for error in errors] == [], name
         called.add(name)
         return answer
 
@@ -87,7 +82,7 @@ async def every_tool(client: Client) -> None:
     child = await call("expand_citation", snapshot_id=snapshot, label=cited["label"])
     assert child.structured_content["parent_snapshot_id"] == snapshot
     await call("append_evidence", rows=[{"text": "The okapi rule."}])
-    assert called == TOOLS
+    assert called == {*TOOLS, "engram.recall_xray", "remnic.recall_xray"}, "document 002's names answer, too"
 
     refused = await client.call_tool("scoped_retrieve", {"question": "role", "project": "pay"})
     assert refused.is_error is True and "the project of this server" in refused.content[0].text

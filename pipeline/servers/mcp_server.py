@@ -36,7 +36,7 @@ from ..deadline import within
 from ..indexing.following import makes_corpus, of_folder
 from ..views.printed import to_json, visible
 from .appending import appendable
-from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
+from .mcp_tools import APP_META, NAMED, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
 from .problems import problem_of
 from .renderings import MEDIA_TYPES
 from .retriever_pool import PrincipalSession, RetrieverPool
@@ -98,22 +98,22 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
             raise AccessError(f"Expected the credential of {scope['principal']}, got another - at authorization")
         return principal_session
 
-    def offered() -> dict[str, Tool]:
+    def offered(tools: Mapping[str, Tool]) -> dict[str, Tool]:
         """The tools that are currently available: one that no grant allows is absent, and without a corpus there is none."""
         may_append = not makes_corpus(settings) and scope["project"] in appendable(principal_session.settings)
-        return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
+        return {name: tool for name, tool in tools.items() if may_append or not tool.adds}
 
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
             mine(context)
-            tools = await done(offered)
+            tools = await done(lambda: offered(TOOLS))
         except Exception as error:  # every error reaches the client as a protocol error that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _message_of(error)) from error
         return types.ListToolsResult(tools=[_declared(name, tool) for name, tool in tools.items()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            at, tools = mine(context), await done(offered)
+            at, tools = mine(context), await done(lambda: offered(NAMED))
             tool = tools.get(params.name)
             if tool is not None:
                 asked, call = arguments_of(tool, params.arguments, scope), tool.call
@@ -240,7 +240,6 @@ def _declared(name: str, tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.doc,
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.adds, destructive_hint=False, idempotent_hint=tool.adds, open_world_hint=False
         ),

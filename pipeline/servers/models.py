@@ -175,6 +175,42 @@ class Expanded(Answer):
     evidence_id: str = Field(description="the evidence that the label names")
 
 
+class CitedPlace(BaseModel):
+    """Where an item of a block comes from."""
+
+    label: str
+    evidence_id: str
+    path: str | None
+    locator: str | None
+
+
+class StatedCondition(BaseModel):
+    """What limited an answer."""
+
+    condition: str
+    action: str
+    message: str
+
+
+class Shown(BaseModel):
+    """A block for a model, with its ids, citations and conditions; everything else is in its snapshot."""
+
+    snapshot_id: str | None
+    block_ref: str | None
+    status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
+    conditions: list[StatedCondition]
+    citations: list[CitedPlace]
+    block: str | None = Field(description="what the model may read; empty where nothing may leave")
+
+
+class ShownMore(Shown):
+    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
+
+    parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
+    label: str = Field(description="the label in its block")
+    evidence_id: str = Field(description="the evidence that the label names")
+
+
 class Appended(BaseModel):
     """Rows that were added."""
 
