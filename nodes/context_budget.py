@@ -38,11 +38,11 @@ from .turns.fitting import (
     fill,
     input_limit,
     is_required,
+    shown_texts,
     tokens_of,
 )
 from .turns.frame import PLACE, counted, sealed
 from .turns.reading import beside, with_sources
-from .turns.texts import shown_texts
 from .turns.words import PARTS, REQUIRED_PARTS
 
 Row = Mapping[str, Any]

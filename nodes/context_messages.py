@@ -24,10 +24,9 @@ from .context_tables import (
     Ordering,
     RetrievedItems,
 )
-from .turns.fitting import BODY, NONE, input_limit, is_required, tokens_of
+from .turns.fitting import BODY, NONE, input_limit, is_required, shown_texts, tokens_of
 from .turns.frame import neutral, sealed
 from .turns.reading import with_sources
-from .turns.texts import shown_texts
 from .turns.words import PARTS
 
 Row = Mapping[str, Any]

@@ -5,6 +5,5 @@
 - `reading`: turns with the state and the events before them
 - `levels`: rules and constraints of different levels that speak of the same thing
 - `frame`: every byte of a model input except the texts themselves
-- `fitting`: which sources fit into an input
-- `texts`: both messages of an input
+- `fitting`: which sources fit into an input, and both of its messages
 """

@@ -1,7 +1,7 @@
 """Fits sources into one input: whole bodies in the order of keeping, first within the shares of the parts, then from the
 tokens that are left, then longer forms, and last references.
 
-Gives: `input_limit`, `words_room`, `tokens_of`, `Candidate`, `fill`.
+Gives: `input_limit`, `words_room`, `tokens_of`, `Candidate`, `fill`, `shown_texts`.
 
 Note: a heading and a fence cost tokens too, charged to the first source under them. A share is not a reservation:
 tokens that one part leaves go to the parts that are cut last. It does not keep out the short form of the latest
@@ -19,10 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..blocks.token_counting import Counters
-from .frame import FENCES, GROUPS, PLACE, counted, frame_costs
+from .frame import FENCES, GROUPS, PLACE, assemble, counted, frame_costs
 from .words import REQUIRED_PARTS
 
-__all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "tokens_of", "words_room"]
+__all__ = ["Candidate", "Room", "fill", "input_limit", "is_required", "shown_texts", "tokens_of", "words_room"]
 
 UNLIMITED = 2**62
 WORDS_SHARE = 0.4
@@ -176,3 +176,15 @@ def costs_of_frame(style: str, counter: Any) -> tuple[list[int], list[int]]:
         counter.count(pa.array([counted(line) for line in lines], pa.large_string())).tolist()
         for lines in frame_costs(style)
     )
+
+
+def shown_texts(
+    shown: Sequence[str], isolated: Sequence[Mapping[str, Any]], ordering: Sequence[Mapping[str, Any]], style: str
+) -> tuple[str, str]:
+    """Both messages from the form in which an input shows each source, with a NUL in place of the nonce."""
+    bodies = [
+        (PLACE["references"] if form == FALLBACK else lines["section"], order["place"], lines[form])
+        for form, lines, order in zip(shown, isolated, ordering, strict=True)
+        if form != NONE
+    ]
+    return assemble(((section, body) for section, _, body in sorted(bodies, key=lambda each: each[:2])), style)

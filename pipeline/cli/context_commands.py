@@ -223,8 +223,7 @@ def log(
 ) -> int:
     """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
-    from ..context.log import SessionLog
-    from ..context.log_files import of_other_file, read_event_file
+    from ..context.log import SessionLog, of_other_file, read_event_file
 
     opened, added, skipped = SessionLog.open(session, session_id=session_id), 0, 0
     if append:

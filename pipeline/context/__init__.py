@@ -5,7 +5,7 @@
   generated files and public interfaces
 - `events`: session events as tables, over `event_rows` (one event as a row), `observations` (summaries of outputs), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
 - `shapes`: neutral, OpenAI and Anthropic messages, and the ledger of document 003; `native`: results of tools as calls
-- `log`: recorded sessions, from a log folder or a file, over `log_files`
+- `log`: recorded sessions, from a log folder or a file
 - `store`: recorded projections; `why`: what became of a source; `input_diff`: the difference of two inputs
 - `projections`: projections for the command line
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs

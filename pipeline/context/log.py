@@ -7,8 +7,8 @@
 `events.jsonl` has the events as they came, one line each; `head.json` the number of lines written and the digest of
 their chain, so that a changed or missing line is detected. Several objects and processes may append to one folder.
 
-`read_session` reads a whole session from a folder or from a file of JSON lines, which is a read-only log;
-`open_reference` the text of a reference in a model input.
+`read_session` reads a whole session from a folder or from a file of JSON lines, which is a read-only log (a line of it
+that is not a JSON object is left out and counted); `open_reference` the text of a reference in a model input.
 
 Note: the lines are authoritative. They are on disk before `append` returns and before the head that counts them, so
 lines after the head are events as well. Bytes after the last newline are an append in progress or interrupted: readers
@@ -21,9 +21,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from ...nodes.context_tables import STATE_FACTS
 from ...nodes.errors import InputError, StoreError
@@ -37,10 +40,10 @@ from ..storage.file_access import keep_out, make_folder, open_new
 from ..storage.locks import held
 from .artifacts import Artifacts
 from .events import LogReader, LogTables, Row, event_line
-from .log_files import LogView, notes_of, of_other_file, read_event_file
 from .masking import listed
+from .transcripts import kind_of
 
-__all__ = ["SessionLog", "open_reference", "read_session"]
+__all__ = ["LogView", "SessionLog", "of_other_file", "open_reference", "read_event_file", "read_session"]
 
 FORMAT = 3
 _START = hashlib.sha256(b"").hexdigest()
@@ -48,6 +51,19 @@ _START = hashlib.sha256(b"").hexdigest()
 _DAMAGED = (
     "restore the file from a backup, or remove head.json and open the log with its session id to take it as it is"
 )
+
+
+@dataclass(frozen=True)
+class LogView:
+    """Rows of a session from some event on, the facts that held there, and notes about the session."""
+
+    tables: LogTables
+    facts: pa.Table
+    notes: tuple[str, ...] = ()
+    skipped: int = 0
+    """Lines that could not be read."""
+    named: frozenset[str] = frozenset()
+    """Retrieval snapshots that events of the whole log name: one of a later event is not of an earlier turn."""
 
 
 class SessionLog:
@@ -278,6 +294,61 @@ def open_reference(path: str | Path, reference: str) -> str:
     if place.is_dir():
         return SessionLog.open(place).open_ref(reference)
     return Artifacts(lambda: read_event_file(place).values).open(reference, str(place))
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """The events of a file of JSON lines; `lines` are their numbers, from 1."""
+
+    path: Path
+    values: list[dict[str, Any]]
+    lines: list[int]
+    skipped: int
+
+    def at(self, number: int) -> str:
+        """The place of an event."""
+        return f"{self.path}:{self.lines[number]}"
+
+
+def read_event_file(path: Path) -> EventFile:
+    """The events of a file of JSON lines.
+
+    Raises:
+        InputError: it cannot be read, or none of its lines is a JSON object.
+    """
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise InputError(f"{error.strerror}: {path}") from error
+    found, errors = EventFile(path, [], [], 0), list[InputError]()
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                found.values.append(parse_json(line, f"{path}:{number}"))
+                found.lines.append(number)
+            except InputError as error:
+                errors.append(error)
+    if errors and not found.values:
+        raise InputError(errors[0].message, hint="a session file has one event per line, an object each (JSON lines)")
+    return EventFile(path, found.values, found.lines, len(errors))
+
+
+def of_other_file(error: InputError, file: EventFile) -> InputError:
+    """The error for a file whose lines are no events, with a hint if it is a transcript."""
+    found = kind_of(file.values)
+    hint = f"this is a transcript of {found}: `context import {file.path.name} --out LOG` makes a log of it"
+    return InputError(error.message, hint=hint if found else error.hint)
+
+
+def notes_of(reader: LogReader, skipped: int = 0) -> tuple[str, ...]:
+    """What a caller should know of the events that were read."""
+    found = {
+        "could not be read and were left out": skipped,
+        "came again and were left out": reader.repeated,
+        "have a clock behind that of the event before: the order is that of the log": reader.backwards,
+    }
+    nouns = ("line", "event", "event")
+    return tuple(f"{counted(n, noun)} {what}" for (what, n), noun in zip(found.items(), nouns, strict=True) if n)
 
 
 def _chained(before: str, line: bytes) -> str:

@@ -19,9 +19,8 @@ import pyarrow as pa
 
 from ...nodes.columns.hidden_characters import escape
 from ...nodes.errors import InputError
-from ...nodes.turns.fitting import NONE
+from ...nodes.turns.fitting import NONE, shown_texts
 from ...nodes.turns.frame import sealed
-from ...nodes.turns.texts import shown_texts
 from ..line.tokenizers import load_counters
 
 __all__ = ["CALLS_FOLLOW", "Native", "native"]

@@ -39,7 +39,7 @@ from .inputs import (
     turn_row,
 )
 from .line import run_context
-from .log_files import LogView
+from .log import LogView
 from .masking import expect_unicode, is_absolute, listed
 from .phases import load_phases
 from .projection import Projection, Projections

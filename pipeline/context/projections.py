@@ -22,8 +22,7 @@ from ..progress import counted
 from ..runs.ids import is_snapshot
 from ..sources.jsonl import Record
 from .events import LogTables
-from .log import SessionLog, read_session
-from .log_files import LogView
+from .log import LogView, SessionLog, read_session
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections

@@ -28,9 +28,8 @@ from ...nodes.columns.digests import named_digest, stored_form, table_digest, te
 from ...nodes.columns.keys import flat, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
-from ...nodes.turns.fitting import NONE
+from ...nodes.turns.fitting import NONE, shown_texts
 from ...nodes.turns.frame import neutral, sealed
-from ...nodes.turns.texts import shown_texts
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..reading.grants import audits
