@@ -25,7 +25,7 @@ LAST_DAYS = {"last": "3d", "paths": ["/sessions/"]}
 
 NO_WORDS = dict.fromkeys(
     ("lexical", "anchor", "actionability", "file", "passages", "outlines", "file_name", "definition"), 0
-)
+) | {"authority": 1}
 
 
 def ask(**fields: Any) -> Parts:
@@ -41,6 +41,7 @@ def purpose(key: str, value: Any, **fields: Any) -> Parts:
 
 
 ONLY_LONG = {"allowed_paths": ["docs/long.md"]}
+ONLY_GUIDE = {"allowed_paths": ["docs/guide.md"], "max_tokens": 600}
 ONLY_DELIVERY = {"allowed_paths": ["docs/del*", "sot/"]}
 ONLY_ADR = {"allowed_paths": ["adr/", "docs/linked.md"]}
 NAMED = {
@@ -88,7 +89,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "max_chunk_tokens": ({}, ask(max_chunk_tokens=4)),
     "merge_policy": (ask(pool_k=4), ask(pool_k=4, merge_policy="authority-first")),
     "output_shape": ({}, ask(output_shape="citation-pack")),
-    "detail": ({}, ask(detail="outline")),
+    "detail": (ask(**ONLY_GUIDE), ask(detail="outline", **ONLY_GUIDE)),
     "instruction_sources": ({}, purpose("instruction_sources", [])),
     "mask": ({}, purpose("mask", ["email"])),
     "required_evidence": (
