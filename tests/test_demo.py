@@ -80,9 +80,9 @@ def test_no_budget_of_a_row_of_budgets_is_exceeded(demo):
 
 
 def test_as_of_decides_which_version_of_the_rule_is_shown(demo):
-    assert "There is no default role" in block(demo, "4-rule-today")
+    assert "here is no default role" in block(demo, "4-rule-today")
     assert "gets the default role user" in block(demo, "5-rule-before")
-    assert "There is no default role" not in block(demo, "5-rule-before")
+    assert "here is no default role" not in block(demo, "5-rule-before")
 
 
 def test_a_generated_file_is_guarded_by_its_decision_record(demo):
