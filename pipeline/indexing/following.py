@@ -70,8 +70,8 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
         write_atomic(file, json.dumps(rows, default=str).encode())
 
 
-def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
-    """Read again what the corpus follows; where a folder has no corpus, read its work tree.
+def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:
+    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree.
 
     Raises:
         InputError, StoreError: the folder has no corpus, and none can be made of it.
@@ -80,7 +80,7 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say) -> Settings:
         return settings
     from .importing import IndexRequest, index_into  # parsers and readers: a question alone needs none
 
-    if makes_corpus(settings):
+    if make and makes_corpus(settings):
         folder = settings["corpus"].parent.parent
         settings = of_folder(settings, folder)
         request = IndexRequest(paths=(folder,), semantic=False)

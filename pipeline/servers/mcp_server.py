@@ -226,8 +226,9 @@ def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Serv
     )
     scope = scope_of(settings)
     pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
-    pool = RetrieverPool(pinned, preset=preset)
-    if makes_corpus(settings):
+    makes = makes_corpus(settings)
+    pool = RetrieverPool(pinned, preset=preset, makes=makes)
+    if makes:
         runs_of(pinned, create=True)
     else:
         pool.ready()

@@ -58,8 +58,9 @@ class _Open:
 class RetrieverPool:
     """Retrievers by principal. Threads share it; `close` does not wait, so stop all calls first."""
 
-    def __init__(self, settings: Settings, *, preset: Path | None = None) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, *, preset: Path | None = None, makes: bool = False) -> None:
+        """`makes`: the first call makes the corpus of a folder that has none."""
+        self.settings, self._makes = settings, makes
         self._preset = preset
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -119,7 +120,7 @@ class RetrieverPool:
         """The models of the current corpus, which has what is in the files that it follows; those opened on an earlier
         head are retired.
         """
-        up_to_date(self.settings, progress=False, say=_LOG.warning)
+        up_to_date(self.settings, progress=False, say=_LOG.warning, make=self._makes and self._models is None)
         head = head_of(self.settings)  # if there is none, opening reports it
         if self._models is None or head != self._head:
             self._retire()
