@@ -243,10 +243,10 @@ def test_a_private_memory_is_read_by_its_user_in_its_project_alone(story: Story)
 
 
 def test_a_verified_rule_may_outrank_what_is_more_similar(story: Story):
-    """S0.113: a less similar rule of the project before a hunch that repeats the question."""
+    """S0.113: a less similar rule of the project before a hunch that repeats the question, where a purpose weighs authority."""
     hunch = memory("1", "How was the role of the fixture fixed? The role of the fixture was fixed.", "candidate")
     story.tell(hunch, row("rule", "AGENTS.md", "Every fixture says which role it has.", authority=2))
-    found = story.ask(**QUESTION, max_unverified_items=1)
+    found = story.ask(**{**QUESTION, "purpose": "review-risk"}, max_unverified_items=1)
     scores = {c["evidence_id"]: c["bm25_raw"] for c in found.tables["candidates"].to_pylist()}
     similar, rule = (scores[decided(found, path)["evidence_id"]] for path in ("memory/1", "AGENTS.md"))
     assert similar > rule
