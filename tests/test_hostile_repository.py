@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def test_the_settings_of_the_hostile_repository_are_executed_by_ordinary_command
         ["cat-file", "-e", hostile_repository.missing],
     )  # fmt: skip
     ran = []
-    for command in commands:
+    for seconds, command in enumerate(commands, start=1_000_000_000):
+        for file in filter(Path.is_file, hostile_repository.folder.iterdir()):
+            os.utime(file, (seconds, seconds))  # so that Git reads it again, however fast the machine is
         git(hostile_repository.folder, *command)
         ran.append(set(hostile_repository.ran()))
     wanted = (
