@@ -28,7 +28,7 @@ def of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_settings_of_the_hostile_repository_are_executed_by_ordinary_commands(hostile_repository: Hostile):
-    working = ["-c", "filter.whole.process="]
+    working = ["-c", "filter.whole.process=", "-c", "core.fsmonitor=false"]
     commands = (
         ["status"], [*working, "status"], [*working, "diff", "a.py"], [*working, "diff", "c.txt"], ["log", "-p"], ["st"],
         ["cat-file", "-e", hostile_repository.missing],
