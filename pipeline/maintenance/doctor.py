@@ -33,7 +33,8 @@ from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
 __all__ = ["HealthCheck", "examine"]
 
 _NAME = "scoped-retrieval"
-_PACKAGE = re.compile(r"[\w.-]+")
+_VERSIONS = re.compile(r"[^\w.-]")
+"""What follows the name of a package in a requirement: its versions, or extras of its own."""
 _EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 
 
@@ -62,7 +63,7 @@ def _packages(_subject: Subject) -> Iterator[HealthCheck]:
     for requirement in requires(_NAME) or ():
         name, _, marker = requirement.partition(";")
         extra = _EXTRA.search(marker)
-        needed.setdefault(extra[1] if extra else "", []).append(_PACKAGE.match(name)[0])  # type: ignore[index]
+        needed.setdefault(extra[1] if extra else "", []).append(_VERSIONS.split(name)[0])
     yield HealthCheck(_NAME, "ok", version(_NAME))
     for extra, names in sorted(needed.items()):
         missing = [name for name in names if not _installed(name)]
