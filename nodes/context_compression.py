@@ -53,18 +53,18 @@ def compressed(
     sources, chosen = context_sources.to_pylist(), selection.to_pylist()
     phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
     duty = rule_texts["duty"].to_pylist()
-    required = [each["source_id"] != "words" and each["part"] in REQUIRED_PARTS for each in sources]
     texts = [
-        bullet(f"{each['heading'] or ''}\n{each['text']}") if counts else None
-        for each, counts in zip(sources, required, strict=True)
+        bullet(f"{each['heading'] or ''}\n{each['text']}")
+        if each["part"] in REQUIRED_PARTS and each["source_id"] != "words"
+        else None
+        for each in sources
     ]
-    ids = context_sources["input_id"].to_pylist()
-    tokens = tokens_of(texts, ids, context_turns, counters)
+    tokens = tokens_of(texts, context_sources["input_id"].to_pylist(), context_turns, counters)
     made: list[_Form] = []
     turns = with_sources(context_turns, context_sources)
     for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
         mine, own, count, phase = sources[part], chosen[part], tokens[part], phases[state]
-        cut = dict.fromkeys(_long_rules(mine, own, count, turn, phase["rules"], duty), 0)
+        cut = _long_rules(mine, own, count, turn, phase["rules"], duty)
         others = sum(
             int(count[n]) for n, each in enumerate(mine)
             if each["part"] in ("rules", "state") and n not in cut and not own[n]["decided_by"]
@@ -133,7 +133,7 @@ class _Words:
                 item = bullet(_ends(item[2:].replace("\n  ", "\n"), BEGINNING, cut[-1]))
                 (cost,) = self._cost([item])
             if cost > self.room:
-                left, self.room = f"log:{begun}-{seq}", -1
+                left = f"log:{begun}-{seq}"
                 break
             shown.insert(0, item)
             self.room -= cost
