@@ -51,20 +51,20 @@ check: $(STAMP)-dev ## lint, types, import rules and prose
 prose: $(STAMP)-dev ## prose of docs, docstrings and messages against a word list; PROSE_ARGS="--all" or "--lower"
 	$(BIN)/python tests/prose/prose_check.py $(PROSE_ARGS)
 
-$(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
+$(BENCH)/.installed: $(SOURCES) bench/peers.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python $(PIP_INSTALL) --requirement tests/bench/peers.txt --editable '.[all]'
+	$(BENCH)/bin/python $(PIP_INSTALL) --requirement bench/peers.txt --editable '.[all]'
 	@touch $@
 
 bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BENCH_ARGS="--quick" or "--record"
-	$(BENCH)/bin/python tests/bench/run.py $(BENCH_ARGS)
+	$(BENCH)/bin/python bench/run.py $(BENCH_ARGS)
 
 bench-context: $(STAMP)-dev ## what inputs of the context policy show and cost; BENCH_ARGS="--transcripts FOLDER", "--turns N" or "--record"
-	$(BIN)/python tests/bench/context_turns.py $(BENCH_ARGS)
+	$(BIN)/python bench/context_turns.py $(BENCH_ARGS)
 
 bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows
-	$(BENCH)/bin/python tests/bench/bench_page.py
+	$(BENCH)/bin/python bench/bench_page.py
 
 mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice; MUTANTS_ARGS="--record"
 	$(PIP) --requirement tests/mutants/tools.txt

@@ -27,7 +27,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     source = folder / "source"
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for name in (*FOLDERS, "data", "tests"):
+    for name in (*FOLDERS, "bench", "data", "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for file in ROOT.glob("*.*"):
         if file.is_file():

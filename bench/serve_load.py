@@ -1,6 +1,6 @@
 """Clients that ask a server at the same time for a minute: answers, errors, lost snapshots, throughput, latency.
 
-    python tests/bench/serve_load.py [--clients 50] [--seconds 60] [--record]
+    python bench/serve_load.py [--clients 50] [--seconds 60] [--record]
 
 The server is a process of its own over this repository, lexical and symbol lanes; every answer is a snapshot on disk before it
 leaves. The clients are threads of one other process on the same cores, each on one connection, each asking the next question as
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--record", action="store_true", help=f"append to {RESULTS.relative_to(ROOT)}")
     given = parser.parse_args()
-    command = f"python tests/bench/serve_load.py --clients {given.clients} --seconds {given.seconds}"
+    command = f"python bench/serve_load.py --clients {given.clients} --seconds {given.seconds}"
     record = {**measured(given.clients, given.seconds), **environment(command)}
     print(json.dumps(record, indent=2))
     if given.record:

@@ -1,6 +1,6 @@
 """At random commits of a repository, are the rows admissible at that `as_of` its tree? And what does indexing cost?
 
-Run: `python tests/bench/history.py REPOSITORY [--commits 50] [--record]`. The repository is indexed with `--git` and asked
+Run: `python bench/history.py REPOSITORY [--commits 50] [--record]`. The repository is indexed with `--git` and asked
 once per commit. Three things must agree at each: the digest of admissible rows that the line wrote down, the rows of the
 corpus alive then, and, put together, the blobs of `git ls-tree`, byte for byte.
 What it does not show: files the limits leave out (binary, over the size limit, not UTF-8, links); the masked bytes of
@@ -33,7 +33,7 @@ from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_int
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.git_history import commit_times
 
-RESULTS = Path(__file__).parents[2] / "data" / "results" / "history.jsonl"
+RESULTS = Path(__file__).parents[1] / "data" / "results" / "history.jsonl"
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """`leak-test` over a collection of conversations in which every user is a tenant, principal of a project of their own.
 
-Run: `python tests/bench/leaks.py COLLECTION [--angle A] [--canaries N] [--probes N] [--semantic]`, COLLECTION a folder in
+Run: `python bench/leaks.py COLLECTION [--angle A] [--canaries N] [--probes N] [--semantic]`, COLLECTION a folder in
 the uniform layout. Prints one JSON record with counts and seconds; `--record` appends it to `data/results/leaktest.jsonl`.
 What it does not show: other grants than one project each, shared projects, denials. The tests have those.
 """
@@ -29,7 +29,7 @@ from scoped_retrieval.pipeline.leaktest import leak_test
 from scoped_retrieval.pipeline.leaktest.angles import ANGLES
 from scoped_retrieval.pipeline.sources.importing import normalize
 
-RESULTS = Path(__file__).parents[2] / "data" / "results" / "leaktest.jsonl"
+RESULTS = Path(__file__).parents[1] / "data" / "results" / "leaktest.jsonl"
 
 
 def main() -> int:
@@ -98,7 +98,7 @@ def index(collection: Collection, work: Path, *, semantic: bool) -> int:
 def command() -> str:
     """The command as another user would give it: no path of this machine."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:] if word != "--record"]
-    return f"python tests/bench/leaks.py {' '.join(words)}"
+    return f"python bench/leaks.py {' '.join(words)}"
 
 
 if __name__ == "__main__":

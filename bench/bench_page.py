@@ -1,6 +1,6 @@
 """`docs/benchmarks.md` and its curves, made from the recorded rows alone: no figure on the page was typed.
 
-Run: `python tests/bench/bench_page.py`. The newest record of each row and corpus size counts. Curves need matplotlib.
+Run: `python bench/bench_page.py`. The newest record of each row and corpus size counts. Curves need matplotlib.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ If a peer computes the same thing, results are compared before anything is timed
 Targets such as "at most 50 ms" refer to this machine.
 
 The cost of a change is measured differently: two checkouts take turns, and CPU seconds count, with
-`python tests/bench/alternate.py OTHER`.
+`python bench/alternate.py OTHER`.
 
 `make bench` runs the first of these commands in its own venv. The rows below were recorded by:
 
@@ -59,7 +59,7 @@ def page(records: Sequence[Mapping[str, Any]]) -> str:
     """The page as Markdown."""
     shown = [one for one in records if one["part"] in PARTS]
     commands = dict.fromkeys(f"{one['command']} --record" for one in shown)
-    parts = [INTRODUCTION.format(commands="\n".join(commands or ["python tests/bench/run.py --record"]))]
+    parts = [INTRODUCTION.format(commands="\n".join(commands or ["python bench/run.py --record"]))]
     if not shown:
         return f"{parts[0]}\n## Figures\n\nNo run is recorded yet.\n"
     parts.append(environment_of(shown))

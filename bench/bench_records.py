@@ -22,7 +22,7 @@ from scoped_retrieval.pipeline.cores import cores
 
 __all__ = ["FIELDS", "RESULTS", "Row", "append", "environment", "latest", "peak_mib"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "data" / "results" / "bench.jsonl"
 PACKAGES = (
     "scoped-retrieval", "numpy", "pyarrow", "numba", "scipy", "bm25s", "tantivy", "rank-bm25", "faiss-cpu", "lancedb",

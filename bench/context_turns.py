@@ -1,6 +1,6 @@
 """What inputs of the context policy show and cost: public transcripts, and a generated session of 10,000 turns.
 
-    python tests/bench/context_turns.py [--transcripts FOLDER] [--turns 10000] [--record]
+    python bench/context_turns.py [--transcripts FOLDER] [--turns 10000] [--record]
 
 Of every transcript of `transcripts.tsv` that FOLDER has, each request of the agent gets its input, under the checks of the
 list, no rules and the default budget. An input shows a file if a source with its path has text in it; `edited_next` counts the
@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from context_session import Session, item, memory, policy, snapshot
 from scoped_retrieval.nodes.columns.hidden_characters import escape
@@ -40,7 +40,7 @@ from scoped_retrieval.pipeline.context.transcripts import events_of_transcript
 from transcripts import found_in, listed
 
 ROUNDS, SAMPLES, KEPT, BATCH = 15, 12, 20, 640
-RESULTS = Path(__file__).parents[2] / "data" / "results" / "context.jsonl"
+RESULTS = Path(__file__).parents[1] / "data" / "results" / "context.jsonl"
 
 Row = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """What a change costs: two checkouts do the same work in turns, and CPU seconds count.
 
-Run: `python tests/bench/alternate.py OTHER [--what lexical/whole ...] [--rounds N]`. OTHER is the folder of another checkout
+Run: `python bench/alternate.py OTHER [--what lexical/whole ...] [--rounds N]`. OTHER is the folder of another checkout
 with a `.venv-bench` of its own, as `make bench` makes it. Each checkout stays open in a process of its own and builds its
 corpora in its own `.bench`; the one that began a round is second in the next. Two runs of `make bench` one after the other
 differ by up to a third on a machine that others use; medians of turns differ by a few hundredths.
@@ -49,7 +49,7 @@ def main() -> None:
     if given.worker:
         work(given.other.resolve(), given.what)
         return
-    here = Path(__file__).parents[2]
+    here = Path(__file__).parents[1]
     with worker(given.other.resolve(), given.what) as other, worker(here, given.what) as own:
         for kind in given.what:
             taken = in_turns([other, own], kind, given.rounds)
@@ -107,7 +107,7 @@ def answered(lines: IO[str] | None, checkout: Path) -> float:
 
 def work(checkout: Path, kinds: Sequence[str]) -> None:
     """Do rounds as standard input asks for them."""
-    sys.path[0] = str(checkout / "tests" / "bench")
+    sys.path[0] = str(checkout / "bench")
     rounds = Rounds(checkout / ".bench", any(kind.endswith("vectors") or kind.startswith("dense") for kind in kinds))
     print(json.dumps({"seconds": 0}), flush=True)
     for asked in sys.stdin:

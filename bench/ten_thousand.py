@@ -1,6 +1,6 @@
 """10,000 distinct requests over 100,000 chunks in 100 projects at 1,000 instants, lexical and symbol lanes, one run.
 
-Run: `python tests/bench/ten_thousand.py [--chunks N] [--projects N] [--requests N]`. Prints one JSON record with
+Run: `python bench/ten_thousand.py [--chunks N] [--projects N] [--requests N]`. Prints one JSON record with
 throughput on all cores and in one process, bytes per request and peak resident memory of this process; `--record` appends it to `data/results/bench.jsonl`. `--governed`
 asks the same by another credential that may act for the principal, under grants with zones, an expiry and denials, each
 request with bounds of its own: what governance costs is the difference.
@@ -35,7 +35,7 @@ from scoped_retrieval.pipeline.sources.importing import normalize
 
 ALONE = 5_120
 """Requests that are asked once more in this process, to time what writing costs."""
-RESULTS = Path(__file__).parents[2] / "data" / "results" / "bench.jsonl"
+RESULTS = Path(__file__).parents[1] / "data" / "results" / "bench.jsonl"
 
 
 def main() -> None:
@@ -104,7 +104,7 @@ def measure(work: Path, chunks: int, projects: int, count: int, governed: bool) 
             ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
         ).stdout.strip(),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": f"python tests/bench/ten_thousand.py {' '.join(sys.argv[1:])}".strip(),
+        "command": f"python bench/ten_thousand.py {' '.join(sys.argv[1:])}".strip(),
     }
 
 

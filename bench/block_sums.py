@@ -1,6 +1,6 @@
 """What verifying blocks costs: openings and requests with the checksums of blocks verified and not, in turns.
 
-Run: `python tests/bench/block_sums.py [--chunks N] [--requests N] [--rounds N] [--work FOLDER]`. A block is verified when a
+Run: `python bench/block_sums.py [--chunks N] [--requests N] [--rounds N] [--work FOLDER]`. A block is verified when a
 process first reads it, so each turn forgets what was verified, opens the corpus of the bench again and asks. Seconds are of the
 processor, user and system, so that other work of the machine counts little; the order of the two changes from turn to turn.
 Requests keep no snapshots: writing would hide the difference, and the share of a durable request is smaller still.

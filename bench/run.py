@@ -1,6 +1,6 @@
 """`make bench`: every row of the table, part by part, each in a process of its own; a part that fails is named and passed.
 
-Run: `python tests/bench/run.py [--chunks N] [--parts lexical ...] [--rounds N] [--quick] [--record] [--fresh]`.
+Run: `python bench/run.py [--chunks N] [--parts lexical ...] [--rounds N] [--quick] [--record] [--fresh]`.
 What a part has measured stays in the work folder under the commit it was measured at: the same command goes on where it
 was interrupted. `--record` appends the rows to `data/results/bench.jsonl`; `bench_page.py` makes the page from there.
 What it does not show is at the top of `docs/benchmarks.md`.
@@ -90,7 +90,7 @@ def read_arguments(given: Sequence[str] | None = None) -> tuple[Options, argpars
 
 def command_of(options: Options, parts: Sequence[str]) -> str:
     """The command as another user would give it: options other than defaults, and no path of this machine."""
-    words = ["python tests/bench/run.py"]
+    words = ["python bench/run.py"]
     words += [f"--chunks {options.chunks}"] if options.chunks != Options.chunks else []
     words += [f"--parts {' '.join(parts)}"] if list(parts) != DEFAULT else []
     words += [f"--rounds {options.rounds}"] if options.rounds != Options.rounds else []

@@ -1,6 +1,6 @@
 """Public transcripts of two coding agents, as a bench takes them: a list of addresses, and the check of a folder of files.
 
-    python tests/bench/transcripts.py FOLDER
+    python bench/transcripts.py FOLDER
 
 Nothing is fetched: put the files of `transcripts.tsv` into a folder under any name, for example with
 `git show COMMIT:PATH > FOLDER/NAME.jsonl` in a clone of each repository. A file is known by its SHA-256.

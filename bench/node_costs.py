@@ -1,6 +1,6 @@
 """Where time goes: CPU milliseconds per request of every node, in a run and for single requests.
 
-Run: `python tests/bench/node_costs.py [--chunks N] [--requests N] [--single N] [--work FOLDER]`. The corpus and requests are
+Run: `python bench/node_costs.py [--chunks N] [--requests N] [--single N] [--work FOLDER]`. The corpus and requests are
 those of `ten_thousand.py`. Each node is timed around its function; the rest is the graph, reading
 and resolving requests, and writing snapshots.
 """
