@@ -109,33 +109,38 @@ class Table:
             )
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
-        arrays = []
-        for name, column in self.columns.items():
-            if name in columns:
-                values = columns[name]
-                arrays.append(values if isinstance(values, _ARROW) else _as_array(values, column.type, self.name, name))
-            elif column.nullable:
-                arrays.append(pa.nulls(rows, column.type))
-            else:
-                raise SchemaError(f"Expected column {name}, got none - at {self.name}")
+        schema = self.widened(self.schema, further)
+        given = {name: columns[name] if name in columns else self._nulls(name, rows) for name in schema.names}
         try:
-            built = pa.Table.from_arrays(arrays, schema=self.schema)
-            for name in further:
-                field = self.extra_field(name)
-                built = built.append_column(field, _as_array(columns[name], field.type, self.name, name))
-            return built
+            return pa.Table.from_pydict(given, schema=schema)
         except _NOT_CONVERTED:
-            for array, (name, column) in zip(arrays, self.columns.items(), strict=True):
-                _as_array(array, column.type, self.name, name)  # raises an error that names the column
+            for field in schema:
+                self._expect_converts(given[field.name], field)
             raise
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-        """A table from dictionaries: for tests, small policies and literal examples. Columns of plugins go by name."""
-        further = (
-            sorted({name for row in rows for name in row if self._is_extra(name)}) if self.extra is not None else ()
-        )
-        names = (*self.columns, *further)
-        return self.build({name: [row.get(name) for row in rows] for name in names}, rows=len(rows))
+        """A table from dictionaries, read at once; a column that no row has is null. Columns of plugins go by name."""
+        further = sorted({name for row in rows for name in row if "." in name}) if self.extra is not None else ()
+        schema = self.widened(self.schema, further)
+        try:
+            return pa.Table.from_struct_array(pa.array(rows, pa.struct(list(schema))))
+        except _NOT_CONVERTED:
+            for field in schema:
+                self._expect_converts([row.get(field.name) for row in rows], field)
+            raise
+
+    def _nulls(self, name: str, rows: int) -> pa.Array:
+        if not self.columns[name].nullable:
+            raise SchemaError(f"Expected column {name}, got none - at {self.name}")
+        return pa.nulls(rows, self.columns[name].type)
+
+    def _expect_converts(self, values: Any, field: pa.Field) -> None:
+        try:
+            pa.Table.from_pydict({field.name: values}, schema=pa.schema([field]))
+        except _NOT_CONVERTED as error:
+            raise SchemaError(
+                f"Expected {field.type}, got values that do not convert - at {self.name}.{field.name}"
+            ) from error
 
     def check(self, table: pa.Table) -> pa.Table:
         """Returns the table if its columns and types are the declared ones and no required value is null."""
@@ -161,7 +166,7 @@ class Table:
     def widened(self, schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
         """The schema plus those of the names that are columns plugins may add."""
         for name in names if self.extra is not None else ():
-            schema = schema.append(self.extra_field(name)) if self._is_extra(name) else schema
+            schema = schema.append(self.extra_field(name)) if "." in name else schema
         return schema
 
     def extra_field(self, name: str) -> pa.Field:
@@ -261,14 +266,4 @@ def _stored_type(column: Column) -> pa.DataType:
     return pa.list_(pa.string()) if pa.types.is_list(column.type) else pa.string()
 
 
-_ARROW = (pa.ChunkedArray, pa.Array)
 _NOT_CONVERTED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError)
-
-
-def _as_array(values: Any, type_: pa.DataType, table: str, name: str) -> pa.ChunkedArray | pa.Array:
-    try:
-        if isinstance(values, _ARROW):
-            return values if values.type == type_ else values.cast(type_)
-        return pa.array(values, type=type_)
-    except _NOT_CONVERTED as error:
-        raise SchemaError(f"Expected {type_}, got values that do not convert - at {table}.{name}") from error

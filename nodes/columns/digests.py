@@ -128,19 +128,21 @@ def digests_by_request(
 
     A request without rows has the digest of empty tables. Rows of other requests are ignored.
     """
-    forms, bounds = [], np.zeros((len(tables), len(request_ids) + 1), dtype=np.int64)
-    for number, (table, declared) in enumerate(tables):
+    starts = starts_of(np.array([table.num_rows for table, _ in tables], np.int64))
+    # A row's request as a number of its own in each table; rows of other requests come before those of the table.
+    width = len(request_ids) + 1
+    owner = positions(pa.concat_arrays([plain(table["request_id"]) for table, _ in tables]), request_ids)
+    owner += np.arange(len(tables)).repeat(starts[1:] - starts[:-1]) * width
+    order = owner.argsort(kind="stable") if (owner[1:] < owner[:-1]).any() else None
+    bounds = (owner if order is None else owner[order]).searchsorted(np.arange(len(tables) * width))
+    forms = []
+    for (table, declared), start, end in zip(tables, starts.tolist(), starts[1:].tolist(), strict=False):
         heading, groups = _form(table, declared)
-        if table.num_rows:
-            position = positions(table["request_id"], request_ids)
-            if position[0] < 0 or (position[1:] < position[:-1]).any():
-                order = np.argsort(position, kind="stable")
-                order = order[position[order] >= 0]
-                rows, position = pa.array(order), position[order]
-                groups = [(type_, [array.take(rows) for array in arrays]) for type_, arrays in groups]
-            bounds[number] = position.searchsorted(np.arange(len(request_ids) + 1))
+        if order is not None:
+            rows = pa.array(order[start:end] - start)
+            groups = [(type_, [array.take(rows) for array in arrays]) for type_, arrays in groups]
         forms.append((heading, groups))
-    return _digests(forms, bounds, prefix)
+    return _digests(forms, bounds.reshape(len(tables), width) - starts[:-1, None], prefix)
 
 
 def named_digest(values: dict[str, str]) -> str:
@@ -229,7 +231,7 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
     start = hashlib.sha256(b"".join([prefix.encode(), *(heading for heading, _ in forms)]))
     typed: dict[str, list[tuple[pa.Array, Int]]] = {}
     for (_, groups), own in zip(forms, bounds, strict=True):
-        for type_, arrays in groups if own[-1] else ():
+        for type_, arrays in groups if own[-1] > own[0] else ():
             typed.setdefault(type_, []).extend([(array, own) for array in arrays])
     parts: list[Part] = []
     for type_, columns in sorted(typed.items()):
@@ -238,7 +240,7 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
         wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
         every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
         ranges = np.array([own for _, own in columns]) + starts[:-1, None]
-        if bounds.shape[1] == 2 and (ranges[:, 1] == starts[1:]).all():
+        if bounds.shape[1] == 2 and ranges[:, 1].sum() - ranges[:, 0].sum() == starts[-1]:
             ranges = starts[[0, -1]][None]  # the ranges of a single request lie side by side
         _add_parts(parts, every, ranges)
     counts, found = np.diff(bounds).T.astype("<u8"), []

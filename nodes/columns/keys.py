@@ -45,54 +45,39 @@ def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
     Arrow would first join all chunks of a text column: a frame's whole text for a few of its rows.
     """
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
-    if type(column) is not pa.ChunkedArray or column.num_chunks < 2 or index.null_count or not len(index):
+    if type(column) is not pa.ChunkedArray or column.num_chunks < 2:
         return flat(column).take(index)
-    return _from_chunks(column, *_by_chunk(_chunk_starts(column), index))
+    return gathered_columns(pa.Table.from_arrays([column], ["column"]), ("column",), index)["column"]
 
 
 def gathered_columns(table: pa.Table, names: Iterable[str], rows: Column | NDArray[np.int64]) -> dict[str, pa.Array]:
-    """`gathered` of some columns at the same positions, whose chunks are determined once."""
+    """`gathered` of some columns at the same positions."""
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
     chosen = table.select(list(names))
-    columns = dict(zip(chosen.column_names, chosen.columns, strict=True))
-    if index.null_count or not len(index) or all(column.num_chunks < 2 for column in columns.values()):
-        return dict(zip(columns, map(flat, chosen.take(index).columns), strict=True))
-    layouts: dict[tuple[int, ...], tuple[list[tuple[int, pa.Array]], pa.Array | None]] = {}
-    found = {}
-    for name, column in columns.items():
-        starts = _chunk_starts(column)
-        if starts not in layouts:
-            layouts[starts] = _by_chunk(starts, index)
-        found[name] = _from_chunks(column, *layouts[starts])
-    return found
+    batches = chosen.to_batches()
+    if len(batches) == 1:
+        found = batches[0].take(index)
+    elif not batches or index.null_count:
+        return {name: flat(chosen[name]).take(index) for name in chosen.column_names}
+    else:
+        found = _from_batches(batches, np.asarray(index).astype(np.int64))
+    return dict(zip(chosen.column_names, found.columns, strict=True))
 
 
-def _chunk_starts(column: pa.ChunkedArray) -> tuple[int, ...]:
-    return tuple(accumulate(map(len, column.chunks), initial=0))
-
-
-def _by_chunk(starts: tuple[int, ...], index: pa.Array) -> tuple[list[tuple[int, pa.Array]], pa.Array | None]:
-    """The positions inside each chunk that is read, and the order that restores the input; None = already in order."""
-    at = np.asarray(index).astype(np.int64)
-    bounds = np.array(starts)
-    chunk = bounds.searchsorted(at, side="right") - 1
-    place = None
-    if (chunk[1:] < chunk[:-1]).any():
-        order = chunk.argsort(kind="stable")
-        at, chunk = at[order], chunk[order]
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-    at = at - bounds[chunk]
-    cuts = [*first_of_runs(chunk).tolist(), len(at)]
-    numbers = chunk[cuts[:-1]].tolist()
-    parts = [(number, pa.array(at[low:high])) for number, (low, high) in zip(numbers, pairwise(cuts), strict=True)]
-    return parts, None if place is None else pa.array(place)
-
-
-def _from_chunks(column: pa.ChunkedArray, parts: list[tuple[int, pa.Array]], place: pa.Array | None) -> pa.Array:
-    taken = [column.chunk(number).take(at) for number, at in parts]
-    values = taken[0] if len(taken) == 1 else pa.concat_arrays(taken)
-    return values if place is None else values.take(place)
+def _from_batches(batches: Sequence[pa.RecordBatch], index: NDArray[np.int64]) -> pa.RecordBatch:
+    """The rows at some positions of consecutive batches, in order of the positions; other batches are not read."""
+    starts = np.fromiter(accumulate(map(len, batches), initial=0), np.int64)
+    order = index.argsort(kind="stable")
+    ascending = index[order]
+    cuts = ascending.searchsorted(starts).tolist()
+    parts = [
+        batch.take(pa.array(ascending[low:high] - start))
+        for batch, start, (low, high) in zip(batches, starts.tolist(), pairwise(cuts), strict=False)
+        if low < high
+    ]
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return pa.concat_batches(parts or batches[:1]).take(pa.array(place))
 
 
 def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
