@@ -34,7 +34,7 @@ COMMANDS = [
     "xray",
     "explain",
     "lineage",
-    "compact",
+    "gc",
     "why",
     "verify-answer",
     "answers",
@@ -45,7 +45,6 @@ COMMANDS = [
 ]
 GROUPED = [
     "corpus info",
-    "corpus gc",
     "corpus verify",
     "contract preview",
     "contract explain",
@@ -106,6 +105,19 @@ def test_every_command_has_help_and_json(command, capsys):
     assert "--json" in out
 
 
+def test_global_options_stand_before_or_after_the_command_and_the_later_one_counts(shop, capsys, monkeypatch):
+    info = ["corpus", "info"]
+    for args in (["-C", str(shop), *info, "--json"], ["--json", *info, "-C", str(shop)]):
+        monkeypatch.chdir(shop.parent)
+        code, out, _ = run(*args, capsys=capsys)
+        assert (code, json.loads(out)["projects"]) == (0, ["shop"])
+    assert run("--corpus", "none", "corpus", "info", "--corpus", ".scoped-retrieval/corpus", capsys=capsys)[0] == 0
+    assert run("corpus", "info", "-C", "none", capsys=capsys)[0] == 2
+    assert run("ask", "default role", "-q", capsys=capsys)[2] == ""
+    code, _, err = run("ask", "default role", "-q", "--grants", "none", capsys=capsys)
+    assert code != 0 and err
+
+
 def test_help_lists_every_command(capsys):
     _, out, _ = run("--help", capsys=capsys)
     assert [
@@ -133,7 +145,7 @@ def test_every_command_is_described_at_a_glance():
         (["replay"], "Missing argument"),
         (["ask", "q", "--max-tokens", "0"], "--max-tokens"),
         (["index", "--no-such-flag"], "No such option"),
-        (["corpus", "gc", "--keep", "x"], "--keep"),
+        (["gc", "--keep", "x"], "--keep"),
     ],
 )
 def test_a_usage_error_exits_2_with_a_message(args, message, capsys):
@@ -352,7 +364,7 @@ def test_lineage_of_one_step_and_of_none(shop, capsys):
 
 def test_compact_changes_no_block(shop, capsys):
     block, snapshot = ask(capsys=capsys)
-    assert run("compact", capsys=capsys)[0] == 0
+    assert run("gc", capsys=capsys)[0] == 0
     assert run("replay", snapshot, capsys=capsys)[1] == block
     assert run("verify", capsys=capsys)[0] == 0
 
@@ -475,15 +487,15 @@ def test_doctor_reads_no_row_of_a_file_that_is_damaged(shop):
     assert not {"corpus", "records", "secrets"} & checks.keys()
 
 
-def test_corpus_info_and_gc(shop, capsys):
+def test_facts_about_a_corpus_and_its_old_generations_removed(shop, capsys):
     code, out, _ = run("corpus", "info", "--json", capsys=capsys)
     assert code == 0
     assert "shop" in json.dumps(json.loads(out))
-    code, out, _ = run("corpus", "gc", "--keep", "1", capsys=capsys)
+    code, out, _ = run("gc", "--keep", "1", capsys=capsys)
     assert code == 0
     removed, kept = out.splitlines()
     assert removed == "removed: 1 generation, 0 packs, 0 files, 0 bytes"
-    assert kept.startswith("kept: 1 generation; the current one, ")
+    assert kept.startswith("kept: 1 generation, ")
     ask(capsys=capsys)
 
 

@@ -45,8 +45,6 @@ def test_resuming_a_finished_run_says_so(shop, capsys):
     run_id = json.loads(run("run", "r.jsonl", "--json", capsys=capsys)[1])["run_id"]
     code, out, _ = run("run", "--resume", run_id, capsys=capsys)
     assert (code, out) == (0, f"run: {run_id}\nalready finished\n")
-    code, out, _ = run("compact", run_id, capsys=capsys)
-    assert (code, out) == (0, f"{run_id}: nothing to compact, it is in Parquet already\n")
 
 
 def test_resuming_a_finished_run_ends_as_it_ended(shop, capsys):
@@ -61,11 +59,11 @@ def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeyp
     full = OSError(errno.ENOSPC, "No space left on device")
     with monkeypatch.context() as patched:
         patched.setattr(files, "write_atomic", lambda *_, **__: (_ for _ in ()).throw(full))
-        code, out, err = run("compact", capsys=capsys)
+        code, out, err = run("gc", capsys=capsys)
     assert (code, out) == (7, "")
     assert err.startswith("error: No space left on device: ")
     assert err.endswith("\n\nHint: free disk space, or use another folder\n")
-    assert run("compact", capsys=capsys)[0] == 0
+    assert run("gc", capsys=capsys)[0] == 0
 
 
 def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
@@ -463,4 +461,4 @@ def test_one_thing_is_told_as_one(shop, capsys):
     checks = {c["name"]: c["found"] for c in json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]}
     assert checks["grants"].startswith("1 grant; ")
     run("ask", "how?", "--project", "shop", capsys=capsys)
-    assert " compacted 1 interactive snapshot into Parquet\n" in run("compact", capsys=capsys)[1]
+    assert " compacted 1 snapshot\n" in run("gc", capsys=capsys)[1]

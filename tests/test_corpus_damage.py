@@ -178,7 +178,7 @@ def test_a_damaged_pack_of_an_older_generation_is_removed_by_cleaning_up(tmp_pat
     damaged = file_with(tmp_path, b"timeout")
     corpus.merge(now=day(3))
     damaged.write_bytes(damaged.read_bytes().replace(b"timeout", b"timeXXX"))
-    with pytest.raises(StoreError, match=r"`corpus gc --keep 1` removes one that only older generations use") as caught:
+    with pytest.raises(StoreError, match=r"`gc --keep 1` removes one that only older generations use") as caught:
         corpus.erase(selection(corpus, "second"), now=day(4))
     assert caught.value.message.endswith(f"- at {damaged}")
     corpus.gc(keep=1)

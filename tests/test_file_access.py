@@ -39,7 +39,7 @@ def written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("index", "docs", "--project", "shop", "--no-semantic"),
         ("ask", "retry limit", "--project", "shop"),
         ("run", "requests.jsonl", "--capture-withheld"),
-        ("compact",),
+        ("gc",),
         ("ask", "cache", "--project", "shop"),
         ("index", "docs", "--project", "shop", "--no-semantic"),
         ("erase", "--source", "workspace:docs", "--project", "shop", "--yes"),

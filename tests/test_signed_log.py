@@ -47,7 +47,7 @@ def test_every_writer_signs_its_line(
     snapshot = json.loads(run("snapshots", "--json", capsys=capsys)[1])[0]["snapshot_id"]
     Path("answer.txt").write_text("Nobody.")
     writers = [
-        ("run", "q.jsonl"), ("verify-answer", snapshot, "answer.txt"), ("compact",),
+        ("run", "q.jsonl"), ("verify-answer", snapshot, "answer.txt"), ("gc",),
         ("erase", "--user", "ana", "--project", "shop", "--yes"),
     ]  # fmt: skip
     for command in writers:

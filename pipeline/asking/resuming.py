@@ -27,7 +27,7 @@ from ..runs.answer_log import sha256_of_text
 __all__ = ["GONE", "resumed", "unanswered", "without_generation"]
 
 GONE = (
-    "Expected the generation that the run began with, got none: `corpus gc` or `erase` removed it "
+    "Expected the generation that the run began with, got none: `gc` or `erase` removed it "
     "before the request was answered - at corpus"
 )
 """The error in the snapshot of a request that was left unanswered."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, emit_block, note_other_runs, stored, write_table
 
 __all__ = ["register"]
@@ -29,16 +29,12 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or one snapshot of it.")],
-    runs: RunsFlag = None,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Execute a run again at its pinned generation. Reports the first table, row and column that differs, and why."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.reproduce import reproduced
 
-    settings = settings_of(runs=runs, corpus=corpus, grants=grants)
+    settings = settings_of("runs", "corpus")
     found = reproduced(settings, snapshot_named(settings, name))
     lines = [
         f"{'the same' if found.same else 'differs'}: {found.run_id}, {counted(found.snapshots, 'snapshot')} executed"
@@ -48,7 +44,7 @@ def reproduce(
     if found.cause is not None:
         lines.append(f"cause: {found.cause}: {found.message}")
     lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
-    emit(found.as_dict(), as_json=as_json, text="\n".join(lines) + "\n")
+    emit(found.as_dict(), text="\n".join(lines) + "\n")
     return EXIT["ok"] if found.same else EXIT["differs"]
 
 
@@ -56,17 +52,14 @@ def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A snapshot or a run.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The snapshot, run or contract to compare with.")],
     everything: Annotated[bool, typer.Option("--all", help="Also list items that did not move.")] = False,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Compare two snapshots or two runs. Shows which items entered, left or moved, and why."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.difference import compared
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     found = compared(settings, *(snapshot_named(settings, name) for name in (before, after)))
-    emit(found.as_dict(), as_json=as_json, text=_diff_text(found, everything=everything))
+    emit(found.as_dict(), text=_diff_text(found, everything=everything))
     return EXIT["ok"]
 
 
@@ -90,28 +83,23 @@ def what_if(
         ),
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also list items that do not move.")] = False,
-    runs: RunsFlag = None,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Show a snapshot or run under other settings. Changes weights, budgets, merge policy or role; nothing is written."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing import what_if as questions
 
-    settings = settings_of(runs=runs, corpus=corpus, grants=grants)
+    settings = settings_of("runs", "corpus")
     if ranking:
-        return _ranking(settings, snapshot_named(settings, name), changes, as_json)
+        return _ranking(settings, snapshot_named(settings, name), changes)
     found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
     if block and len(found.blocks) == 1:
-        emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks}, as_json=as_json)
+        emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks})
         return EXIT["ok"]
     head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
     head.append(_recall_text(found))
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,
-        as_json=as_json,
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
     )
     return EXIT["ok"]
@@ -125,7 +113,7 @@ def _recall_text(found: Any) -> str:
     return f"recall: ran again for {again} of {of} request{'s' * (of > 1)}: {'; '.join(found.recalled)}"
 
 
-def _ranking(settings: Any, name: str, changes: list[str], as_json: bool) -> int:
+def _ranking(settings: Any, name: str, changes: list[str]) -> int:
     from ..reading.auditing.ranking import reranked
     from ..reading.auditing.what_if import changes_of
 
@@ -142,7 +130,7 @@ def _ranking(settings: Any, name: str, changes: list[str], as_json: bool) -> int
     most = [list(row) for row in differing.head(_MOST).itertuples(index=False)]
     nothing = f"\nevery row among the first {found.top} has the rank that it had\n"
     table = write_table("those that change most", ("request", *names), most) if most else nothing
-    emit(found.as_dict(), as_json=as_json, text="\n".join(lines) + "\n" + table)
+    emit(found.as_dict(), text="\n".join(lines) + "\n" + table)
     return EXIT["ok"]
 
 
@@ -154,9 +142,6 @@ def sql(
         list[str] | None, typer.Option("--run", metavar="RUN", help="A run; default: every run that you may audit.")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Query the tables of runs with DuckDB. Without a query, lists tables and views. For auditors."""
     from ...nodes.errors import InputError
@@ -169,22 +154,21 @@ def sql(
         named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in PERSISTED]
         emit(
             named,
-            as_json=as_json,
             text=write_table("", ("name", "kind", "what"), [list(row.values()) for row in named]),
         )
         return EXIT["ok"]
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise InputError.described("a query", "nothing", "QUERY")
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     found = queried(settings, text, run or ())
     if not run:
         note_other_runs(settings)
     rows = rows_of(found)
     if as_csv:
-        emit(None, as_json=False, text=csv_table(found.column_names, ([*row.values()] for row in rows)))
+        emit(None, text=csv_table(found.column_names, ([*row.values()] for row in rows)))
         return EXIT["ok"]
-    emit(rows, as_json=as_json, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
+    emit(rows, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
     return EXIT["ok"]
 
 
@@ -193,25 +177,21 @@ def export(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write to this file; default: standard output.")
     ] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Export a snapshot as one file. It is an in-toto statement in a DSSE envelope, signed if a key is set; `verify --file` checks it on its own."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.export import exported
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     name = snapshot_named(settings, snapshot)
     envelope = exported(settings, name)
     if out is None:
-        emit(envelope, as_json=True)
+        emit(envelope)
         return EXIT["ok"]
     file = stored(out, (json.dumps(envelope) + "\n").encode())
     written = {"snapshot_id": name, "file": str(file), "signed": bool(envelope["signatures"])}
     emit(
         written,
-        as_json=as_json,
         text=f"wrote {file}{', signed' if written['signed'] else ', not signed: no signing_key is set'}\n",
     )
     return EXIT["ok"]

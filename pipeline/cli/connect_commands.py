@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
+from .options import LanesFlag, given, settings_of
 from .output import EXIT, emit, note
 
 __all__ = ["register"]
@@ -31,12 +31,7 @@ def connect(
         bool,
         typer.Option("--hook", help="For claude-code: configure a prompt hook instead of a server."),
     ] = False,
-    project: ProjectFlag = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Configure a coding agent to start the MCP server. Prints the configuration; --write writes it."""
     from ...nodes.errors import InputError
@@ -47,7 +42,7 @@ def connect(
         raise InputError.one_of(clients.CLIENTS, client, "CLIENT")
     if hook and client != "claude-code":
         raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
-    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
+    settings = settings_of("corpus", "runs", lanes=lanes)
     command, *before = _command()
     args = [*before, "prompt-hook" if hook else "mcp", *_flags(settings)]
     environ = _environment(settings)
@@ -67,10 +62,10 @@ def connect(
         make_folders(linked.parent)
         write_atomic(linked, text.encode(), private=existing is not None or declared.home)
     missing = _missing(settings)
-    if as_json:
-        emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
+    if given("json"):
+        emit({"path": str(path), "written": write, "text": text, "warnings": missing})
     else:
-        emit(None, as_json=False, text=text)
+        emit(None, text=text)
         note(f"{'written' if write else 'not written; pass --write to write it'}: {path}")
     for warning in missing:
         note(f"warning: {warning}")
@@ -106,13 +101,8 @@ def _missing(settings: Any) -> list[str]:
 
 
 def prompt_hook(
-    project: ProjectFlag = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
-    as_json: JsonFlag = False,
 ) -> int:
     """Print a block for a prompt event on standard input. The event is Claude Code's UserPromptSubmit.
 
@@ -123,7 +113,7 @@ def prompt_hook(
     from ..parsing.strict_json import strict_json
 
     try:
-        settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
+        settings = settings_of("corpus", "runs", lanes=lanes)
         event = strict_json(sys.stdin.read())
         fields = _fields(event, settings, max_tokens)
         with open_retriever(settings) as retriever:
@@ -135,7 +125,7 @@ def prompt_hook(
         return 1
     if found.block:
         output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
-        emit({"hookSpecificOutput": output}, as_json=True)
+        emit({"hookSpecificOutput": output})
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     return EXIT["ok"]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import given, settings_of
 from .output import EXIT, emit, note, to_json, write_table
 
 __all__ = ["register"]
@@ -55,15 +55,12 @@ def project(
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Store the input and its ledger with the runs.")
     ] = True,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Project model inputs from a session log. The input goes to standard output, its id to standard error."""
     from ..context.projections import project_log
     from ..context.store import ContextStore
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     _known_format(format_)
     notes: list[str] = []
     made = project_log(
@@ -81,9 +78,9 @@ def project(
         for warning in each.warnings:
             note(f"warning: {warning['condition']}: {warning['message']}")
     values = (
-        [each.as_dict() for each in found] if as_json else [None]
+        [each.as_dict() for each in found] if given("json") else [None]
     )  # a ledger has a row for every event, so it is read only on request
-    emit(values if every else values[0], as_json=as_json, text="\n".join(_formatted(each, format_) for each in found))
+    emit(values if every else values[0], text="\n".join(_formatted(each, format_) for each in found))
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
 
 
@@ -91,15 +88,12 @@ def project(
 def replay(
     input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
     format_: FormatFlag = "text",
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Print a recorded input again, byte for byte. Also names the retrieval snapshots whose items it was offered."""
     from ..context.projections import snapshots_of
     from ..context.store import ContextStore
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     _known_format(format_)
     store = ContextStore.of(settings)
     found = store.replay(input_id)
@@ -116,7 +110,7 @@ def replay(
         "erased": list(found.erased),
         "snapshots": snapshots,
     }
-    emit(value, as_json=as_json, text=_formatted(found.projection, format_))
+    emit(value, text=_formatted(found.projection, format_))
     return EXIT["erased"] if found.erased else EXIT["ok"]
 
 
@@ -124,20 +118,17 @@ def replay(
 def diff(
     first: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
     second: Annotated[str, typer.Argument(metavar="INPUT", help="The input to compare with.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Compare two recorded inputs: sources, tokens, lines."""
     from ..context.input_diff import difference
     from ..context.store import ContextStore
 
-    store = ContextStore.of(settings_of(runs=runs, grants=grants))
+    store = ContextStore.of(settings_of("runs"))
     both = [store.replay(each) for each in (first, second)]
     for each in both:
         _tell_others(each)
     found = difference(*(each.projection for each in both))
-    emit(found, as_json=as_json, text="\n".join([*_compared(found), "", *found["diff"]]))
+    emit(found, text="\n".join([*_compared(found), "", *found["diff"]]))
     return EXIT["ok"]
 
 
@@ -148,9 +139,6 @@ def why(
         str, typer.Argument(metavar="EXPECTED", help="A path, a source, a row of evidence, or words of an event.")
     ],
     log: LogFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Show what happened to a source in an input. Names the layer that dropped it."""
     from ..context.log import read_session
@@ -158,7 +146,7 @@ def why(
     from ..context.store import ContextStore
     from ..context.why import why as asked
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     store = ContextStore.of(settings)
     replayed = store.replay(input_id)
     _tell_others(replayed)
@@ -170,21 +158,21 @@ def why(
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
         for each in found["sources"]
     ]
-    emit(found, as_json=as_json, text="\n".join(lines))
+    emit(found, text="\n".join(lines))
     return EXIT["ok"]
 
 
 @context_app.command("list")
-def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+def list_() -> int:
     """List the recorded inputs that you may read."""
     from ..context.store import ContextStore, inputs_of
 
-    store = ContextStore.of(settings_of(runs=runs, grants=grants))
+    store = ContextStore.of(settings_of("runs"))
     found = inputs_of(store.records())
     for name in store.damaged:
         note(f"skipped: {name} is damaged")
     rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
-    emit(found, as_json=as_json, text=write_table("", ("input", "record", "recorded at"), rows))
+    emit(found, text=write_table("", ("input", "record", "recorded at"), rows))
     return EXIT["ok"]
 
 
@@ -193,7 +181,6 @@ def import_(
     transcript: Annotated[Path, typer.Argument(metavar="TRANSCRIPT", help="A transcript of Claude Code or Codex CLI.")],
     out: Annotated[Path, typer.Option("--out", metavar="LOG", help="Folder of the session log to write.")],
     kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: detected.")] = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Convert an agent's transcript into a session log."""
     from ..context.projections import import_transcript
@@ -201,7 +188,6 @@ def import_(
     found = import_transcript(transcript, out, kind)
     emit(
         found,
-        as_json=as_json,
         text=f"session {found['session_id']}: {counted(found['events'], 'event')} ({found['new']} new) in {out}",
     )
     for sentence in found["notes"]:
@@ -219,7 +205,6 @@ def log(
         Path | None, typer.Option("--append", metavar="FILE", help="Append these events (JSON lines).")
     ] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Id of a new log.")] = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
@@ -240,7 +225,7 @@ def log(
         note(f"log: {counted(skipped, 'line')} could not be read and were left out")
     value = {"session_id": opened.session_id, "events": events, "appended": added}
     text = f"session {opened.session_id}: {counted(events, 'event')}, {added} appended"
-    emit(value, as_json=as_json, text=text)
+    emit(value, text=text)
     return EXIT["ok"]
 
 
@@ -250,24 +235,23 @@ def open_(
     reference: Annotated[
         str, typer.Argument(metavar="REFERENCE", help="artifact:ID, event:ID or log:FIRST-LAST, as an input names it.")
     ],
-    as_json: JsonFlag = False,
 ) -> int:
     """Print the full text behind a reference of a model input."""
     from ..context.log import open_reference
 
     text = open_reference(log, reference)
-    emit({"reference": reference, "text": text}, as_json=as_json, text=text)
+    emit({"reference": reference, "text": text}, text=text)
     return EXIT["ok"]
 
 
 @context_app.command()
-def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
+def demo(format_: FormatFlag = "text") -> int:
     """Project round 9 of the bundled session. Failing tests are fixed in it."""
     from ..context.projections import demonstration
 
     _known_format(format_)
     found = demonstration()
-    emit(found.as_dict(), as_json=as_json, text=_formatted(found, format_))
+    emit(found.as_dict(), text=_formatted(found, format_))
     return EXIT["ok"]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
-from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
 
 __all__ = ["register"]
@@ -41,21 +41,16 @@ def register(app: typer.Typer) -> None:
 def preview(
     request: Subject = None,
     given: SetFlag = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Count the rows that a contract admits. Groups them by source, class, zone, lifecycle and month."""
     from ..contracts.preview import preview as previewed
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    settings = settings_of("corpus", "runs")
     found = previewed(_resolver(settings).scope(_fields(settings, request, given)))
     head = f"contract {found['contract_id']}: {counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}\n"
     counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
     refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
-    emit(found, as_json=as_json, text=head + refusal + write_table("", ("by", "value", "rows"), counts))
+    emit(found, text=head + refusal + write_table("", ("by", "value", "rows"), counts))
     return EXIT["denied"] if refusal else EXIT["ok"]
 
 
@@ -66,16 +61,11 @@ def explain(
     purpose: Annotated[
         str | None, typer.Option(help="Purpose of the request; short for --set purpose=PURPOSE.")
     ] = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Explain what each gate of a contract admits. Names the rule that decides."""
     from ..contracts.explain import explain as explained
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    settings = settings_of("corpus", "runs")
     given = [*(given or ()), *([f"purpose={purpose}"] if purpose else ())]
     found = explained(_resolver(settings).scope(_fields(settings, request, given)))
     lines = [f"{found['who']}\n{counted(found['rows'], 'row')} pass every gate\n"]
@@ -86,7 +76,7 @@ def explain(
         lines.append(write_table("", ("gate", "lets through", "rule"), rows))
     layers = [(layer["layer"], layer["version"], layer["effect"]) for layer in found["layers"]]
     lines.append(write_table("", ("layer", "version", "effect"), layers))
-    emit(found, as_json=as_json, text="".join(lines))
+    emit(found, text="".join(lines))
     return EXIT["denied"] if found["refusal"] else EXIT["ok"]
 
 
@@ -94,19 +84,14 @@ def explain(
 def lint(
     request: Subject = None,
     given: SetFlag = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Report likely mistakes. A contract may admit nothing, deny required evidence, or have rules without effect."""
     from ..contracts.lint import lint as findings_of
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    settings = settings_of("corpus", "runs")
     found = findings_of(_resolver(settings), _fields(settings, request, given))
     text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
-    emit([one.as_dict() for one in found], as_json=as_json, text=text)
+    emit([one.as_dict() for one in found], text=text)
     return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
 
 
@@ -114,17 +99,12 @@ def lint(
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A file of request fields, or a snapshot id.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another one, to compare with.")],
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Compare two contracts. Shows fields that differ, and how many rows only one of them admits."""
     from ..contracts.scope import difference
     from ..reading.grants import audits
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    settings = settings_of("corpus", "runs")
     resolver = _resolver(settings)
     one, other = (resolver.scope(_fields(settings, subject, None)) for subject in (a, b))
     reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
@@ -134,7 +114,7 @@ def diff(
     text = write_table("", ("field", "A", "B"), fields) if fields else "no field differs\n"
     text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
     text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
-    emit(found, as_json=as_json, text=text)
+    emit(found, text=text)
     return EXIT["ok"]
 
 
@@ -146,17 +126,12 @@ def delegate(
         Path | None, typer.Option("--child", metavar="FILE", help="Request fields of the sub-agent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the preset here; default: print it.")] = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Create a preset for a sub-agent. It sees no row that its parent does not; pass the preset to `ask` and `run` as --preset."""
     from ..contracts.delegation import delegated
     from ..requests.presets import plain_fields, preset_of
 
-    settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    settings = settings_of("corpus", "runs")
     asked = _fields(settings, str(child) if child else None, given)
     fields, above, below = delegated(_resolver(settings), _fields(settings, parent, None), asked)
     preset = plain_fields(fields)
@@ -169,7 +144,7 @@ def delegate(
         "rows": counts,
         "denied": below.contract["denied_reason"],
     }
-    emit(found, as_json=as_json, text="" if out else to_json(preset) + "\n")
+    emit(found, text="" if out else to_json(preset) + "\n")
     note(f"rows: {counts['child']} of the parent's {counts['parent']}, and no others")
     return EXIT["denied"] if found["denied"] else EXIT["ok"]
 
@@ -200,10 +175,6 @@ def why(
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="With --gold, write the funnel as .svg or .png.")
     ] = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
@@ -211,24 +182,24 @@ def why(
     from ..contracts.why import captured, why_not
     from ..reading.across_runs import snapshot_named
 
-    settings = settings_of(corpus=corpus, runs=runs, grants=grants)
+    settings = settings_of("corpus", "runs")
     if gold is not None:
         if evidence is not None:
             raise InputError.described("a row or --gold", "both", "EVIDENCE")
 
-        return _show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
+        return _show_lost_gold(settings, snapshot, gold, system=system, picture=picture)
     if evidence is None and is_audit_entry(snapshot):
         trail = audit_trail(settings, snapshot)
-        emit(trail, as_json=as_json, text=_trail_text(trail))
+        emit(trail, text=_trail_text(trail))
         return EXIT["ok"]
     snapshot = snapshot_named(settings, snapshot)
     if evidence is None:
         kept = captured(settings, snapshot)
         columns = ("rank", "evidence_id", "owner_project", "source_id", "path", "decided_by", "reason_code")
-        emit(kept, as_json=as_json, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
+        emit(kept, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
         return EXIT["ok"]
     found = why_not(settings, snapshot, evidence)
-    emit(found, as_json=as_json, text="\n".join(_explanation(row) for row in found))
+    emit(found, text="\n".join(_explanation(row) for row in found))
     return EXIT["ok"]
 
 
@@ -310,7 +281,7 @@ SHOWN = 20
 TERMS_SHOWN = 2
 
 
-def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None, as_json: bool) -> int:
+def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None) -> int:
     """Print the outcome of the judged documents of a run or snapshot; returns the exit code."""
     from ..evaluation.judgements import read_qrels
     from ..evaluation.lost_gold import draw_funnel, lost_gold
@@ -327,7 +298,7 @@ def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture
         "behind": found.behind().to_dict("records"),
         "gold": found.records(),
     }
-    emit(value, as_json=as_json, text=_gold_tables(found))
+    emit(value, text=_gold_tables(found))
     return EXIT["ok"]
 
 

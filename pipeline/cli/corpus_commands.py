@@ -1,4 +1,4 @@
-"""`index`, `corpus info`, `corpus gc`, `corpus verify`: from paths and flags to a corpus."""
+"""`index`, `corpus info`, `corpus verify`: from paths and flags to a corpus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from ..config.settings import Settings
 from ..progress import counted
 from ..sources.records import READERS
-from .options import CorpusFlag, GrantsFlag, JsonFlag, settings_of
+from .options import settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -71,12 +71,6 @@ def _with_reader(given: str) -> tuple[str, Path]:
 
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
-    corpus: CorpusFlag = None,
-    project: Annotated[
-        str | None,
-        typer.Option(metavar="P", help="Project that owns the rows; default: the only one, or the folder's name."),
-    ] = None,
-    grants: GrantsFlag = None,
     git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
     records: list[tuple[str, Path]] | None = None,
     evidence: Annotated[
@@ -113,10 +107,9 @@ def index(
         int | None,
         typer.Option("--workers", metavar="N", min=1, help="Processes that cut many files; default: one per core."),
     ] = None,
-    as_json: JsonFlag = False,
 ) -> int:
-    """Build or extend a corpus."""
-    settings = settings_of(corpus=corpus, project=project, grants=grants)
+    """Build or extend a corpus. Its rows belong to --project; default: the only one, or the folder's name."""
+    settings = settings_of("corpus")
     before = _current(settings)
     try:
         from ..indexing.following import of_folder, remember
@@ -145,44 +138,19 @@ def index(
             state = "nothing is in the corpus yet"
         hint = "run the same `index` again"
         raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
-    emit(report.as_dict(), as_json=as_json, text=report.text())
+    emit(report.as_dict(), text=report.text())
     for line in report.notes:
         note(line)
     return EXIT["unreadable"] if report.unreadable else 0
 
 
 @corpus_app.command("info")
-def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
+def info() -> int:
     """Show the projects that you may search. Auditors of all projects also see generations, rows and sizes."""
     from ..reading.grants import corpus_facts
 
-    found = corpus_facts(settings_of(corpus=corpus, grants=grants))
-    emit(found, as_json=as_json, text=_facts(found))
-    return 0
-
-
-@corpus_app.command("gc")
-def gc(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="Generations to keep, the current one included.")] = 3,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
-) -> int:
-    """Remove old generations and the segments that only they use. Auditors of all projects also see numbers and sizes."""
-    from ..config.opening import corpus_of
-    from ..reading.grants import audits_corpus
-
-    settings = settings_of(corpus=corpus, grants=grants)
-    opened = corpus_of(settings)
-    removed = opened.gc(keep)
-    info = opened.info()
-    if not audits_corpus(settings, info["projects"]):
-        emit({"ok": True}, as_json=as_json, text="ok\n")
-        return 0
-    kept = {"generations": len(info["generations"]), "current": info["generation"]}
-    size = _counted({"packs": info["packs"], "bytes": info["bytes"]})
-    text = f"removed: {_counted(removed)}\nkept: {_counted({'generations': kept['generations']})}; the current one, {kept['current']}, has {size}\n"
-    emit({"removed": removed, "kept": kept}, as_json=as_json, text=text)
+    found = corpus_facts(settings_of("corpus"))
+    emit(found, text=_facts(found))
     return 0
 
 
@@ -191,9 +159,6 @@ def verify(
     anchor: Annotated[
         str | None, typer.Option("--anchor", metavar="HASH", help="Head of the corpus that was stored elsewhere.")
     ] = None,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Verify the files, rows and heads of a corpus. Auditors of all projects also see problems and the head, the anchor
     to store elsewhere."""
@@ -204,20 +169,15 @@ def verify(
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
         raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
-    settings = settings_of(corpus=corpus, grants=grants)
+    settings = settings_of("corpus")
     opened = corpus_of(settings)
     problems = opened.verify(anchor)
     if not audits_corpus(settings, opened.projects()):
-        emit({"ok": not problems}, as_json=as_json, text="differs\n" if problems else "ok\n")
+        emit({"ok": not problems}, text="differs\n" if problems else "ok\n")
         return EXIT["differs"] if problems else EXIT["ok"]
     text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
-    emit({"ok": not problems, "problems": problems, "head": opened.head}, as_json=as_json, text=text)
+    emit({"ok": not problems, "problems": problems, "head": opened.head}, text=text)
     return EXIT["differs"] if problems else EXIT["ok"]
-
-
-def _counted(found: dict[str, int]) -> str:
-    """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
-    return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
 
 
 def _current(settings: Settings) -> str | None:

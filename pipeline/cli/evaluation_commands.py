@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import JsonFlag, WeightsFlag, settings_of
+from .options import WeightsFlag, settings_of
 from .output import EXIT, emit, note, write_table
 
 __all__ = ["register"]
@@ -60,7 +60,6 @@ def evaluate(
     csv: Annotated[
         bool, typer.Option("--csv", help="Write per-query.csv and gold.csv beside the Parquet files.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..config.policies.tables import load_policies
@@ -99,7 +98,7 @@ def evaluate(
     for kind, table in done.pooled(metrics[0]).items():
         names = [one.collection for one in done.scores if one.kind == kind]
         text += compared_table(f"{metrics[0]}, {kind} ({', '.join(names)})", table, against)
-    emit(done.records(), as_json=as_json, text=text)
+    emit(done.records(), text=text)
     return EXIT["ok"]
 
 
@@ -169,7 +168,6 @@ def tune(
     ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
     weights: WeightsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Fit weights of score terms to labeled collections. Figures are for held-out queries."""
     from ..config.policies.tables import load_policies
@@ -205,7 +203,7 @@ def tune(
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)
-    emit({"file": str(file), "weights": done.weights, "fitted": content}, as_json=as_json, text=tuning_tables(done))
+    emit({"file": str(file), "weights": done.weights, "fitted": content}, text=tuning_tables(done))
     note(f"wrote {file}: --weights {file} for `ask` and `run`, or the setting `weights`")
     return EXIT["ok"]
 

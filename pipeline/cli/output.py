@@ -18,6 +18,7 @@ from typing import Any
 from ...nodes.errors import ScopedRetrievalError
 from ..progress import counted
 from ..views.printed import json_document, printed, to_json, visible
+from .options import given
 
 __all__ = [
     "EXIT",
@@ -69,9 +70,9 @@ def exit_code_of(statuses: Mapping[str, int]) -> int:
     return EXIT["ok"]
 
 
-def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
-    """Print a result: the value as JSON, or the text."""
-    if as_json or text is None:
+def emit(value: Any, *, text: str | None = None) -> None:
+    """Print a result: the text, or the value as JSON where there is no text or the user asked for JSON."""
+    if text is None or given("json"):
         sys.stdout.write(json_document(value))
     else:
         sys.stdout.write(printed(text))
@@ -112,13 +113,13 @@ def stored(out: Path, data: bytes) -> Path:
     return out
 
 
-def emit_block(block: str, value: Any, *, as_json: bool) -> None:
+def emit_block(block: str, value: Any) -> None:
     """Print a block unchanged, or the value as JSON. On a terminal, a line end is added and control characters, with
     which evidence could move the cursor, are escaped. If standard error goes to the same place, the line end is written
     there, so that a note begins a line.
     """
-    if as_json:
-        return emit(value, as_json=True)
+    if given("json"):
+        return emit(value)
     sys.stdout.write(visible(block) + "\n" if sys.stdout.isatty() else block)
     sys.stdout.flush()
     if block and not sys.stdout.isatty() and _one_stream():
@@ -135,7 +136,14 @@ def _one_stream() -> bool:
 
 
 def note(text: str) -> None:
-    """Print a line to standard error with control characters escaped: it may quote names from evidence."""
+    """Print a line to standard error, unless `-q` was given. Control characters are escaped: it may quote names from
+    evidence.
+    """
+    if not given("quiet"):
+        _tell(text)
+
+
+def _tell(text: str) -> None:
     print(visible(text), file=sys.stderr, flush=True)
 
 
@@ -161,9 +169,9 @@ def print_error(error: BaseException, *, as_json: bool) -> int:
     message, hint = redact_text(message), redact_text(hint)
     if as_json:
         kind = type(error).__name__
-        emit({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}}, as_json=True)
+        emit({"error": {"type": kind, "message": message, "hint": hint, "exit_code": code}})
     with suppress(BrokenPipeError):
-        note(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
+        _tell(f"error: {message}" + (f"\n\nHint: {hint}" if hint else ""))
     return code
 
 

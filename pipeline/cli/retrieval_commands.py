@@ -17,14 +17,10 @@ from ..views.printed import json_document
 from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import (
     CaptureFlag,
-    CorpusFlag,
-    GrantsFlag,
-    JsonFlag,
     LanesFlag,
     PresetFlag,
-    ProjectFlag,
-    RunsFlag,
     WeightsFlag,
+    given,
     settings_of,
 )
 from .output import InterruptedCommandError, deliver, emit, emit_block, exit_code_of, note, shows_progress, write_table
@@ -52,10 +48,6 @@ def run(
             metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."
         ),
     ] = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
     weights: WeightsFlag = None,
@@ -73,7 +65,6 @@ def run(
     openlineage: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append OpenLineage events: START, then COMPLETE or FAIL.")
     ] = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
@@ -83,10 +74,7 @@ def run(
     from ..requests.handoff import trees_around
     from ..runs import RunStore
 
-    settings = settings_of(
-        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, weights=weights, shard_requests=shard_requests,
-        engine=engine, workers=workers, ray_address=ray_address,
-    )  # fmt: skip
+    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights, shard_requests=shard_requests, engine=engine, workers=workers, ray_address=ray_address)  # fmt: skip
     if ray_address is not None and settings["engine"] != "ray":
         raise InputError.expected("--engine ray with --ray-address", settings["engine"], "--ray-address")
     if workers is not None and settings["engine"] == "ray":
@@ -97,7 +85,7 @@ def run(
         hint = "a resumed run already has its requests; omit the file"
         raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
-        emit(finished, as_json=as_json, text=f"run: {resume}\nalready finished\n")
+        emit(finished, text=f"run: {resume}\nalready finished\n")
         _note_failures(finished["failures"], resume)
         return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None
@@ -135,7 +123,7 @@ def run(
         {"lane": lane, "requests": count, "message": message} for (lane, message), count in sorted(off.items())
     ]
     result["failures"] = failed
-    emit(result, as_json=as_json, text=text)
+    emit(result, text=text)
     if summary.unanswered:
         from ..asking.resuming import GONE
 
@@ -206,10 +194,6 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question or task; optional if an anchor is given.")] = "",
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    project: ProjectFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
     role: Annotated[str | None, typer.Option(help="Role overlay; `overlay list` shows them.")] = None,
@@ -267,7 +251,6 @@ def ask(
             "bundle: a RetrievalBundle as JSON.",
         ),
     ] = "block",
-    as_json: JsonFlag = False,
 ) -> int:
     """Ask one question. The block goes to standard output, the snapshot id to standard error. Files that changed are read
     first; a folder without a corpus is indexed."""
@@ -281,9 +264,7 @@ def ask(
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
 
-    settings = settings_of(
-        corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose, weights=weights
-    )
+    settings = settings_of("corpus", "runs", lanes=lanes, purpose=purpose, weights=weights)
     settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
@@ -320,12 +301,12 @@ def ask(
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)
     if format_ == "bundle":
-        emit(found.bundle, as_json=True)
-    elif format_ != "block" and not as_json:
+        emit(found.bundle)
+    elif format_ != "block" and not given("json"):
         value, text = block_form(format_, found.block, found.citations, found.context_block)
         deliver(text if value is None else json_document(value), None)
     else:
-        emit_block(found.block, answer_values(found), as_json=as_json)
+        emit_block(found.block, answer_values(found))
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if found.not_captured:
         note(f"warning: not captured: {found.not_captured}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, note, write_table
 
 __all__ = ["register"]
@@ -30,27 +30,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(bundles, name="bundle")
 
 
-def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
+def validate_overlay_file(file: FileArgument) -> int:
     """Validate a role overlay. Prints {valid, errors}, each error with file, key, expected and actual value."""
     from ..config.policies.overlays import validate_overlay
 
-    return _validated(file, validate_overlay, as_json)
+    return _validated(file, validate_overlay)
 
 
-def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
+def validate_bundle_file(file: FileArgument) -> int:
     """Validate a RetrievalBundle. Prints {valid, errors}, each error with file, key, expected and actual value."""
     from ..views.bundle_models import validate_bundle
 
-    return _validated(file, validate_bundle, as_json)
+    return _validated(file, validate_bundle)
 
 
-def list_overlays(as_json: JsonFlag = False) -> int:
+def list_overlays() -> int:
     """List the roles that requests may name. Includes those of the `policies` folder."""
     from ..config.policies.roles import load_roles
 
     columns = ("role", "version", "label", "mission")
     rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
-    emit(rows, as_json=as_json, text=write_table("", columns, [tuple(row.values()) for row in rows]))
+    emit(rows, text=write_table("", columns, [tuple(row.values()) for row in rows]))
     return EXIT["ok"]
 
 
@@ -63,7 +63,6 @@ def score(
         Path | None, typer.Option(metavar="DIR", help="Golden sets, <golden_set_id>.jsonl; default: the bundled ones.")
     ] = None,
     metric: Annotated[str, typer.Option(help="A measure by its ir_measures name.")] = "nDCG@5",
-    as_json: JsonFlag = False,
 ) -> int:
     """Measure every role on every golden set. Exits with 5 if a role does not outperform the roles that it must beat on its own set."""
     from ..config.policies.tables import load_policies
@@ -73,7 +72,7 @@ def score(
     done = score_roles(load_policies(settings_of()["policies"]), evidence or sample, golden or sets, metric)
     rows = [(name, *(f"{value:.4f}" for value in done.table.loc[name])) for name in done.table.index]
     text = write_table(f"{metric}: golden set by role", ("golden set", *done.table.columns), rows)
-    emit(done.as_dict(), as_json=as_json, text=text)
+    emit(done.as_dict(), text=text)
     for line in done.failed:
         note(f"not distinct: {line}")
     return EXIT["differs"] if done.failed else EXIT["ok"]
@@ -81,18 +80,15 @@ def score(
 
 def show(
     snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Print the RetrievalBundle of a snapshot as JSON. Auditors also see withheld items."""
     from ..reading.replaying import bundle_of
 
-    emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)
+    emit(bundle_of(settings_of("runs"), snapshot))
     return EXIT["ok"]
 
 
-def _validated(file: Path, validate: Any, as_json: bool) -> int:
+def _validated(file: Path, validate: Any) -> int:
     from ...nodes.errors import InputError
     from ..sources.jsonl import parse_json
 
@@ -104,5 +100,5 @@ def _validated(file: Path, validate: Any, as_json: bool) -> int:
         found = validate(parse_json(data, str(file)), str(file))
     except InputError as error:
         found = {"valid": False, "errors": [error.message]}
-    emit(found, as_json=as_json, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))
+    emit(found, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))
     return EXIT["ok"] if found["valid"] else INVALID

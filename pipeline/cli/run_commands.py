@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import given, settings_of
 from .output import EXIT, deliver, emit, emit_block, note, note_left_out, note_other_runs, write_table
 
 __all__ = ["register"]
@@ -37,8 +37,6 @@ def register(app: typer.Typer) -> None:
 
 def snapshots(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every run.")] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     status: Annotated[
         str | None, typer.Option(help="Only this status: ok, empty, denied, partial, failed or erased.")
     ] = None,
@@ -46,7 +44,6 @@ def snapshots(
     events: Annotated[
         bool, typer.Option("--events", help="One event per snapshot as JSONL, for an event log.")
     ] = False,
-    as_json: JsonFlag = False,
 ) -> int:
     """List the snapshots that you may read."""
     from ...nodes.vocabulary import STATUSES
@@ -57,7 +54,7 @@ def snapshots(
 
     if status is not None:
         STATUSES.canonical(status, "--status")
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     wanted = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
 
     def read(one: Any) -> list[dict[str, Any]]:
@@ -80,7 +77,7 @@ def snapshots(
     rows = [row for _, of_run in chosen for row in of_run]
     if events:
         found = [event for one, of_run in chosen for event in events_of(one, of_run)]
-        emit(found, as_json=as_json, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found))
+        emit(found, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found))
         return EXIT["ok"]
     columns = (
         "snapshot_id",
@@ -95,7 +92,7 @@ def snapshots(
     titles = [{"selected_rows": "rows shown"}.get(c, c.replace("_", " ")) for c in (*columns, "question")]
     shown = [[*(r[c] for c in columns), _shortened(r["question"])] for r in rows]
     text = write_table("", titles, shown)
-    emit(rows, as_json=as_json, text=text)
+    emit(rows, text=text)
     return EXIT["ok"]
 
 
@@ -104,9 +101,6 @@ def replay(
     format_: Annotated[
         str, typer.Option("--format", help="block, search-result, openai, block-markdown or block-text.")
     ] = "block",
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Print the block of a snapshot from the run alone. With --json, auditors get every column."""
     from ...nodes.errors import InputError
@@ -117,13 +111,13 @@ def replay(
 
     if format_ != "block" and format_ not in BLOCK_FORMS:
         raise InputError.one_of(("block", *BLOCK_FORMS.values), format_, "--format")
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     snapshot = snapshot_named(settings, snapshot)
     found = replayed(settings, snapshot)
-    if format_ != "block" and not as_json:
+    if format_ != "block" and not given("json"):
         deliver(rendered(settings, snapshot, format_).text, None)
     else:
-        emit_block(found.block or "", replay_values(found), as_json=as_json)
+        emit_block(found.block or "", replay_values(found))
     note(f"snapshot: {snapshot} ({found.status})")
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
@@ -134,14 +128,11 @@ def replay_turn(
         Path | None,
         typer.Option("--model-input", metavar="FILE", help="File with the model's input, if it is stored elsewhere."),
     ] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Show what one model request contained. Lists the snapshots that its event names, and whether the input matches its hash."""
     from ..reading.model_turns import replayed_turn
 
-    turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
+    turn = replayed_turn(settings_of("runs"), event, model_input)
     words = {True: "yes", False: "NO", None: "-"}
     rows = [
         (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, words[one.in_input])
@@ -150,7 +141,7 @@ def replay_turn(
     text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
     text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
     text += f"visible tools: {', '.join(turn.event.visible_tools) or '-'}\n"
-    emit(turn.as_dict(), as_json=as_json, text=text)
+    emit(turn.as_dict(), text=text)
     if not turn.agrees:
         return EXIT["differs"]
     return EXIT["erased"] if any(one.replay.status == "erased" for one in turn.snapshots) else EXIT["ok"]
@@ -158,21 +149,17 @@ def replay_turn(
 
 def verify(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run or snapshot; default: every run.")] = None,
-    runs: RunsFlag = None,
     anchor: Annotated[str | None, typer.Option(help="Head of the run log that was stored elsewhere.")] = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Verify an exported snapshot on its own.")
     ] = None,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Verify the runs that you may read. Reports the first part that differs from its record."""
     if file is not None:
-        return _verify_file(file, run, anchor, as_json)
+        return _verify_file(file, run, anchor)
     from ..reading.verification import verified
 
-    report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor)
+    report = verified(settings_of("runs", "corpus"), run, anchor=anchor)
     counts = Counter(problem for one in report["runs"] for problem in _problems(one))
     of_all = [problem for problem, runs_of in counts.items() if runs_of == len(report["runs"]) > 1]
     lines = [f"every run: {problem}" for problem in of_all]
@@ -182,14 +169,14 @@ def verify(
         )
         lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
     lines.append(f"head of the log: {report['head'] or '-'}")
-    emit(report, as_json=as_json, text="\n".join(lines))
+    emit(report, text="\n".join(lines))
     return EXIT["ok"] if report["ok"] else _verify_code(report)
 
 
 FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot again and compare"
 
 
-def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:
+def _verify_file(file: Path, run: str | None, anchor: str | None) -> int:
     """Check an exported snapshot: no folder of runs is read."""
     from ...nodes.errors import InputError
     from ..config.opening import trust_of
@@ -206,7 +193,7 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
     lines.append(
         f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file lacks log lines up to it)'}"
     )
-    emit(found.as_dict(), as_json=as_json, text="\n".join(lines))
+    emit(found.as_dict(), text="\n".join(lines))
     return EXIT["ok"] if found.ok else EXIT["differs"]
 
 

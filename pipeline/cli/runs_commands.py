@@ -1,12 +1,12 @@
-"""`runs`, `runs discard`: the runs of a folder with their states, and how to remove one."""
+"""`runs`: the runs of a folder with their states."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, note, note_left_out, write_table
 
 __all__ = ["register"]
@@ -14,23 +14,18 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    group = typer.Typer(invoke_without_command=True, help="List runs, or discard one.", rich_markup_mode=None)
-    group.callback()(runs)
-    group.command()(discard)
-    app.add_typer(group, name="runs")
+    app.command()(runs)
 
 
-def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """List runs with their state and the number of snapshots that you may read."""
-    if context.invoked_subcommand:
-        return EXIT["ok"]
+def runs() -> int:
+    """List runs with their states. Counts the snapshots that you may read."""
     from ..reading.across_runs import other_runs, read_each
     from ..reading.snapshots import summaries_for
     from ..runs import RunStore
     from ..runs.run import INTERACTIVE
     from ..runs.states import DAMAGED, OK
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     store = RunStore(settings["runs"], create=False)
     rows: list[dict[str, Any]] = []
     found, damaged = read_each(settings, store.list(), summaries_for(settings))
@@ -58,40 +53,13 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     ]
     cells += [(o["run_id"], o["state"], None, None, None, None) for o in others]
     text = write_table("", ("run", "state", "created at", "kind", "snapshots", "statuses"), sorted(cells, key=_first))
-    emit({"runs": rows, "unfinished": unfinished, "not_ok": others}, as_json=as_json, text=text)
+    emit({"runs": rows, "unfinished": unfinished, "not_ok": others}, text=text)
     note_left_out(len(damaged))
     for run_id in unfinished:
         note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")
-    return EXIT["ok"]
-
-
-def discard(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    corpus: CorpusFlag = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
-    as_json: JsonFlag = False,
-) -> int:
-    """Remove an unfinished run and all of its answers."""
-    from ...nodes.errors import InputError
-    from ..reading.access import known_runs, unknown
-    from ..runs import RunStore
-    from ..runs.erasing import discard as discard_run
-
-    settings = settings_of(runs=runs, grants=grants, corpus=corpus)
-    store = RunStore(settings["runs"], create=False)
-    if not known_runs(settings, store)(run):
-        raise unknown(run)
-    if not yes and not as_json and not typer.confirm(f"Discard {run} and its answers?"):
-        raise InputError("Expected a confirmation, got none - at runs discard", hint="--yes discards without asking.")
-    if as_json and not yes:
-        raise InputError("Expected --yes with --json, got no confirmation - at runs discard")
-    discard_run(store, run)
-    emit({"discarded": run}, as_json=as_json, text=f"{run}: discarded")
     return EXIT["ok"]
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, RunsFlag, settings_of
+from .options import LanesFlag, given, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, note_left_out, write_table
 
 __all__ = ["register"]
@@ -31,15 +31,12 @@ def register(app: typer.Typer) -> None:
 def verify_answer(
     snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot of the answer.")],
     answer: Annotated[Path, typer.Argument(metavar="ANSWER_FILE", help="The answer as text; - reads standard input.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Verify an answer against its snapshot. Checks citations, quotes, values, records and actions, and logs the findings."""
     from ..reading.answers import answer_report
 
-    report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
-    emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
+    report, entry, not_logged = answer_report(settings_of("runs"), snapshot, _text_of(answer))
+    emit({**report.as_dict(), "logged": entry}, text=report.text())
     if not_logged:
         note(f"warning: not logged: {not_logged}")
     if report.status == "erased":
@@ -49,21 +46,18 @@ def verify_answer(
 
 def answers(
     snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="A snapshot; default: every one.")] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """List verified answers and their findings. Shows those of snapshots that you may read."""
     from ..reading.answers import answers_of
 
-    found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
+    found, damaged = answers_of(settings_of("runs"), snapshot)
     columns = ("verified_at", "snapshot_id", "principal", "ok")
     rows = [
         (*(entry[name] for name in columns), sum(each["wrong"] for each in entry["findings"]), _counted(entry["facts"]))
         for entry in found
     ]
     titles = (*(name.replace("_", " ") for name in columns), "wrong", "records")
-    emit(found, as_json=as_json, text=write_table("", titles, rows))
+    emit(found, text=write_table("", titles, rows))
     note_left_out(damaged)
     return EXIT["ok"]
 
@@ -76,7 +70,6 @@ def _counted(facts: list[dict[str, Any]]) -> str:
 def erase(
     source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its full id.")] = None,
     user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="P", help="Rows that belong to this project.")] = None,
     evidence: Annotated[Texts, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")] = None,
     questions: Annotated[
         bool | None,
@@ -88,12 +81,8 @@ def erase(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the receipts.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be erased; write nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Confirm; erased text cannot be restored.")] = False,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
-    """Permanently erase evidence and questions. Applies to a corpus and its runs; several selectors are combined with AND."""
+    """Permanently erase evidence and questions. Applies to a corpus and its runs; several selectors, with --project for those of one project, are combined with AND."""
     from ...nodes.errors import InputError
     from ..maintenance.erasure import erase as erased
 
@@ -102,10 +91,10 @@ def erase(
         raise InputError.described("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
     try:
         done = erased(
-            settings_of(corpus=corpus, runs=runs, grants=grants),
+            settings_of("corpus", "runs"),
             source=source,
             user=user,
-            project=project,
+            project=given("project"),
             evidence=evidence or (),
             questions=questions,
             reason=reason,
@@ -114,16 +103,13 @@ def erase(
     except KeyboardInterrupt:
         left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
         raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
-    emit(done.as_dict(), as_json=as_json, text=done.text())
+    emit(done.as_dict(), text=done.text())
     return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]
 
 
 def leak_test(
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
     tenants: Annotated[int | None, typer.Option(min=1, help="Test at most N (principal, project) pairs.")] = None,
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
@@ -137,9 +123,8 @@ def leak_test(
     requests: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Use these requests instead: JSONL, JSON, Parquet or CSV.")
     ] = None,
-    as_json: JsonFlag = False,
 ) -> int:
-    """Test that nothing leaks between tenants. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    """Test that nothing leaks between tenants. Tests all projects, or --project. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
     from ...nodes.errors import InputError
     from ..leaktest import ANGLES
     from ..leaktest import leak_test as tested
@@ -150,17 +135,17 @@ def leak_test(
             raise InputError.one_of(ANGLES, name, "--angle")
 
     report = tested(
-        settings_of(corpus=corpus, grants=grants, lanes=lanes),
+        settings_of("corpus", lanes=lanes),
         principal=principal,
-        project=project,
+        project=given("project"),
         tenants=tenants,
         probes=probes,
         canaries=canaries,
         angles=angle or ANGLES,
-        progress=sys.stderr.isatty() and not as_json,
+        progress=sys.stderr.isatty() and not given("json"),
         requests=[dict(row) for row in read_requests(requests) if isinstance(row, Mapping)] if requests else None,
     )
-    emit(report.as_dict(), as_json=as_json, text=report.text())
+    emit(report.as_dict(), text=report.text())
     return EXIT["ok"] if report.ok else EXIT["differs"]
 
 

@@ -7,14 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from .options import (
-    CorpusFlag,
-    GrantsFlag,
-    JsonFlag,
     LanesFlag,
     PresetFlag,
-    ProjectFlag,
-    RunsFlag,
     WeightsFlag,
+    given,
     settings_of,
 )
 from .output import EXIT, emit
@@ -35,25 +31,21 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; remote clients need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any free port.")] = PORT,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the OpenAPI document and exit.")] = False,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Serve retrieval over HTTP. Bearer tokens in the grants file map to principals (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", "prometheus_client")
     from ..servers.http_app import application
     from ..servers.http_app import serve as answer
 
-    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights)
+    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights)
     if openapi:
-        emit(application(settings, preset=preset).openapi(), as_json=True)
+        emit(application(settings, preset=preset).openapi())
         return EXIT["ok"]
-    if as_json:  # the address, without serving
-        emit({"host": host, "port": port}, as_json=True)
+    if given("json"):  # the address, without serving
+        emit({"host": host, "port": port})
         return EXIT["ok"]
     answer(settings, host, port, preset=preset)
     return EXIT["ok"]
@@ -67,14 +59,9 @@ def mcp(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="With http, port to listen on; 0 = any free port.")
     ] = PORT,
-    project: ProjectFlag = None,
-    corpus: CorpusFlag = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     lanes: LanesFlag = None,
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Run an MCP server for one project. Its tools are retrieval, x-ray, replay and why (extra `serve`)."""
     from ...nodes.errors import InputError
@@ -82,11 +69,11 @@ def mcp(
     if transport not in TRANSPORTS:
         raise InputError.one_of(TRANSPORTS, transport, "--transport")
     _expect_extra("mcp", "fastapi", "uvicorn", "prometheus_client")
-    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights, project=project)
+    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights)
     from ..servers.mcp_server import scope_of, serve_http, serve_stdio
 
-    if as_json:  # the project and tools, without serving
-        emit({"transport": transport, **scope_of(settings)}, as_json=True)
+    if given("json"):  # the project and tools, without serving
+        emit({"transport": transport, **scope_of(settings)})
         return EXIT["ok"]
     if transport == "http":
         serve_http(settings, host, port, preset=preset)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -19,13 +19,11 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
-def doctor(
-    corpus: CorpusFlag = None, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False
-) -> int:
+def doctor() -> int:
     """Check corpus, model, grants and runs. Shows each setting and its source."""
     from ..maintenance.doctor import examine
 
-    found = examine(settings_of(corpus=corpus, runs=runs, grants=grants))
+    found = examine(settings_of("corpus", "runs"))
     text = write_table(
         "health", ("check", "status", "found", "what to do"), [tuple(c.values()) for c in found["checks"]]
     ) + write_table(
@@ -33,7 +31,7 @@ def doctor(
         ("setting", "value", "from"),
         [(s["name"], _shown(s["value"]), s["origin"]) for s in found["settings"]],
     )
-    emit(found, as_json=as_json, text=text)
+    emit(found, text=text)
     return EXIT["ok"] if found["healthy"] else EXIT["unreadable"]
 
 
@@ -47,7 +45,6 @@ def demo(
         bool,
         typer.Option("--long", help="Also read the checkout's history; show every request, an x-ray and a replay."),
     ] = False,
-    as_json: JsonFlag = False,
 ) -> int:
     """Run a demo on the bundled sample and this repository. Shows a question, the same question refused, and a report."""
     from ..demo import run_demo
@@ -61,7 +58,7 @@ def demo(
         progress=shows_progress(settings["progress"]),
         say=note,
     )
-    emit(demonstration.as_dict(), as_json=as_json, text=demonstration.text() if long else demonstration.screen())
+    emit(demonstration.as_dict(), text=demonstration.text() if long else demonstration.screen())
     return EXIT["ok"]
 
 

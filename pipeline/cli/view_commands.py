@@ -1,4 +1,4 @@
-"""`xray`, `explain`, `report`, `lineage`, `compact`, `context-actions`: snapshots and runs, rendered or stored.
+"""`xray`, `explain`, `report`, `lineage`, `context-actions`: snapshots and runs, rendered or stored.
 
 Note: `xray --ask`, or `xray` of several words, runs a query first and shows its new snapshot. The others never retrieve.
 """
@@ -11,18 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ..progress import counted
 from ..views.printed import json_document, printed
 from .flag_names import XRAY_FLAGS, named_by_flags
-from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
-from .output import EXIT, deliver, emit, note, note_left_out, to_json, write_file
+from .options import given, settings_of
+from .output import EXIT, deliver, note, note_left_out, to_json, write_file
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (xray, explain, report, lineage, compact, context_actions):
+    for command in (xray, explain, report, lineage, context_actions):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -34,10 +33,6 @@ def xray(
             help="A snapshot id or block id; any other text is run as a query (a single word needs --ask).",
         ),
     ],
-    runs: RunsFlag = None,
-    corpus: CorpusFlag = None,
-    grants: GrantsFlag = None,
-    project: ProjectFlag = None,
     ask: Annotated[bool, typer.Option("--ask", help="Run the text as a query and show its snapshot.")] = False,
     budget: Annotated[
         int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block, with --ask.")
@@ -53,7 +48,6 @@ def xray(
             "tables (rows as JSON); bundle; replay; block, search-result, openai, block-markdown, block-text.",
         ),
     ] = "text",
-    as_json: JsonFlag = False,
 ) -> int:
     """Show why each item of a snapshot was selected. Also shows what was left out."""
     from ...nodes.errors import InputError, StoreError
@@ -62,13 +56,13 @@ def xray(
     from ..runs.ids import is_snapshot
     from ..servers.renderings import FORMATS, rendered
 
-    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
+    format_ = FORMATS.canonical("json" if given("json") else format_, "--format")
     if not subject.strip():
         raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
     ask = ask or len(subject.split()) > 1  # an id contains no space
     if not ask and (budget is not None or namespace is not None):
         raise InputError.expected("--ask with it", None, "--budget" if budget is not None else "--namespace")
-    settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
+    settings = settings_of("runs", "corpus")
     if not ask:
         subject = snapshot_named(settings, subject)
         if not is_snapshot(subject):
@@ -97,25 +91,20 @@ def xray(
 
 def explain(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id of the requests.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
-    as_json: JsonFlag = False,
 ) -> int:
     """Show the x-ray of the last recall of a session. Nothing is executed again."""
     from ..servers.renderings import FORMATS, explained
 
-    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
-    shown = explained(settings_of(runs=runs, grants=grants), session, format_)
+    format_ = FORMATS.canonical("json" if given("json") else format_, "--format")
+    shown = explained(settings_of("runs"), session, format_)
     deliver(shown.text, out)
     return EXIT["ok"]
 
 
 def report(
     name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or a snapshot.")],
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     qrels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, to report quality.")
     ] = None,
@@ -128,7 +117,7 @@ def report(
     from ..reading.across_runs import snapshot_named
     from ..reading.reports import report_of
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     quality = None
     if qrels is not None:
         from ..evaluation.judgements import read_qrels
@@ -150,8 +139,6 @@ def lineage(
         str | None,
         typer.Argument(metavar="RUN", help="A run or snapshot, to add rows and times; default: the installed version."),
     ] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     of: Annotated[
         str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
     ] = None,
@@ -162,7 +149,6 @@ def lineage(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Draw the dataflow. It has steps, or nodes, tables, columns and edges; JSON and HTML contain everything."""
     from ...nodes.errors import InputError
@@ -171,13 +157,13 @@ def lineage(
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
-    format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
+    format_ = "json" if given("json") else format_ or (out.suffix.removeprefix(".") if out else "json")
     if format_ not in (*FORMATS, "openlineage"):
         raise InputError.one_of((*FORMATS, "openlineage"), format_, "--format")
     if format_ == "openlineage" and not run:
         raise InputError.described("a run", "none", "RUN")
     if run:
-        settings = settings_of(runs=runs, grants=grants)
+        settings = settings_of("runs")
         opened, rows, seconds = measured(settings, run)
         if format_ == "openlineage":
             from ..views.openlineage import complete_event
@@ -197,58 +183,12 @@ def lineage(
     return EXIT["ok"]
 
 
-def compact(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every interactive run.")] = None,
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
-    as_json: JsonFlag = False,
-) -> int:
-    """Compact interactive snapshots into Parquet. Digests do not change."""
-    from ...nodes.errors import StoreError, VerificationError
-    from ..config.opening import runs_of
-    from ..reading.access import known_runs, open_run, unknown
-    from ..runs import compact as compact_run
-    from ..runs.ids import run_named
-
-    settings = settings_of(runs=runs, grants=grants)
-    store = runs_of(settings)
-    known = known_runs(settings, store)
-    if run and not known(run_named(run)):
-        raise unknown(run)
-    pending = [run_id for run_id in store.uncompacted() if known(run_id)]
-    ids = [open_run(settings, run).run_id] if run else pending
-    live = [run_id for run_id in ids if run_id in pending]
-    done, damaged = [], []
-    for run_id in ids:
-        try:
-            done.append(compact_run(store, run_id))
-        except (StoreError, VerificationError) as error:
-            if (
-                getattr(error.__cause__, "errno", None) is not None
-            ):  # of the disk: this run and later ones are unchanged
-                raise
-            damaged.append(f"{run_id}: {error.message}")
-    lines = [
-        f"{one.run_id}: compacted {counted(one.snapshots.num_rows, 'interactive snapshot')} into Parquet"
-        if one.run_id in live
-        else f"{one.run_id}: nothing to compact, it is in Parquet already"
-        for one in done
-    ]
-    compacted = [one.run_id for one in done if one.run_id in live]
-    report = {"compacted": compacted, "damaged": damaged}
-    emit(report, as_json=as_json, text="\n".join([*lines, *damaged]) or "nothing to compact")
-    return EXIT["differs"] if damaged else EXIT["ok"]
-
-
 def context_actions(
-    runs: RunsFlag = None,
-    grants: GrantsFlag = None,
     principal: Annotated[
         str | None,
         typer.Option(help="Principal whose retrievals to list; default: you. Another principal needs an audit grant."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-    as_json: JsonFlag = False,
 ) -> int:
     """Export retrievals as CSV: mode, scope, k, citations. `index --logs` imports the file as evidence for review."""
     from ..reading.across_runs import read_each
@@ -256,7 +196,7 @@ def context_actions(
     from ..runs import RunStore
     from ..views.context_actions import actions_of, as_csv
 
-    settings = settings_of(runs=runs, grants=grants)
+    settings = settings_of("runs")
     whose = principal or settings.principal
     read, damaged = read_each(
         settings,
@@ -266,5 +206,5 @@ def context_actions(
     note_left_out(len(damaged))
     found = [action for _, actions in read for action in actions]
     found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
-    deliver(json_document(found) if as_json and out is None else printed(as_csv(found)), out)
+    deliver(json_document(found) if given("json") and out is None else printed(as_csv(found)), out)
     return EXIT["ok"]

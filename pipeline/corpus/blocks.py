@@ -33,7 +33,7 @@ __all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256"]
 
 DAMAGED = (
     "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
-    "erased. `corpus gc --keep 1` removes one that only older generations use."
+    "erased. `gc --keep 1` removes one that only older generations use."
 )
 """The hint for a damaged file of a pack."""
 FEWEST_BYTES, MOST_BLOCKS = 1 << 16, 512

@@ -2,7 +2,7 @@
 
 runs/LOG                          the commits: lines chained by hash; see `log`
 runs/shared/<sha256>              graphs, and the tables of sessions: once for all runs
-runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `compact`
+runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `gc`
 runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/.index/<run_id>.arrow        cached rows of lists; derived, and removed by an erasure
 runs/.locks/<run_id>              the writer lock of a run; only in a folder

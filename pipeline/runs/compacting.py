@@ -1,7 +1,7 @@
 """Compaction: converts the interactive files of a run to Parquet parts under a manifest; no digest changes.
 
 Note: the run is closed first, so that it gets no more snapshots and every compaction of it writes the same bytes. Its
-files are removed once a line names the manifest; a crash in between leaves both, and the next `compact` removes them.
+files are removed once a line names the manifest; a crash in between leaves both, and the next `gc` removes them.
 """
 
 from __future__ import annotations

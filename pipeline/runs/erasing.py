@@ -171,7 +171,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     """
     run = store.open(run_id)
     if run.live:
-        raise StoreError(f"Expected a compacted run, got an interactive one - at {run.run_id}", hint="run `compact`")
+        raise StoreError(f"Expected a compacted run, got an interactive one - at {run.run_id}", hint="run `gc`")
     wanted = pa.array(sorted(sha256s), pa.string())
     with locked(store.lock_of(run.run_id), "a run"):
         before = pa.array(sorted(Erased.of(store.log.of(run.run_id)).texts), pa.string())  # maybe interrupted

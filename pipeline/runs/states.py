@@ -1,7 +1,7 @@
 """The state of every run, as shown in lists: cheap to determine, without reading a table.
 
 ok           finished or interactive
-unfinished   a staged batch; `run --resume` or `runs discard` ends it
+unfinished   a staged batch; `run --resume` or `gc --discard` ends it
 unreadable   LOG names it, and its manifest is missing or cannot be read
 damaged      its content changed since it was written; only `verify` and reading detect that
 """

@@ -35,29 +35,35 @@ def _commands(group: Any, above: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         if command.hidden:
             continue
         if hasattr(command, "commands"):
-            if command.invoke_without_command:
-                yield " ".join((*above, name)), command
             yield from _commands(command, (*above, name))
         else:
             yield " ".join((*above, name)), command
 
 
 def flags(command: Any) -> set[str]:
-    return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    """The flags of a command, those of every command included."""
+    parameters = (*command.params, *application([]).params)
+    return {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
 def commands_part() -> str:
-    parts = []
-    for name, command in commands().items():
-        context = command.make_context(name, ["--help"], resilient_parsing=True, help_option_names=["-h", "--help"])
-        usage = " ".join([f"scoped-retrieval {name}", *command.collect_usage_pieces(context)])
-        lines = [f"\n## `{name}`\n", f"{_prose(command.help)}\n", f"```\n{usage}\n```\n"]
-        rows = [record for parameter in command.params if (record := parameter.get_help_record(context))]
-        if rows:
-            lines += ["| flag or argument | what it is |", "| --- | --- |"]
-            lines += [f"| `{_cell(first)}` | {_cell(second)} |" for first, second in rows]
-        parts.append("\n".join(lines).rstrip("\n") + "\n")
-    return "".join(parts)
+    everywhere = "Before or after the command; of two, the one after it counts."
+    parts = _part("Options of every command", everywhere, "scoped-retrieval", application([]))
+    return parts + "".join(
+        _part(f"`{name}`", _prose(command.help), f"scoped-retrieval {name}", command)
+        for name, command in commands().items()
+    )
+
+
+def _part(title: str, what: str, name: str, command: Any) -> str:
+    context = command.make_context(name, ["--help"], resilient_parsing=True, help_option_names=["-h", "--help"])
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    lines = [f"\n## {title}\n", f"{what}\n"] + [f"```\n{usage}\n```\n"] * (not hasattr(command, "commands"))
+    rows = [record for parameter in command.params if (record := parameter.get_help_record(context))]
+    if rows:
+        lines += ["| flag or argument | what it is |", "| --- | --- |"]
+        lines += [f"| `{_cell(first)}` | {_cell(second)} |" for first, second in rows]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def settings_part() -> str:
