@@ -115,7 +115,6 @@ MESSAGES: Mapping[str, str] = {
     "snapshot_missing": "a retrieval snapshot that the turn names was not found",
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
     "conflicting_rules": "rules of different levels apply to the same topic or files: each is an active constraint under its level",
-    "disclosure_capped": "the session has disclosed as much of a part as it may",
     "secrets_masked": "a source had secrets: they are masked in the input",
     "clock_backwards": "an event has an earlier time than the one before it: the order of the log is kept",
 }
@@ -179,7 +178,6 @@ def _warnings(
     for name, mask in (
         ("snapshot_missing", [row["source_id"] for row in decisions if row["reason_code"] == "snapshot_missing"]),
         ("tool_schema_too_large", [row["source_id"] for row in decisions if row["part"] == "tools" and row["reason_code"] in ("budget_part", "budget_tokens")]),
-        ("disclosure_capped", [row["source_id"] for row in decisions if row["reason_code"] == "disclosure_cap"]),
     ):  # fmt: skip
         if mask:
             yield name, _named(mask)

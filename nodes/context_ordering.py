@@ -13,7 +13,7 @@ from typing import Any
 
 from .context_tables import ORDERING, ContextSources, ContextTurns, Ordering, Selection
 from .turns.reading import beside, with_sources
-from .turns.words import LEVELS, LOWEST, REQUIRED_PARTS
+from .turns.words import LEVELS, LOWEST, REQUIRED_PARTS, TRIM_ORDERS
 
 
 def ordering(context_sources: ContextSources, selection: Selection, context_turns: ContextTurns) -> Ordering:
@@ -28,7 +28,7 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
     keep: list[int] = []
     place: list[int] = []
     for turn, part in with_sources(context_turns, context_sources):
-        keep += _ranks([_kept(source, turn["trim_order"]) for source in rows[part]])
+        keep += _ranks([_kept(source, TRIM_ORDERS[turn["trim_order"]]) for source in rows[part]])
         place += _ranks([_placed(source) for source in rows[part]])
     return beside(ORDERING, context_sources, level=levels, keep=keep, place=place)
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from posixpath import dirname
 from typing import Any
 
@@ -99,14 +99,6 @@ class _Tables:
                    "retrieval_result": self.items, "tool_schema": self.tools}  # fmt: skip
         return of_kind.get(kind, self.events)[row] if row >= 0 else {}
 
-    @cached_property
-    def evidence(self) -> dict[str, set[str]]:
-        """The rows of evidence of each snapshot."""
-        found: dict[str, set[str]] = {}
-        for item in self.items:
-            found.setdefault(item["snapshot_id"], set()).update(filter(None, [item["evidence_id"]]))
-        return found
-
 
 class _Turn:
     """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None; `of` is the row
@@ -127,7 +119,6 @@ class _Turn:
         ended = (each for each in tables.events if each["kind"] in OBSERVATIONS and each["seq"] < turn["as_of_seq"])
         self.answered = {each["subject"] for each in ended if self._visible(each)} - {None}
         """Calls of tools whose result the turn may see."""
-        self.limits = {name: int(count) for name, _, count in (each.partition("=") for each in turn["disclosure"])}
 
     def judged(self, sources: Sequence[Row]) -> list[dict[str, Any]]:
         """The decision on every source of the turn, and its rank within its part."""
@@ -270,39 +261,23 @@ class _Turn:
     # --- ranks and caps -----------------------------------------------------------------------------------------------
 
     def _capped(self, sources: Sequence[Row], found: list[dict[str, Any]]) -> None:
-        """Ranks sources within their part, and refuses what is beyond the caps of the phase and the budget."""
+        """Ranks sources within their part, and refuses duplicates and what is beyond a cap."""
         order = sorted(range(len(sources)), key=lambda n: self._rank(sources[n], found[n]))
         most = {"recent_tail": (self.turn["tail_limit"], "tail_limit"), "memory_candidate": (self.phase["memory_items"], "memory_cap")}  # fmt: skip
-        counts, evidence, counted = Counter[str](), set[str](), self._disclosed()
+        counts, evidence = Counter[str](), set[str]()
         for place, n in enumerate(order):
             source, row = sources[n], found[n]
             row["rank"] = place
             if row["decided_by"] or row["referenced"]:
                 continue
-            kind, part, name = source["source_kind"], source["part"], source["evidence_id"]
+            kind, name = source["source_kind"], source["evidence_id"]
             counts[kind] += 1
             limit, reason = most.get(kind, (None, ""))
             if limit is not None and counts[kind] > limit:
                 row["decided_by"], row["reason_code"] = "worth", reason
             elif name and kind == "retrieval_result" and name in evidence:
                 row["decided_by"], row["reason_code"] = "worth", "duplicate"
-            elif name and part in self.limits and name not in self.state["disclosed"]:
-                if len(counted[part] | {name}) > self.limits[part]:
-                    row["decided_by"], row["reason_code"] = "permission", "disclosure_cap"
-                else:
-                    counted[part].add(name)
             evidence.add(name or "")
-
-    def _disclosed(self) -> dict[str, set[str]]:
-        """By part what earlier requests have shown: rows of evidence and memories. A request that names a snapshot without
-        them may have shown all of its items; a snapshot that is not there counts as one.
-        """
-        told = set(self.state["disclosed"]) if self.limits else set()
-        unstated = {name for name in told if name.startswith("snapshot:")}
-        memories = {name for name in told if name.startswith("memory:")}
-        snapshots = {name.removeprefix("snapshot:") for name in unstated}
-        perhaps = {each for name in snapshots for each in self.tables.evidence.get(name, [name])}
-        return {"retrieval": told - unstated - memories | perhaps, "memory": memories}
 
     def _rank(self, source: Row, row: Row) -> tuple[Any, ...]:
         """Within a part: near the failure first; of the tail what the user and the harness say, then tools, then the

@@ -62,7 +62,7 @@ def context_sources(
     full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
     snapshots = _by_snapshot(items)
     made: list[dict[str, Any]] = []
-    turns = as_of_turns(context_turns, events, state_facts, unread=("read", "disclosed"))
+    turns = as_of_turns(context_turns, events, state_facts, unread=("read",))
     for (turn, folded, end), state in zip(turns, turn_states.to_pylist(), strict=True):
         gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
         found = [

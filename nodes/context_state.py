@@ -63,7 +63,6 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "artifact_refs": [f.fact for f in reversed(folded.facts("artifact", zones))],
         "approvals": _json({"id": f.fact, "status": f.status, "text": f.value, "event_id": f.event_id} for f in reversed(folded.facts("approval", zones))),
         "revoked": [f.fact for f in folded.facts("revoked")],
-        "disclosed": [f.fact for f in folded.facts("disclosed")],
         "turn_count": folded.rounds,
         "events": turn["as_of_seq"],
         "clock_backwards": folded.backwards,

@@ -64,7 +64,6 @@ LOG_EVENTS = table(
     matches=text("matches of a search as JSON: path, line, text", nullable=True),
     subject=string("id of the constraint, memory, permission request or call of a tool, or the phase", nullable=True),
     topic=string("topic of a constraint, as declared", nullable=True),
-    evidence_ids=strings("rows of evidence that a request showed; null = the event does not say", nullable=True),
     snapshot_ids=strings("retrieval snapshots that it created or refers to", nullable=True),
 )
 
@@ -116,9 +115,8 @@ CONTEXT_TURNS = table(
     user_words_tokens=int64("most tokens of the user's own words, verbatim"),
     tokenizer=string("name of the counter"),
     limits=strings("`part=tokens`: hard limits of single parts (S3.34)"),
-    trim_order=strings("parts in the order in which they are cut"),
+    trim_order=string("the name of the order in which parts are cut"),
     tail_limit=int32("most events in the tail; null = as many as its share holds", nullable=True),
-    disclosure=strings("`part=items`: what the session may disclose of a part over all its turns"),
     fences=string("how sections are fenced: `tags`, or `lines` for providers that mishandle tags"),
 )
 
@@ -247,9 +245,6 @@ TURN_STATES = table(
     artifact_refs=strings("artifacts, the last ones first"),
     approvals=text("permission requests that nothing has granted: id, status (requested or denied), text, event_id"),
     revoked=strings("memories that no longer hold"),
-    disclosed=strings(
-        "rows of evidence and memories that earlier requests showed, and `snapshot:ID` where one does not say which"
-    ),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
     clock_backwards=boolean("an event has an earlier time than the one before it"),

@@ -188,18 +188,3 @@ def test_one_label_for_two_rows_of_a_given_and_a_replayed_snapshot_is_qualified_
     seen = projected(snapshots=[given, replay], turn={"snapshotIds": ["snap-1", "snap-2"]})
     references = [seen.decision(f"item:{name}:code#1")["reference"] for name in ("snap-1", "snap-2")]
     assert references == ["snap-1:code#1", "snap-2:code#1"]
-
-
-def test_a_session_discloses_no_more_than_its_cap():
-    session = Session()
-    session.add("model.request", turn=1, evidenceIds=["ev-1", "ev-2"])
-    items = [item(f"code#{n}", f"src/m{n}.ts", f"text {n}", evidence_id=f"ev-{n}") for n in range(1, 6)]
-    seen = projected(
-        session,
-        snapshots=[snapshot(*items)],
-        turn={"snapshotIds": ["snap-1"]},
-        budget={"maxTokens": 9000, "disclosure": {"retrieval": 3}},
-    )
-    told = reasons(seen)
-    assert [told[f"item:snap-1:code#{n}"] for n in range(1, 6)] == ["snapshot_item"] * 3 + ["disclosure_cap"] * 2
-    assert "disclosure_capped" in seen.conditions

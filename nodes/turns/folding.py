@@ -44,7 +44,6 @@ SLOTS: Mapping[str, str] = {
     "approval": "by request: asked for, or denied, and not granted since; status: requested or denied",
     "revoked": "by id: a memory that no longer holds",
     "retrieved": "by id: a retrieval snapshot that an event created",
-    "disclosed": "by item: shown by an earlier request",
     "turns": "number of rounds",
     "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
@@ -52,7 +51,8 @@ WORDS_KEPT = 200_000
 """Characters of the user's words that a state holds in each zone, each with its `FRAME`; the oldest beyond it are counted."""
 FRAME = 40
 """Characters of the frame of a message, or of an event in the tail."""
-ARTIFACTS_KEPT = 64
+KEPT = {"artifact": 64, "read": 64}
+"""Most facts of a slot of which inputs list only the newest."""
 _HARNESS = ("user", "system")
 _ENDED_CALLS = ("command.finished", "tool.finished")
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,10 +135,6 @@ class Folded:
         elif kind == "retrieval.snapshot.created":
             for name in row["snapshot_ids"] or ():
                 self._set(row, "retrieved", name, name)
-        elif kind == "model.request":
-            shown = row["evidence_ids"]  # a request that names none may have shown all items of its snapshots
-            for name in [f"snapshot:{each}" for each in row["snapshot_ids"] or ()] if shown is None else shown:
-                self._set(row, "disclosed", name, name)
         self._results(row, kind, actor)
 
     def _results(self, row: Mapping[str, Any], kind: str, actor: str) -> None:
@@ -211,7 +207,7 @@ class Folded:
         held = self._slots[slot]
         before = held.pop((fact.fact, fact.zone), None)
         held[fact.fact, fact.zone] = fact
-        if slot == "artifact" and len(held) > ARTIFACTS_KEPT:
+        if len(held) > KEPT.get(slot, len(held)):
             del held[next(iter(held))]
         if slot in ("modified", "changed"):
             before = self.last_change.get(fact.fact)

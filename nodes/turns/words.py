@@ -163,7 +163,6 @@ REASONS: Mapping[str, str] = {
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "another source has the same evidence or says the same, and its row says what became of it",
     "snapshot_empty": "the retrieval snapshot selected nothing",
-    "disclosure_cap": "beyond what the session may disclose of this part",
     "snapshot_missing": "the snapshot that the turn names was not found",
     "budget_part": "beyond the share of its part, and nothing else left room",
     "budget_tokens": "no room in the budget",
@@ -176,7 +175,7 @@ RULES_NOT_READ = ("rule_dependency", "rule_link", "rule_ignored", "rule_empty", 
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("over_budget", "no_user_goal", "empty_session", "user_words_referenced", "logs_crowd_out_rules", "snapshot_missing",
-     "tool_schema_too_large", "conflicting_rules", "disclosure_capped", "secrets_masked", "clock_backwards", "records_skipped",
+     "tool_schema_too_large", "conflicting_rules", "secrets_masked", "clock_backwards", "records_skipped",
      "rules_not_found", "rules_left_out"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(

@@ -93,7 +93,6 @@ def event_row(record: Record, event_id: str, checks: Sequence[str] = ()) -> dict
         "matches": _matches(payload),
         "subject": _subject(kind, payload, event_id),
         "topic": payload.text("topic"),
-        "evidence_ids": payload.strings("evidenceIds"),
         "snapshot_ids": payload.strings("snapshotIds", "retrievalSnapshotIds", "snapshotId"),
     }  # fmt: skip
     row["masked"] = sum(str(value).count(_MASK) for value in (text, command, row["arguments"], content, row["matches"]))

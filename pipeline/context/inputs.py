@@ -191,9 +191,6 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     """The columns of CONTEXT_TURNS that a budget sets (S3.34)."""
     record = Record.of({} if value is None else value, at)
-    style = record.text("fences") or STYLES[0]
-    if style not in STYLES:
-        raise InputError.one_of(STYLES, style, record.place("fences"))
     window = _count(record, DEFAULT_WINDOW, "maxTokens")
     reserved = _count(record, DEFAULT_RESERVED, "reservedOutputTokens")
     limit = max(window - reserved, 0)
@@ -204,10 +201,9 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
         "user_words_tokens": _count(record, DEFAULT_USER_WORDS, "userWordsTokens"),
         "tokenizer": known_name(record.text("tokenizer") or BASE, record.place("tokenizer")),
         "limits": _numbers(record, "reserved", "parts"),
-        "trim_order": _trim_order(record.value("trimOrder"), record.place("trimOrder")),
+        "trim_order": _one_of(TRIM_ORDERS, record, "trimOrder"),
         "tail_limit": record.whole("tailLimit", what="a number of events"),
-        "disclosure": _numbers(record, "disclosure"),
-        "fences": style,
+        "fences": _one_of(STYLES, record, "fences"),
     }
     _expect_all_read(record)
     return fields
@@ -236,22 +232,13 @@ def _numbers(record: Record, *names: str) -> list[str]:
     return sorted(f"{canonical(PARTS, name, parts.at)}={_count(parts, 0, name)}" for name in parts.fields)
 
 
-def _trim_order(value: Any, at: str) -> list[str]:
-    known = TRIM_ORDERS["default"]
-    if value is None:
-        return list(known)
-    if isinstance(value, str):
-        if value not in TRIM_ORDERS:
-            raise InputError.one_of(TRIM_ORDERS, value, at)
-        return list(TRIM_ORDERS[value])
-    if not isinstance(value, list):
-        raise InputError.of_kind("a list of parts, or the name of an order", value, at)
-    if unknown := [name for name in value if name not in known]:
-        raise InputError.one_of(known, unknown[0], at)
-    if sorted(value) != sorted(known):
-        got = f"{', '.join(value)}" if value else "an empty list"
-        raise InputError.described(f"every part once: {', '.join(known)}", got, at)
-    return value
+def _one_of(known: Iterable[str], record: Record, name: str) -> str:
+    """A word of a field; the first one that is known if it has none."""
+    names = list(known)
+    word = record.text(name) or names[0]
+    if word not in names:
+        raise InputError.one_of(names, word, record.place(name))
+    return word
 
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:

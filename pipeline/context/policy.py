@@ -57,7 +57,7 @@ class Given(TypedDict, total=False):
     """An AgentState of the harness's own; events add to it."""
     budget: Mapping[str, Any] | None
     """`maxTokens`, `reservedOutputTokens`, `targetTokens`, `userWordsTokens`, `reserved` by part, `tokenizer`, `trimOrder`,
-    `tailLimit`, `disclosure`, `fences`."""
+    `tailLimit`, `fences`."""
     visible_tools: Iterable[Any] | None
     """The tools of these turns, replacing those of the policy."""
     memories: Iterable[Any]
