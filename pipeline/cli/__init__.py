@@ -5,7 +5,7 @@ Importing this package loads nothing, running it loads Typer, and each command i
 - commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `runs_commands`, `run_commands`, `contract_commands`,
   `view_commands`, `audit_commands`, `role_commands`, `safety_commands`, `upkeep_commands`, `context_commands`,
   `serving_commands`, `connect_commands`, `system_commands`, all in the `app`, which `__main__` starts
-- `options`: flags of several commands; `flag_names`: errors that name flags; `output`: JSON, text, exit codes; printed
+- `global_options`: options of every command; `options`: flags of several; `flag_names`: errors that name flags; `output`: JSON, text, exit codes; printed
   text is sanitized by `views/printed.py`
 """
 

@@ -9,7 +9,6 @@ parameter is a path by its type; the few that are a path or an id are expanded o
 
 from __future__ import annotations
 
-import copy
 import inspect
 import io
 import os
@@ -21,9 +20,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
-from .options import GIVEN
+from .global_options import GIVEN, Command, root
 from .output import EXIT, note, print_error
 
 __all__ = ["COMMANDS", "application", "main"]
@@ -70,71 +69,10 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
-    app.callback(invoke_without_command=True)(_root)
+    app.callback(invoke_without_command=True)(root)
     for module in modules:
         import_module(f".{module}", __package__).register(app)
     return typer.main.get_group(_completed(app))
-
-
-class Command(TyperCommand):
-    """A command that takes the global options, those of `_root`, after its name, too."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *self._global(ctx)]
-
-    def invoke(self, ctx: Any) -> Any:
-        _give({option.name: ctx.params.pop(option.name) for option in self._global(ctx)})
-        return super().invoke(ctx)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        super().format_options(ctx, formatter)
-        if shared := self._global(ctx):
-            names = ", ".join("/".join(option.opts) for option in shared)
-            formatter.write_paragraph()
-            formatter.write_text(
-                f"Also the options of every command, which `scoped-retrieval --help` describes: {names}."
-            )
-
-    def _global(self, ctx: Any) -> list[Any]:
-        """The options of the application, hidden in the help of each command."""
-        shared = [copy.copy(option) for option in ctx.find_root().command.params if not option.is_eager]
-        for option in shared:
-            option.hidden = True
-        return shared if ctx.parent else []
-
-
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
-    enter: str | None = typer.Option(None, "-C", metavar="DIR", help="Run in this folder."),
-    corpus: str | None = typer.Option(None, "--corpus", metavar="DIR", help="Folder or URL of the corpus."),
-    runs: str | None = typer.Option(None, "--runs", metavar="DIR", help="Folder or URL of the runs."),
-    grants: str | None = typer.Option(None, "--grants", metavar="FILE", help="Grants file."),
-    project: str | None = typer.Option(
-        None, "-p", "--project", metavar="P", help="The project; default: your only one."
-    ),
-    profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
-    adopt: bool = typer.Option(False, "--adopt", help="Trust the corpus and runs in this folder from now on."),
-    json: bool = typer.Option(False, "--json", help="Print JSON."),
-    quiet: bool = typer.Option(False, "-q", "--quiet", help="Print no notes on standard error."),
-) -> None:
-    _give({name: value for name, value in locals().items() if name != "version"})
-    if version:
-        from importlib.metadata import version as installed
-
-        typer.echo(installed("scoped-retrieval"))
-        raise typer.Exit()
-
-
-def _give(options: dict[str, Any]) -> None:
-    """Add the global options that were given to those of the running command, and enter the folder of `-C`."""
-    from ...nodes.errors import InputError
-
-    GIVEN.get().update({name: value for name, value in options.items() if value not in (None, False)})
-    if folder := GIVEN.get().pop("enter", None):
-        try:
-            os.chdir(Path(folder).expanduser())
-        except (OSError, RuntimeError) as error:
-            raise InputError.described("a folder", "none", f"-C {folder}") from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

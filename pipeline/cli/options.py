@@ -1,14 +1,16 @@
-"""Flags that several commands take, declared once, and the values of those that every command takes."""
+"""Flags that several commands take, declared once, and the settings with the global options."""
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["GIVEN", "CaptureFlag", "LanesFlag", "PresetFlag", "WeightsFlag", "given", "settings_of"]
+from .global_options import given
+from .output import note
+
+__all__ = ["CaptureFlag", "LanesFlag", "PresetFlag", "WeightsFlag", "given", "settings_of"]
 
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
 PresetFlag = Annotated[
@@ -24,14 +26,7 @@ CaptureFlag = Annotated[
 WeightsFlag = Annotated[
     str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
 ]
-GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
-"""The global options of the command that runs, those that were given; see `app.Command`."""
 _WRITER = {"corpus": "index", "runs": "run"}
-
-
-def given(name: str) -> Any:
-    """The value of a global option, None if it was not given."""
-    return GIVEN.get({}).get(name)
 
 
 def settings_of(*stores: str, **flags: Any) -> Any:
@@ -44,7 +39,6 @@ def settings_of(*stores: str, **flags: Any) -> Any:
     from ...nodes.errors import InputError
     from ..config.opening import adopt, expect_known, expect_untracked
     from ..config.settings import load_settings
-    from .output import note
 
     shared = {name: given(name) for name in ("corpus", "runs", "grants", "project", "profile")}
     settings = load_settings(shared | flags)

@@ -18,7 +18,7 @@ from typing import Any
 from ...nodes.errors import ScopedRetrievalError
 from ..progress import counted
 from ..views.printed import json_document, printed, to_json, visible
-from .options import given
+from .global_options import given
 
 __all__ = [
     "EXIT",

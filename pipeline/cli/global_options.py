@@ -1,0 +1,83 @@
+"""The options of every command: their declarations, and the values of the command that runs."""
+
+from __future__ import annotations
+
+import copy
+import os
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+__all__ = ["GIVEN", "Command", "given", "root"]
+
+GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
+"""The global options of the command that runs, those that were given; see `Command`."""
+
+
+def given(name: str) -> Any:
+    """The value of a global option, None if it was not given."""
+    return GIVEN.get({}).get(name)
+
+
+class Command(TyperCommand):
+    """A command that takes the global options, those of `root`, after its name, too."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *self._global(ctx)]
+
+    def invoke(self, ctx: Any) -> Any:
+        _give({option.name: ctx.params.pop(option.name) for option in self._global(ctx)})
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        if shared := self._global(ctx):
+            names = ", ".join("/".join(option.opts) for option in shared)
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"Also the options of every command, which `scoped-retrieval --help` describes: {names}."
+            )
+
+    def _global(self, ctx: Any) -> list[Any]:
+        """The options of the application, hidden in the help of each command."""
+        shared = [copy.copy(option) for option in ctx.find_root().command.params if not option.is_eager]
+        for option in shared:
+            option.hidden = True
+        return shared if ctx.parent else []
+
+
+def root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+    enter: str | None = typer.Option(None, "-C", metavar="DIR", help="Run in this folder."),
+    corpus: str | None = typer.Option(None, "--corpus", metavar="DIR", help="Folder or URL of the corpus."),
+    runs: str | None = typer.Option(None, "--runs", metavar="DIR", help="Folder or URL of the runs."),
+    grants: str | None = typer.Option(None, "--grants", metavar="FILE", help="Grants file."),
+    project: str | None = typer.Option(
+        None, "-p", "--project", metavar="P", help="The project; default: your only one."
+    ),
+    profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
+    adopt: bool = typer.Option(False, "--adopt", help="Trust the corpus and runs in this folder from now on."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="Print no notes on standard error."),
+) -> None:
+    _give({name: value for name, value in locals().items() if name != "version"})
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("scoped-retrieval"))
+        raise typer.Exit()
+
+
+def _give(options: dict[str, Any]) -> None:
+    """Add the global options that were given to those of the running command, and enter the folder of `-C`."""
+    from ...nodes.errors import InputError
+
+    GIVEN.get().update({name: value for name, value in options.items() if value not in (None, False)})
+    if folder := GIVEN.get().pop("enter", None):
+        try:
+            os.chdir(Path(folder).expanduser())
+        except (OSError, RuntimeError) as error:
+            raise InputError.described("a folder", "none", f"-C {folder}") from error
