@@ -201,7 +201,7 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
     # A claim shown with its rivals is as disputed as one without them.
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
-    disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
+    disagree, message = rivals(ids, candidates, verdicts, pool, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     disputed = ((noted > 0) | disagree) & (items > 0)
     unshown = _decided(decisions, "conflict_downrank", ids) & ~disputed

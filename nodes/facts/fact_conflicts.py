@@ -11,17 +11,19 @@ do not count, so an earlier version does not conflict with the later one.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..blocks.masking import class_lists, masked
-from ..columns.keys import among, codes_of, expect_same_rows, gathered, objects, pair_codes, positions, take_or, truth
-from ..columns.list_columns import collected
+from ..blocks.masking import class_lists, masked_text
+from ..columns.keys import among, expect_same_rows, floats, gathered_columns, positions, truth
 from ..vocabulary import AUTHORITY
 from .fact_conditions import FlagsAndMessages, nobody
-from .fact_values import KINDS, STATED, canonical, values_in
+from .fact_values import PATTERNS, STATED, canonical
 
 __all__ = ["DISAGREE", "rivals"]
 
@@ -29,18 +31,46 @@ DISAGREE = "high-trust rows disagree about "
 """Start of the message that names fields of rows."""
 HIGH_TRUST = AUTHORITY.values.index("preferred")
 """Minimum authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
-_UNPRINTABLE = r"[\pC\p{Zl}\p{Zp}]"
-"""Fields are a few words: those with control or invisible characters are ignored, so no message contains these."""
 FIELDS_NAMED = 5
 """Maximum number of fields that a message names; it counts the others."""
 _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
 """Fields about when a record was written, not about its subject."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
+_LONGEST = 100
+"""Maximum characters of an id, a date or an amount; anything longer is text."""
+_LINE = re.compile(STATED)
+_FORMS = [(kind, re.compile(regex, re.ASCII)) for kind, regex in PATTERNS]
+_READ = ("text", "origin_class", "entity", "owner_project", "owner_user")
+
 Int = NDArray[np.int64]
+_Subject = tuple[bool, str, str, str, str]
+"""Whether a memory says it, its project, user and entity, and the field."""
+
+
+class _Value(NamedTuple):
+    """A value in a form that two spellings of it share; `currency` is empty where none is given."""
+
+    kind: str
+    form: str
+    currency: str
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """What is compared: an id may be a text that has the form of one."""
+        return ("" if self.kind in ("id", "text") else self.kind, self.form)
+
+
+class _Statement(NamedTuple):
+    """A value that a row gives to a field, and the row's place in the frame."""
+
+    row: int
+    field: str
+    value: _Value
+    shown: bool
 
 
 def rivals(
-    ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, selected: pa.Table, evidence: pa.Table, contracts: pa.Table
+    ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, shown: Int, evidence: pa.Table, contracts: pa.Table
 ) -> FlagsAndMessages:
     """Requests that show a row whose value another admitted row contradicts; the message names the fields, masked.
 
@@ -48,106 +78,100 @@ def rivals(
         ids: request ids, sorted.
         candidates: CANDIDATES, for the stored rows.
         verdicts: VERDICTS; only admitted rows that may speak as evidence count.
-        selected: DECISIONS of what is shown.
+        shown: positions of the candidates that are shown.
         evidence: EVIDENCE of the frame.
         contracts: CONTRACTS, for their masks.
     """
-    row = candidates["row"].to_numpy()
-    origin = gathered(evidence["origin_class"], row)
-    speaks = among(origin, ("structured-sot", "memory"))
-    if not speaks.any():
-        return nobody(ids)
     expect_same_rows(candidates, verdicts)
-    speaks &= among(verdicts["standing"], ("evidence", "instruction")) & truth(verdicts["admitted"])
-    speaks &= np.asarray(pc.fill_null(gathered(evidence["authority"], row), 0)) >= HIGH_TRUST
-    keys, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, selected)))
-    at = np.flatnonzero(speaks)
-    memory = np.asarray(pc.equal(origin.take(pa.array(at)), "memory"))
-    of, field, value, currency = _stated(gathered(evidence["text"], row[at]), memory)
-    entity = pc.if_else(pa.array(memory), "", pc.utf8_lower(pc.fill_null(gathered(evidence["entity"], row[at]), "")))
-    project, user = (pc.fill_null(gathered(evidence[name], row[at]), "") for name in ("owner_project", "owner_user"))
-    # A record belongs to its entity, whoever owns it; a memory belongs to its owner.
-    user = pc.if_else(pa.array(memory), user, "")
-    owner = positions(candidates["request_id"], ids)[at]
-    known = entity.dictionary_encode()
-    ids_by_form = [kind == "id" for kind, _, _ in _comparable(pc.utf8_upper(known.dictionary))]
-    named = memory | np.array(ids_by_form, dtype=bool)[known.indices.to_numpy()]
-    kept = np.flatnonzero(named[of])
-    of, field, value, currency = of[kept], field.take(pa.array(kept)), value[kept], currency[kept]
-    index = pa.array(of)
-    subject = [pa.array(owner[of]), pa.array(memory[of]), *(name.take(index) for name in (project, user, entity))]
-    key = np.unique(codes_of([*subject, pc.utf8_lower(field)]), return_inverse=True)[1]
-    disputed = (_different(key, of, value, -1) | _different(key, of, currency, 0))[key]
-    is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
-    reported = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
-    of, field = of[reported], field.take(pa.array(reported)).cast(pa.string())
-    masks = take_or(class_lists(contracts["mask"]), positions(ids, contracts["request_id"])[owner[of]])
-    lists = collected(owner[of], pc.utf8_lower(masked(field, masks)), len(ids))
-    return np.bincount(owner[of], minlength=len(ids)) > 0, _message(lists)
+    row = candidates["row"].to_numpy()
+    stored = gathered_columns(evidence, ("origin_class", "authority"), row)
+    speaks = among(stored["origin_class"], ("structured-sot", "memory")) & truth(verdicts["admitted"])
+    speaks &= among(verdicts["standing"], ("evidence", "instruction")) & (floats(stored["authority"]) >= HIGH_TRUST)
+    at = speaks.nonzero()[0]
+    flags, messages = nobody(ids)
+    if not len(at):
+        return flags, messages
+    rows = row[at].tolist()
+    said = _said_by(evidence, list(dict.fromkeys(rows)))
+    of_subject: dict[tuple[int, _Subject], list[_Statement]] = {}
+    owner = positions(candidates["request_id"], ids)[at].tolist()
+    for request, one, seen in zip(owner, rows, np.isin(at, shown).tolist(), strict=True):
+        for subject, field, value in said[one]:
+            of_subject.setdefault((request, subject), []).append(_Statement(one, field, value, seen))
+    fields: dict[int, set[str]] = {}
+    for (request, _), statements in of_subject.items():
+        if any(one.shown for one in statements) and _disagree(statements):
+            fields.setdefault(request, set()).update(one.field for one in statements)
+    masks = class_lists(contracts["mask"])
+    contract = positions(ids, contracts["request_id"])
+    for request, names in fields.items():
+        classes = masks[int(contract[request])].as_py() or ""
+        flags[request] = True
+        messages[request] = _message(sorted({masked_text(name, classes).lower() for name in names}))
+    return flags, messages
 
 
-def _message(fields: pa.ListArray) -> NDArray[np.object_]:
-    """The message for each list of fields: the first ones by name, and the number of the others."""
-    count = pc.list_value_length(fields)
-    more = pc.binary_join_element_wise(" and ", pc.subtract(count, FIELDS_NAMED).cast(pa.string()), " more", "")
-    more = pc.if_else(pc.greater(count, FIELDS_NAMED), more, "")
-    named = pc.binary_join(pc.list_slice(fields, 0, FIELDS_NAMED), ", ")
-    return objects(pc.binary_join_element_wise(DISAGREE, named, more, ""))
+def _message(fields: list[str]) -> str:
+    """The first fields by name, and the number of the others."""
+    more = len(fields) - FIELDS_NAMED
+    return DISAGREE + ", ".join(fields[:FIELDS_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, Int, Int]:
-    """The statements of rows: row, field as written, a number per distinct value, and one per currency, 0 = none."""
-    lines = pc.split_pattern(texts, "\n")
-    of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
-    line = lines.flatten()
-    pair = pc.extract_regex(line, pattern=STATED)
-    fields = pc.utf8_trim_whitespace(pair.field("field"))
-    prints = pc.invert(pc.fill_null(pc.match_substring_regex(fields, _UNPRINTABLE), True))
-    stated = np.asarray(pair.is_valid()) & np.asarray(prints)
-    prose = np.bincount(of[~stated & np.asarray(pc.not_equal(pc.utf8_trim_whitespace(line), ""))], minlength=len(texts))
-    stated &= ~(memory & (prose > 0))[of]
-    stated &= ~among(pc.fill_null(pc.utf8_lower(fields), ""), _BOOKKEEPING)
-    at = np.flatnonzero(stated)
-    of, fields = of[at], fields.take(pa.array(at))
-    encoded = pair.field("value").take(pa.array(at)).dictionary_encode()
-    known = _comparable(encoded.dictionary)
-    which = encoded.indices.to_numpy()
-    typed = np.array([kind != "text" for kind, _, _ in known], dtype=bool)[which]
-    kept = np.flatnonzero(typed | ~memory[of])
-    values, currencies = {}, {"": 0}
-    value = np.array(
-        [values.setdefault((form if kind in ("id", "text") else (kind, form)), len(values)) for kind, form, _ in known],
-        dtype=np.int64,
+def _said_by(evidence: pa.Table, rows: list[int]) -> dict[int, list[tuple[_Subject, str, _Value]]]:
+    """What each of some rows states: subject, field as written, value.
+
+    A record belongs to its entity alone; a memory belongs to its owner.
+    """
+    columns = gathered_columns(evidence, _READ, np.array(rows, np.int64))
+    texts = (column.to_pylist() for column in columns.values())
+    said = {}
+    for row, text, origin, entity, project, user in zip(rows, *texts, strict=True):
+        memory, entity = origin == "memory", entity or ""
+        named = memory or _comparable(entity.upper()).kind == "id"
+        owner = (memory, project or "", user or "" if memory else "", "" if memory else entity.lower())
+        stated = _stated(text, memory) if named else ()
+        said[row] = [((*owner, field.lower()), field, value) for field, value in stated]
+    return said
+
+
+def _stated(text: str, memory: bool) -> list[tuple[str, _Value]]:
+    """The fields and values that a text states; none of a memory with a line of prose."""
+    stated = []
+    for line in text.split("\n"):
+        found = _LINE.match(line)
+        field = found["field"].strip() if found else ""
+        if found and field.isprintable():
+            stated.append((field, _comparable(" ".join(found["value"].split()))))
+        elif memory and line.strip():
+            return []
+    return [
+        (field, value)
+        for field, value in stated
+        if field.lower() not in _BOOKKEEPING and not (memory and value.kind == "text")
+    ]
+
+
+def _disagree(statements: list[_Statement]) -> bool:
+    """Whether the rows differ in their values or currencies: not every row has them all."""
+    values = {(one.row, one.value.named) for one in statements}
+    currencies = {(one.row, one.value.currency) for one in statements if one.value.currency}
+    return any(
+        len(given) < len({row for row, _ in given}) * len({value for _, value in given})
+        for given in (values, currencies)
     )
-    currency = np.array([currencies.setdefault(one[2], len(currencies)) for one in known], dtype=np.int64)
-    return of[kept], fields.take(pa.array(kept)), value[which[kept]], currency[which[kept]]
 
 
-def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
-    """For each key, whether its rows differ in their numbers, except the ignored one: not every row has them all."""
-    compared = np.stack([key, row, number], axis=1)[number != ignored]
-    keys = int(key.max(initial=-1)) + 1
-    rows, numbers, given = (
-        np.bincount(np.unique(compared[:, columns], axis=0)[:, 0], minlength=keys)
-        for columns in ([0, 1], [0, 2], [0, 1, 2])
-    )
-    return given < rows * numbers
-
-
-def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:
-    """Kind, canonical form and currency of each value; kind `text` if no other applies."""
-    trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"\s+", replacement=" ")
-    comparable = [_truth_or_text(value) for value in trimmed.to_pylist()]
-    found = values_in(trimmed)
-    whole = np.flatnonzero(np.asarray(pc.equal(found.value, found.lines.take(pa.array(found.line)))))
-    texts = found.value.take(pa.array(whole)).to_pylist()
-    for text, kind, at in zip(texts, found.kind[whole].tolist(), found.text[found.line[whole]].tolist(), strict=True):
-        if form := canonical(KINDS[kind], text):
-            # An amount is a number whose currency may be missing, and an id may be in lower case.
-            comparable[at] = ("number" if KINDS[kind] == "money" else KINDS[kind], form[0].casefold(), form[1])
-    return comparable
-
-
-def _truth_or_text(value: str) -> tuple[str, str, str]:
+@lru_cache(maxsize=4096)
+def _comparable(value: str) -> _Value:
+    """A value by its canonical form if it is an id, a date, an amount, yes or no as a whole; else as text."""
     word = value.casefold()
-    return ("truth", _TRUTHS[word], "") if word in _TRUTHS else ("text", word, "")
+    if word in _TRUTHS:
+        return _Value("truth", _TRUTHS[word], "")
+    for kind, form in _FORMS if len(value) <= _LONGEST else ():
+        found = form.search(value)
+        if found and kind and found[1].rstrip(".,") == value and (read := canonical(kind, value)):
+            # An amount is a number whose currency may be missing, and an id may be in lower case.
+            return _Value("number" if kind == "money" else kind, read[0].casefold(), read[1])
+        if found:
+            break
+    return _Value("text", word, "")

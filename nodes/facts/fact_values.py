@@ -48,7 +48,7 @@ _CURRENCIES = ("", *_CODES.split("|"))
 NO_CURRENCY = 0
 _AMOUNT = r"\d[\d,]*(?:\.\d+)?"
 
-_SIGN = r"[$\x{20ac}\x{a3}]"
+_SIGN = "[$\u20ac\u00a3]"
 _NUMBER = rf"(?:^|[\s(:=~])(-?{_AMOUNT})(?:[\s,;:)%.]|$)"
 _UNREAD = ""
 
