@@ -47,8 +47,9 @@ def test_question_and_file_name_cover_each_other(path: str, question: str, value
         ("Sinatra::Base", ["Base"], 1.0),
         ("how is a Router built?", ["Router"], 0.5),
         ("what does parse_args return?", ["parse_args"], 0.5),
-        ("Router tables: how are they built?", ["Router"], 0.0),  # a capital begins the sentence
-        ("how is a request parsed?", ["request"], 0.0),
+        ("Router tables: how are they built?", ["Router"], 1 / 3),
+        ("how is a request parsed?", ["request"], 0.5),
+        ("how is a request parsed?", ["Request", "is"], 0.0),
         ("depends", ["Depends"], 0.0),
     ],
 )
@@ -59,9 +60,10 @@ def test_a_definition_counts_as_clearly_as_the_question_names_it(question: str, 
 
 def test_the_file_named_after_a_symbol_comes_before_its_namesakes():
     rows = [
-        {"path": f"src/{name}", "symbols": ["SqlMapper"]} for name in ("SqlMapper.cs", "sql_mapper.h", "Settings.cs")
+        {"path": f"src/{name}", "symbols": ["SqlMapper"]}
+        for name in ("SqlMapper.cs", "sql_mapper.h", "SqlMapper.Settings.cs", "Settings.cs")
     ]
-    assert terms(rows, "SqlMapper").definition.tolist() == pytest.approx([1.0, 1.0, 2 / 3], abs=2**-29)
+    assert terms(rows, "SqlMapper").definition.tolist() == pytest.approx([1.0, 1.0, 2 / 3, 2 / 3], abs=2**-29)
 
 
 @pytest.mark.parametrize("columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}])

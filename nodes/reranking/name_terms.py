@@ -4,7 +4,8 @@ Reads questions, and the paths and symbols of candidates. Gives `NameTerms`.
 
 Note: people ask for code by the words of its names, and an author names a file after what it is for. Both terms follow
 from the question and the row alone, so no other row changes them. A name is compared by its parts (`HttpClient`,
-`http_client` and "HTTP clients" share both), a symbol as it is written.
+`http_client` and "HTTP clients" share both), a symbol as it is written. Which words of a question are names is not
+guessed from their looks: a word is one for the rows that define it.
 """
 
 from __future__ import annotations
@@ -28,13 +29,12 @@ from ..text.text_analysis import terms_of_run
 IN_SENTENCE = 0.5
 """Most that a symbol named inside a sentence counts; one that is the whole question counts fully."""
 NAMESAKE = 1.5
-"""Factor for a file that is named after the symbol."""
+"""Factor for a file that is named after the symbol: `SqlMapper.cs`, not `SqlMapper.Settings.cs`."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*(?:(?:::|\.|->|#)[A-Za-z_$][\w$]*)*")
 _HUMPS, _CAPITALS = re.compile("([a-z0-9])([A-Z])"), re.compile("([A-Z])([A-Z][a-z])")
 _SIGNS = re.compile(r"[\W_]+")
 _BETWEEN = re.compile(r"::|\.|->|#")
-_WRITTEN_AS_NAME = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|\w_\w|::|\w\.\w|->|#")
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -99,37 +99,26 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _definition(owner: Int, paths: pa.Array, symbols: pa.Array, questions: pa.Array) -> Float:
-    """How clearly the question names a symbol that the row defines: 1 if it is the whole question, else its share of the
-    words of the question, at most `IN_SENTENCE`; all of them together for a row that defines several.
+    """How clearly the question names a symbol that the row defines, as it is written there: 1 if it is the whole question,
+    else its share of the words of the question, at most `IN_SENTENCE`; all of them together for a row that defines several.
     """
     value = np.zeros(len(owner))
-    asked = [(request, name) for request, question in enumerate(questions.to_pylist()) for name in _names(question)]
-    if not asked:
-        return value
-    words = [len(_words(question)) for question in questions.to_pylist()]
     strength: dict[tuple[int, str], float] = {}
-    for request, name in asked:
-        share = len(_words(name)) / max(words[request], 1)
-        strength[request, _BETWEEN.split(name)[-1]] = 1.0 if share >= 1 else min(share, IN_SENTENCE)
+    for request, question in enumerate(questions.to_pylist()):
+        words = max(len(_words(question)), 1)
+        for name in _NAME.findall(question):
+            share = len(_words(name)) / words
+            strength[request, _BETWEEN.split(name)[-1]] = 1.0 if share >= 1 else min(share, IN_SENTENCE)
+    if not strength:
+        return value
     names = pa.array(dict.fromkeys(name for _, name in strength))
     listed, defined = flattened(symbols)
     code = np.asarray(pc.index_in(flat(defined).cast(pa.string()), value_set=names).fill_null(-1))
     known = names.to_pylist()
     for at, name in dict.fromkeys((int(listed[n]), known[code[n]]) for n in (code >= 0).nonzero()[0].tolist()):
-        stem = paths[at].as_py().rsplit("/", 1)[-1].partition(".")[0]
+        stem = paths[at].as_py().rsplit("/", 1)[-1].rsplit(".", 1)[0]
         value[at] += strength.get((int(owner[at]), name), 0.0) * (NAMESAKE if _bare(stem) == _bare(name) else 1.0)
     return quantise(np.minimum(value / NAMESAKE, 1.0))
-
-
-def _names(question: str) -> list[str]:
-    """The symbols that a question names, as written there: the whole question, or what looks like a name in it."""
-    whole = question.strip().strip("`\"'").removesuffix("()")
-    if _NAME.fullmatch(whole):
-        return [whole]
-    found = ((each[0], question[: each.start()].strip()) for each in _NAME.finditer(question))
-    return list(
-        dict.fromkeys(name for name, before in found if _WRITTEN_AS_NAME.search(name) or (before and name[0].isupper()))
-    )
 
 
 def _bare(name: str) -> str:

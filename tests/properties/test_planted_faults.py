@@ -255,6 +255,17 @@ def outlines_over_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_aware_reranking, "file_terms", wrong)
 
 
+def symbols_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a row defines is what the row beside it defines, visible or not."""
+    right = task_aware_reranking.name_terms
+
+    def wrong(owner: Any, row: Any, questions: Any, evidence: Any) -> Any:
+        beside = right(owner, (row + 1) % evidence.num_rows, questions, evidence)
+        return right(owner, row, questions, evidence)._replace(definition=beside.definition)
+
+    monkeypatch.setattr(task_aware_reranking, "name_terms", wrong)
+
+
 def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn is scored with its neighbours, even with those that a visibility gate withholds."""
     right = turns._members
@@ -366,6 +377,7 @@ INTERFERENCE: dict[str, Plant] = {
     "dropped time gates": dropped_time_gates,
     "files of every row": files_of_every_row,
     "outlines over every row": outlines_over_every_row,
+    "symbols from outside": symbols_from_outside,
     "walks to withheld rows": walks_to_withheld_rows,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
