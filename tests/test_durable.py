@@ -22,10 +22,7 @@ from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import (
-    TEMPORARY,
     make_folders,
-    publish_folder,
-    sync_up,
     write_atomic,
 )
 from written_runs import Maker, batch, live
@@ -137,35 +134,6 @@ def test_grants_and_captures_are_on_disk_with_their_names(tmp_path: Path):
             assert disk.lost(tmp_path / "runs") == []
     assert stat.S_IMODE((tmp_path / "runs/audit").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "new/grants.yaml").stat().st_mode) == 0o600
-
-
-def test_bytes_come_before_their_name_and_the_folder_after_it(tmp_path: Path):
-    disk = Disk()
-    with disk.watched():
-        write_atomic(tmp_path / "file", b"new")
-    (first, file), *rest = disk.calls
-    assert (first, file.name.startswith(TEMPORARY)) == ("sync", True)
-    assert rest == [("replace", tmp_path / "file"), ("sync", tmp_path)]
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_folder_is_published_after_its_names_and_before_it_is_named(tmp_path: Path):
-    (tmp_path / "aside").mkdir()
-    disk = Disk()
-    with disk.watched():
-        publish_folder(tmp_path / "aside", tmp_path / "named")
-    assert disk.calls == [
-        ("sync", tmp_path / "aside"), ("rename", tmp_path / "named"), ("sync", tmp_path),
-    ]  # fmt: skip
-
-
-def test_every_folder_up_to_the_root_is_synced(tmp_path: Path):
-    disk = Disk()
-    with disk.watched():
-        make_folders(tmp_path / "a/b/c")
-        sync_up(tmp_path / "a/b/c", tmp_path / "a")
-    synced = [path.relative_to(tmp_path).as_posix() for call, path in disk.calls if call == "sync"]
-    assert synced == ["a/b", "a", ".", "a/b/c", "a/b", "a"]
 
 
 def test_a_file_keeps_what_it_was_where_the_write_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

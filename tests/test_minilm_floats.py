@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch", reason="needs the extra semantic")
 pytest.importorskip("numba", reason="needs the extra semantic")
 
 from scoped_retrieval.pipeline.encoders import encoder as encoder_module  # noqa: E402 - they import torch
-from scoped_retrieval.pipeline.encoders.minilm import MiniLM  # noqa: E402
 from scoped_retrieval.pipeline.encoders.minilm_floats import FloatMiniLM, device_class  # noqa: E402
 
 TOKENS = [
@@ -39,18 +38,6 @@ def test_a_text_does_not_depend_on_the_texts_beside_it(model: FloatMiniLM):
     assert np.array_equal(model.vectors(TOKENS[::-1]), alone[::-1])
 
 
-def test_every_batch_of_a_length_has_one_shape(model: FloatMiniLM, monkeypatch: pytest.MonkeyPatch):
-    shapes, plain = [], model._model
-
-    def seen(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        shapes.append(tuple(given["input_ids"].shape))
-        return plain(given)
-
-    monkeypatch.setattr(model, "_model", seen)
-    model.vectors(TOKENS)
-    assert shapes == [(3, 32), (3, 32), (3, 64), (3, 256)]
-
-
 def test_vectors_are_those_of_sentence_transformers(weights: Path, model: FloatMiniLM):
     from sentence_transformers import SentenceTransformer
 
@@ -59,11 +46,6 @@ def test_vectors_are_those_of_sentence_transformers(weights: Path, model: FloatM
     ids = [plain.tokenizer(text, truncation=True, max_length=256)["input_ids"] for text in texts]
     wanted = plain.encode(texts, show_progress_bar=False, normalize_embeddings=True)
     assert np.abs(model.vectors(ids) / 2**15 - wanted).max() < 2**-15
-
-
-def test_vectors_in_bytes_are_close_to_them(weights: Path, model: FloatMiniLM):
-    ours, floats = (made.vectors(TOKENS) / 2**15 for made in (MiniLM(weights), model))
-    assert (ours * floats).sum(axis=1).min() > 0.99
 
 
 def test_a_device_where_neighbors_matter_is_refused(weights: Path, monkeypatch: pytest.MonkeyPatch):
@@ -86,16 +68,6 @@ def test_products_in_tf32_are_refused(model: FloatMiniLM):
             model.vectors(TOKENS)
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def test_the_profile_names_type_shapes_and_class_of_device(weights: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(FloatMiniLM, "_neighbors_do_not_matter", lambda _: True)  # in batches of 2 they do on some CPUs
-    assert encoder_module._on_cuda(weights, "cpu", 2)[1] == "float32+2x32-64-128-192-256+cpu"
-
-
-def test_loading_prints_nothing(weights: Path, capfd: pytest.CaptureFixture[str]):
-    FloatMiniLM(weights, "cpu", 3)
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is present")

@@ -85,22 +85,6 @@ def test_a_plan_runs_what_hamilton_runs_and_gives_the_same(
     assert ran(PLANNED, wanted, inputs=inputs, overrides=overrides) == expected, "the second time from the same plan"
 
 
-def test_what_is_given_is_left_as_it_was() -> None:
-    inputs, overrides = {"start": 2}, {"left": 3}
-    assert PLANNED.execute(["last"], inputs=inputs, overrides=overrides) == {"last": 33}
-    assert (inputs, overrides) == ({"start": 2}, {"left": 3})
-
-
-def test_a_missing_input_is_named() -> None:
-    with pytest.raises(InputError, match="Expected a value of start, got none - at inputs"):
-        PLANNED.execute(["both"])
-
-
-def test_an_output_that_is_unknown_is_named() -> None:
-    with pytest.raises(InputError, match=r"Expected one of .*both, .*, got 'booth' - at outputs"):
-        PLANNED.execute(["booth"], inputs={"start": 2})
-
-
 def test_threads_share_a_driver() -> None:
     driver = PlannedDriver({}, MODULE)
     with ThreadPoolExecutor(4) as pool:

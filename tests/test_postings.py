@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scoped_retrieval.pipeline.corpus import postings
-from scoped_retrieval.pipeline.corpus.postings import Postings, joined, posting_lists
+from scoped_retrieval.pipeline.corpus.postings import Postings, posting_lists
 
 Listed = list[tuple[str, list[int], list[int]]]
 
@@ -32,35 +32,9 @@ def lists(some: Postings, row_starts: list[int]) -> list[Listed]:
     return [every[low:high] for low, high in pairwise(at)]
 
 
-def test_equal_keys_are_one_list_whoever_brought_them() -> None:
-    some = joined([made(("a", 2, 1, 1), ("b", 1, 0, 1)), made(("a", 2, 0, 1)), made(("a", 2, 1, 1))])
-    assert lists(some, [0, 2]) == [[("b", [0], [1]), ("a", [0, 1], [1, 2])]]
-
-
 def test_keys_of_one_hash_are_told_apart_and_ordered_by_their_texts() -> None:
     some = made(("b", 5, 0, 1), ("a", 5, 1, 1), ("c", 4, 0, 1), ("b", 5, 2, 1), ("a", 5, 0, 1))
     assert lists(some, [0, 3]) == [[("c", [0], [1]), ("a", [0, 1], [1, 1]), ("b", [0, 2], [1, 1])]]
-
-
-def test_every_segment_has_its_own_lists_with_rows_counted_from_its_first() -> None:
-    some = made(("a", 1, 3, 1), ("a", 1, 0, 1), ("b", 2, 2, 1))
-    assert lists(some, [0, 1, 3, 4]) == [[("a", [0], [1])], [("b", [1], [1])], [("a", [0], [1])]]
-
-
-def test_frequencies_of_a_pair_add_up() -> None:
-    some = made(("a", 1, 1, 3), ("a", 1, 0, 2), ("a", 1, 1, 4))
-    assert lists(some, [0, 2]) == [[("a", [0, 1], [2, 7])]]
-
-
-def test_no_postings_are_no_lists() -> None:
-    assert lists(Postings.none(), [0]) == []
-    assert lists(Postings.none(), [0, 2, 3]) == [[], []]
-
-
-def test_rows_are_moved_and_those_that_go_take_their_postings_along() -> None:
-    some = made(("a", 1, 0, 1), ("a", 1, 1, 2), ("b", 2, 2, 1))
-    assert lists(some.moved(np.array([2, 0, 1])), [0, 3]) == [[("a", [0, 2], [2, 1]), ("b", [1], [1])]]
-    assert lists(some.moved(np.array([0, -1, -1])), [0, 1]) == [[("a", [0], [1])]]
 
 
 @pytest.mark.parametrize("keys", [20, 1 << 17])

@@ -33,30 +33,9 @@ def test_only_a_verified_memory_is_accepted_as_verified_memory() -> None:
     assert judged({"origin_class": "memory", "lifecycle": "candidate"}, asked) == NUMBER["accepted_authority"]
 
 
-@pytest.mark.parametrize(("glob", "path"), [("d/[*].md", "d/*.md"), ("[[]id]/", "[id]/a.md"), ("**/[?]", "a/b/?")])
-def test_a_character_in_brackets_is_looked_for_without_them(glob: str, path: str) -> None:
-    assert judged({"path": path}, {}, {"denied_paths": [glob]}) == NUMBER["path_deny"]
-    assert judged({"path": path}, {}, {"paths": [glob]}) == 0
-
-
 def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
     assert judged({"zone": "public"}) == 0
     assert judged({"zone": "public"}, zone="attic") == NUMBER["zone"]
-
-
-@pytest.mark.parametrize(
-    ("glob", "path", "matches"),
-    [
-        ("a**/b", "ab", False),
-        ("a**/b", "a/b", True),
-        ("a**/b", "ax/y/b", True),
-        ("a/**/b", "a/b", True),
-        ("a/**/b", "ab", False),
-        ("**/b", "b", True),
-    ],
-)
-def test_no_folder_at_all_is_crossed_only_between_two_slashes(glob: str, path: str, matches: bool) -> None:
-    assert leads_to(glob, path) is matches
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 import pytest
 from corpus_rows import HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.nodes.frames import VectorIndex
-from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.recall import vector_recall
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
 from scoped_retrieval.pipeline.runs import RunStore
@@ -58,24 +55,6 @@ def test_the_bound_is_the_square_of_the_longest_vector_that_is_let_through() -> 
         encoded(Given(-32768, -32768), ["a"])
 
 
-def test_products_of_the_longest_vectors_are_the_same_from_arrays_and_from_compiled_loops() -> None:
-    loops = compiled.load()
-    if loops is None:
-        pytest.skip("needs the extra fast")
-    drawn = np.random.default_rng(0).standard_normal((40, len(LONGEST)))
-    drawn *= np.sqrt(TOO_LONG - 1) / np.linalg.norm(drawn, axis=1, keepdims=True)
-    rows = np.vstack([LONGEST, np.negative(LONGEST), np.clip(np.trunc(drawn), -(2**15), 2**15 - 1)])
-    rows = np.clip(rows, -(2**15), 2**15 - 1).astype(np.int16)
-    many, index = len(rows), VectorIndex("given/1", (rows,), np.array([0]), rows)
-    every = np.arange(many)
-    asked = vector_recall._Asked(rows, every, np.full(many, many), every, None, np.zeros(many, dtype=np.int64))
-    found = vector_recall._best_compiled(loops.vectors, index, asked, every)
-    exact = vector_recall._best_exact(index, asked, every, every)
-    assert exact[0, 0] >> vector_recall._PLACES == TOO_LONG - 1
-    last = vector_recall._LAST  # keys up to it are of no positive product
-    assert np.array_equal(found * (found > last), exact * (exact > last))
-
-
 def test_an_import_says_which_text_has_a_vector_that_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,20 +97,3 @@ def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_
     assert (failed["request_id"], failed["condition"]) == ("r2", "lane_failed")
     assert failed["message"].startswith(f"Expected a squared length below {TOO_LONG}, got ")
     assert failed["message"].endswith(" - at encoder words-by-their-start/1 - in semantic_hits")
-
-
-def test_a_text_that_stands_in_two_segments_is_encoded_once(tmp_path: Path):
-    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
-    rows = import_rows({"text": "the same"}, {"text": "the same", "owner_user": "ana"})
-    corpus.publish(rows, now=day(1))
-    corpus.publish(rows, now=day(1), encoder=encoder)
-    assert encoder.asked == ["the same"]
-    vectors = corpus.frame().vectors
-    assert vectors is not None and np.array_equal(*vectors.parts)
-
-
-def test_rows_that_are_all_described_anew_are_encoded(tmp_path: Path):
-    corpus, encoder = Corpus.create(tmp_path), HashEncoder()
-    corpus.publish(import_rows({"text": "a text"}), now=day(1))
-    report = corpus.publish(import_rows({"text": "a text", "title": "A title"}), now=day(1), encoder=encoder)
-    assert (report.described_anew, len(encoder.asked)) == (1, 1)

@@ -179,13 +179,3 @@ def test_float32_alone_would_choose_other_rows() -> None:
     # Component after component: how a matrix product adds them up is its own business, and differs by processor.
     rounded = (rows.astype(np.float32) * PERIODIC[0].astype(np.float32)).cumsum(axis=1)[:, -1]
     assert exact[np.argsort(-rounded, kind="stable")[:100]].sum() < np.sort(exact)[-100:].sum()
-
-
-@pytest.mark.parametrize("make", [_random, _near_ties, _away])
-def test_no_float32_product_is_further_off_than_the_margin_says(make) -> None:
-    rng = np.random.default_rng(4)
-    rows, queries = make(rng, 500), _random(rng, 20)
-    exact = queries.astype(np.int64) @ rows.T.astype(np.int64)
-    rounded = queries.astype(np.float32) @ rows.T.astype(np.float32)
-    margin = vector_recall._error(queries.astype(np.float32))[:, None] * vector_recall._lengths(rows.astype(np.float32))
-    assert np.all(np.abs(rounded - exact) <= margin)
