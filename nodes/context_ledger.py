@@ -116,7 +116,6 @@ MESSAGES: Mapping[str, str] = {
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
     "conflicting_rules": "rules of different levels apply to the same topic or files: each is an active constraint under its level",
     "secrets_masked": "a source had secrets: they are masked in the input",
-    "clock_backwards": "an event has an earlier time than the one before it: the order of the log is kept",
 }
 
 
@@ -184,8 +183,6 @@ def _warnings(
     shown = [n for n, row in enumerate(decisions) if row["mode"] == "full"]
     if met := meeting([sources[n] for n in shown], rules):
         yield "conflicting_rules", _named([decisions[shown[place]]["source_id"] for place in sorted(met)])
-    if state["clock_backwards"]:
-        yield "clock_backwards", ""
     if any(row["masked"] for row in decisions if row["mode"] != "none"):
         yield "secrets_masked", ""
 

@@ -65,7 +65,6 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "revoked": [f.fact for f in folded.facts("revoked")],
         "turn_count": folded.rounds,
         "events": turn["as_of_seq"],
-        "clock_backwards": folded.backwards,
     }  # fmt: skip
 
 

@@ -247,7 +247,6 @@ TURN_STATES = table(
     revoked=strings("memories that no longer hold"),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
-    clock_backwards=boolean("an event has an earlier time than the one before it"),
 )
 
 # --- sources of each turn; the tables below have one row per source, in one order ----------------------------------------

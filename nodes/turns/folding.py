@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -55,7 +54,6 @@ KEPT = {"artifact": 64, "read": 64}
 """Most facts of a slot of which inputs list only the newest."""
 _HARNESS = ("user", "system")
 _ENDED_CALLS = ("command.finished", "tool.finished")
-_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Fact(NamedTuple):
@@ -80,8 +78,7 @@ class Folded:
         """By zone the characters of the user's words that are held."""
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
-        self.turn, self.backwards = -1, False
-        self._time = _FIRST
+        self.turn = -1
 
     def facts(self, slot: str, zones: Collection[str] | None = None) -> list[Fact]:
         """The facts of a slot that these zones may see, one of each name, the newest last."""
@@ -107,8 +104,6 @@ class Folded:
         kind, actor, id_ = row["kind"], row["actor"], row["event_id"]
         subject = row["subject"] or id_
         self.turn = row["turn"]
-        self.backwards |= row["created_at"] < self._time
-        self._time = row["created_at"]
         self._count(row)
         self._ended(kind, actor, subject)
         self._changes(row)
@@ -225,8 +220,7 @@ class Folded:
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
         kept = [(slot, fact) for slot, held in self._slots.items() if slot != "retrieved" for fact in held.values()]
-        clock = ("backwards" if self.backwards else None, None, "internal", "log", -1)
-        kept.append(("turns", Fact("log", str(self.turn), self._time.isoformat(), *clock)))
+        kept.append(("turns", Fact("log", str(self.turn), None, None, None, "internal", "log", -1)))
         kept.sort(key=lambda each: each[1].seq)
         slots = [slot for slot, _ in kept]
         columns = dict(zip(Fact._fields, map(list, zip(*(fact for _, fact in kept), strict=True)), strict=True))
@@ -240,8 +234,7 @@ class Folded:
         for slot, *fields in zip(*(table[name].to_pylist() for name in ("slot", *Fact._fields)), strict=True):
             fact = Fact(*fields)
             if slot == "turns" and fact.fact == "log":
-                made.turn, made.backwards = int(fact.value), fact.status == "backwards"
-                made._time = datetime.fromisoformat(fact.detail or "")
+                made.turn = int(fact.value)
                 continue
             if slot in ("observation", "kind") and fact.value:
                 fact = fact._replace(value=json.loads(fact.value))

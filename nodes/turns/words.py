@@ -175,7 +175,7 @@ RULES_NOT_READ = ("rule_dependency", "rule_link", "rule_ignored", "rule_empty", 
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("over_budget", "no_user_goal", "empty_session", "user_words_referenced", "logs_crowd_out_rules", "snapshot_missing",
-     "tool_schema_too_large", "conflicting_rules", "secrets_masked", "clock_backwards", "records_skipped",
+     "tool_schema_too_large", "conflicting_rules", "secrets_masked", "records_skipped",
      "rules_not_found", "rules_left_out"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(

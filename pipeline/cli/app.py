@@ -81,9 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _run(args)
     if code == USAGE and args[:1] == ["prompt-hook"]:
         # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
-        note(
-            "no block for this prompt: the hook is not set up as expected; `connect claude-code --hook --write` fixes it"
-        )
+        note("no block for this prompt: the hook is not set up as expected; `connect claude-code --hook` fixes it")
         return 1
     return code
 

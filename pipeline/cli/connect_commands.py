@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..servers.clients import CLIENTS
 from .options import LanesFlag, given, settings_of
 from .output import EXIT, emit, note
 
@@ -25,51 +27,64 @@ def register(app: typer.Typer) -> None:
 
 
 def connect(
-    client: Annotated[str, typer.Argument(metavar="CLIENT", help="claude-code, codex, cursor or vscode.")],
-    write: Annotated[bool, typer.Option("--write", help="Write the file; other entries are kept.")] = False,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"{', '.join(CLIENTS)}.")],
     hook: Annotated[
-        bool,
-        typer.Option("--hook", help="For claude-code: configure a prompt hook instead of a server."),
+        bool, typer.Option("--hook", help="For claude-code: a hook that adds a block to prompts, instead of a server.")
     ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
     lanes: LanesFlag = None,
 ) -> int:
-    """Configure a coding agent to start the MCP server. Prints the configuration; --write writes it."""
+    """Configure a coding agent to start the MCP server in this project. Other entries of its file are kept.
+
+    Options such as --project and --corpus are passed on to the server. Without them, it answers from the folder in which
+    the agent starts it, and the file can be committed.
+    """
     from ...nodes.errors import InputError
     from ..servers import clients
     from ..storage.durable import make_folders, write_atomic
 
-    if client not in clients.CLIENTS:
-        raise InputError.one_of(clients.CLIENTS, client, "CLIENT")
+    if client not in CLIENTS:
+        raise InputError.one_of(CLIENTS, client, "CLIENT")
     if hook and client != "claude-code":
         raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
-    settings = settings_of("corpus", "runs", lanes=lanes)
-    command, *before = _command()
-    args = [*before, "prompt-hook" if hook else "mcp", *_flags(settings)]
-    environ = _environment(settings)
-    declared = clients.CLIENTS[client]
-    path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
+    declared = CLIENTS[client]
+    path = Path.cwd() / (clients.HOOKS if hook else declared.file)
     existing = _existing_text(path)
-    if hook:
-        import shlex
-
-        env = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
-        text = clients.prompt_hook(f"{env} {shlex.join([command, *args])}", existing, path)
-    else:
-        server = clients.Server(command, args, environ)
-        text = clients.changed(client, server, existing, path)
-    if write and text != existing:
+    args = None if remove else ["prompt-hook" if hook else "mcp", *_options(lanes)]
+    text = (clients.with_hook if hook else declared.with_server)(args, existing, path)
+    changes = not show and text != (existing or "")
+    if changes:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         make_folders(linked.parent)
-        write_atomic(linked, text.encode(), private=existing is not None or declared.home)
-    missing = _missing(settings)
+        write_atomic(linked, text.encode(), private=existing is not None)
+    warnings = [] if remove else _warnings()
     if given("json"):
-        emit({"path": str(path), "written": write, "text": text, "warnings": missing})
+        emit({"path": str(path), "written": changes, "text": text, "warnings": warnings})
     else:
-        emit(None, text=text)
-        note(f"{'written' if write else 'not written; pass --write to write it'}: {path}")
-    for warning in missing:
+        emit(None, text=text if show else f"{path}: {'written' if changes else 'nothing to change'}\n")
+    for warning in warnings:
         note(f"warning: {warning}")
     return EXIT["ok"]
+
+
+def _options(lanes: str | None) -> list[str]:
+    """The options of this command that the server gets as well, as they were given."""
+    named = {name: given(name) for name in ("project", "corpus", "runs", "grants", "profile")} | {"lanes": lanes}
+    return [part for name, value in named.items() if value is not None for part in (f"--{name}", str(value))]
+
+
+def _warnings() -> list[str]:
+    """What the agent may lack when it starts the server."""
+    from ..config.settings import ENV_PREFIX
+    from ..servers.clients import NAME
+
+    found = []
+    if shutil.which(NAME) is None:
+        found.append(f"no command `{NAME}` in PATH, by which the agent starts it: install it for your user")
+    if names := sorted(name for name in os.environ if name.startswith(ENV_PREFIX)):
+        found.append(f"{', '.join(names)}: set in this shell; the agent must be started with the same values")
+    return found
 
 
 def _existing_text(path: Path) -> str | None:
@@ -88,23 +103,12 @@ def _existing_text(path: Path) -> str | None:
         raise InputError.described("text in UTF-8", "other bytes", str(path)) from error
 
 
-def _missing(settings: Any) -> list[str]:
-    """Problems that the client would run into when it starts the server."""
-    from ...nodes.errors import ScopedRetrievalError
-    from ..servers.retriever_pool import expect_healthy
-
-    try:
-        expect_healthy(settings)
-    except ScopedRetrievalError:
-        return [f"no readable corpus at {settings['corpus']}: the server does not start before `index` has made one"]
-    return []
-
-
 def prompt_hook(
     lanes: LanesFlag = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
 ) -> int:
-    """Print a block for a prompt event on standard input. The event is Claude Code's UserPromptSubmit.
+    """Print a block for a prompt event on standard input, if something matches it strongly. The event is Claude Code's
+    UserPromptSubmit.
 
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """
@@ -123,10 +127,11 @@ def prompt_hook(
         reason = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
         note(f"no block for this prompt: {reason}")
         return 1
-    if found.block:
+    weak = any(each["condition"] == "no_strong_match" for each in found.conditions)
+    if found.block and not weak:
         output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
         emit({"hookSpecificOutput": output})
-    note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    note(f"snapshot: {found.snapshot_id or 'none'} ({'no strong match' if weak else found.status})")
     return EXIT["ok"]
 
 
@@ -143,39 +148,3 @@ def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
         "intent_source": "runtime",
         "budget": {"max_tokens": max_tokens},
     }
-
-
-def _command() -> list[str]:
-    """The program next to this Python, else the module."""
-    beside = Path(sys.executable).with_name("scoped-retrieval")
-    return [str(beside)] if beside.is_file() else [sys.executable, "-m", "scoped_retrieval.pipeline.cli"]
-
-
-def _flags(settings: Any) -> list[str]:
-    """Flags that name every place, so that no folder in which the client starts the server can choose one."""
-    flags = ["--project", settings["project"]] if settings["project"] else []
-    places = {"corpus": settings["corpus"], "runs": settings["runs"], "grants": settings.grants_path}
-    for name, place in places.items():
-        flags += [f"--{name}", str(_absolute(place))]
-    return flags if settings.origin("lanes") == "default" else [*flags, "--lanes", ",".join(settings["lanes"])]
-
-
-def _environment(settings: Any) -> dict[str, str]:
-    """The principal, the profile and the places and keys for which there is no flag."""
-    from ..config.settings import ENV_PREFIX, SETTINGS
-
-    named = {"principal": settings.principal, "profile": settings["profile"]}
-    named |= {s.name: settings[s.name] for s in SETTINGS.values() if s.kind in ("place", "path")}
-    flagged = ("corpus", "runs", "grants")
-    state = {
-        name: os.environ[name] for name in ("XDG_STATE_HOME",) if name in os.environ
-    }  # what this user made is known there
-    return state | {
-        f"{ENV_PREFIX}{name.upper()}": str(_absolute(value))
-        for name, value in named.items()
-        if value is not None and name not in flagged
-    }
-
-
-def _absolute(place: Any) -> Any:
-    return place.resolve() if isinstance(place, Path) else place

@@ -1,9 +1,10 @@
-"""The configuration of coding agents that start the MCP server: its location, and its text with the server added.
+"""The configuration of coding agents that start the MCP server: where it is, and its text with the server or without it.
 
-Reads: the file of a client, if there is one. Gives: `CLIENTS` and `changed`, the file with the server added. Everything
-else in a file is kept; a file that cannot be parsed is not changed.
+Gives: `CLIENTS`, the files of a project in which agents look for servers, and `with_hook`. Everything else in a file is
+kept; a file that cannot be parsed is not changed. The places and forms are those that the agents' own pages describe.
 
-Note: TOML is added as text, as the standard library cannot keep comments; JSON is rewritten with its keys in order.
+Note: the server is named by its command, without a path or a person, and finds the corpus from the folder in which the
+agent starts it: these files are committed. TOML is changed as text, as the standard library cannot keep comments.
 """
 
 from __future__ import annotations
@@ -12,81 +13,92 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError
 from ..parsing.strict_json import strict_json
 
-__all__ = ["CLIENTS", "NAME", "Client", "Server", "changed", "prompt_hook"]
+__all__ = ["CLIENTS", "HOOKS", "NAME", "Client", "with_hook"]
 
 NAME = "scoped-retrieval"
-
-
-@dataclass(frozen=True)
-class Server:
-    """The command that starts the server."""
-
-    command: str
-    args: Sequence[str]
-    env: Mapping[str, str]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"command": self.command, "args": list(self.args), "env": dict(self.env)}
+"""The command, and the name of its server."""
+HOOKS = ".claude/settings.json"
+"""The file in which Claude Code looks for the hooks of a project."""
+_OURS = re.compile(rf"{NAME} prompt-hook\b")
 
 
 @dataclass(frozen=True)
 class Client:
-    """One client: the file below the project, or below the home folder, and the key of its servers."""
+    """An agent: the file below the project, and the key of its servers."""
 
     file: str
     key: str
-    home: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a server besides command and arguments."""
+    joined: bool = False
+    """Whether command and arguments are one list."""
+
+    def with_server(self, args: Sequence[str] | None, existing: str | None, path: Path) -> str:
+        """The text of the file with the server, started with these arguments; without it if `args` is None.
+
+        Raises:
+            InputError: the existing file is invalid.
+        """
+        server = None
+        if args is not None:
+            start = {"command": [NAME, *args]} if self.joined else {"command": NAME, "args": [*args]}
+            server = {**self.more, **start}
+        if path.suffix == ".toml":
+            return _toml(self.key, server, existing or "", path)
+        content = _json(existing, path)
+        servers = content.get(self.key, {})
+        if not isinstance(servers, dict):
+            raise InputError.of_kind("an object", servers, f"{path}: {self.key}")
+        others = {name: each for name, each in servers.items() if name != NAME}
+        if server or len(others) < len(servers):
+            content[self.key] = others | ({NAME: server} if server else {})
+            return _dumped(content)
+        return existing or ""
 
 
 CLIENTS: Mapping[str, Client] = {
     "claude-code": Client(".mcp.json", "mcpServers"),
-    "codex": Client(".codex/config.toml", "mcp_servers", home=True),
+    "codex": Client(".codex/config.toml", "mcp_servers"),
     "cursor": Client(".cursor/mcp.json", "mcpServers"),
-    "vscode": Client(".vscode/mcp.json", "servers"),
+    "vscode": Client(".vscode/mcp.json", "servers", {"type": "stdio"}),
+    "gemini-cli": Client(".gemini/settings.json", "mcpServers"),
+    "qwen-code": Client(".qwen/settings.json", "mcpServers"),
+    "opencode": Client("opencode.json", "mcp", {"type": "local"}, joined=True),
+    "zed": Client(".zed/settings.json", "context_servers"),
+    "roo-code": Client(".roo/mcp.json", "mcpServers"),
+    "kiro": Client(".kiro/settings/mcp.json", "mcpServers"),
+    "amazon-q": Client(".amazonq/mcp.json", "mcpServers"),
+    "junie": Client(".junie/mcp/mcp.json", "mcpServers"),
 }
-HOOKS = ".claude/settings.json"
-"""The file in which Claude Code looks for the hooks of a project."""
-_OURS = re.compile(r"(?:scoped-retrieval|scoped_retrieval\.pipeline\.cli)['\"]? prompt-hook\b")
 
 
-def changed(client: str, server: Server, standing: str | None, path: Path) -> str:
-    """The text of a client's file with the server in it.
-
-    Raises:
-        InputError: the existing file is invalid, or has another server of this name in TOML.
-    """
-    declared = CLIENTS[client]
-    if path.suffix == ".toml":
-        return _toml(declared.key, server, standing or "", path)
-    content = _json(standing, path)
-    servers = content.setdefault(declared.key, {})
-    if not isinstance(servers, dict):
-        raise InputError.of_kind("an object", servers, f"{path}: {declared.key}")
-    servers[NAME] = ({"type": "stdio"} if client == "vscode" else {}) | server.as_dict()
-    return _dumped(content)
-
-
-def prompt_hook(command: str, standing: str | None, path: Path) -> str:
-    """The text of Claude Code's settings with a hook that runs before each prompt; an existing one is replaced.
+def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> str:
+    """The text of Claude Code's settings with a hook that runs before each prompt, in place of an earlier one of this
+    program; without one if `args` is None.
 
     Raises:
         InputError: the existing file is invalid.
     """
-    content = _json(standing, path)
-    hooks = content.setdefault("hooks", {})
-    groups = hooks.setdefault("UserPromptSubmit", []) if isinstance(hooks, dict) else None
+    content = _json(existing, path)
+    hooks = content.get("hooks", {})
+    groups = hooks.get("UserPromptSubmit", []) if isinstance(hooks, dict) else None
     if not isinstance(groups, list):
         raise InputError.described("lists of hooks by event", "another form", f"{path}: hooks")
-    ours = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
-    hooks["UserPromptSubmit"] = [*(kept for group in groups if (kept := _without_ours(group)) is not None), ours]
-    return _dumped(content)
+    kept = [each for group in groups if (each := _without_ours(group)) is not None]
+    if args:
+        import shlex
+
+        kept.append({"hooks": [{"type": "command", "command": shlex.join([NAME, *args]), "timeout": 30}]})
+    if kept == groups:
+        return existing or ""
+    return _dumped({**content, "hooks": {**hooks, "UserPromptSubmit": kept}})
 
 
 def _without_ours(group: Any) -> Any:
@@ -99,16 +111,16 @@ def _without_ours(group: Any) -> Any:
 
 def _is_ours(hook: Any) -> bool:
     command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and bool(_OURS.search(command))
+    return isinstance(command, str) and _OURS.match(command) is not None
 
 
-def _json(standing: str | None, path: Path) -> dict[str, Any]:
-    if standing is None or not standing.strip():
+def _json(existing: str | None, path: Path) -> dict[str, Any]:
+    if existing is None or not existing.strip():
         return {}
     try:
-        content = strict_json(standing)
+        content = strict_json(existing)
     except ValueError as error:
-        hint = "comments would be lost: run it without --write and add the printed entry by hand"
+        hint = "comments would be lost: move the file aside, run it with --print, and add the entry by hand"
         raise InputError.described("JSON without comments", "another text", str(path), hint=hint) from error
     if not isinstance(content, dict):
         raise InputError.of_kind("an object", content, str(path))
@@ -119,33 +131,29 @@ def _dumped(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def _toml(key: str, server: Server, standing: str, path: Path) -> str:
+def _toml(key: str, server: Mapping[str, Any] | None, existing: str, path: Path) -> str:
+    """The text with the table of the server in place of the one that it has."""
+    others = _parsed(existing, path)
+    servers = others.get(key, {})
+    known = servers.pop(NAME, None) if isinstance(servers, dict) else None
+    text = existing
+    if known is not None:  # its table, up to the next one
+        text = re.sub(rf"(?ms)^\[{key}\.{NAME}\]$.*?(?=^\[|\Z)", "", existing)
+    if server is not None:
+        fields = "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in server.items())
+        text = f"{text.rstrip()}\n\n[{key}.{NAME}]\n{fields}".lstrip()
+    wanted = {**others, key: {**servers, NAME: dict(server)}} if server is not None else others
     try:
-        content = tomllib.loads(standing)
+        if tomllib.loads(text) in (wanted, {name: each for name, each in wanted.items() if name != key or each}):
+            return text
+    except tomllib.TOMLDecodeError:
+        pass  # an inline table cannot be extended
+    hint = f"change the entry {key}.{NAME} by hand"
+    raise InputError.described(f"a table [{key}.{NAME}], or none", "another form", str(path), hint=hint)
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError.described("TOML", "another text", str(path)) from error
-    known = content.get(key, {}).get(NAME) if isinstance(content.get(key, {}), dict) else None
-    if known == server.as_dict():
-        return standing
-    if known is not None:
-        hint = f"remove the table [{key}.{NAME}] first"
-        raise InputError.described(f"no other server {NAME}", "one", str(path), hint=hint)
-    env = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in server.env.items())
-    table = (
-        f"[{key}.{NAME}]\ncommand = {_quoted(server.command)}\n"
-        f"args = [{', '.join(map(_quoted, server.args))}]\nenv = {{{env}}}\n"
-    )
-    text = f"{standing.rstrip()}\n\n{table}" if standing.strip() else table
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:  # an inline table cannot be extended
-        hint = "move its entries to tables of their own first"
-        raise InputError.described(
-            f"a table [{key}], which can be extended", "another form", str(path), hint=hint
-        ) from error
-    return text
-
-
-def _quoted(text: str) -> str:
-    """A basic TOML string; JSON's escapes are valid in it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
