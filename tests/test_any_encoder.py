@@ -263,21 +263,6 @@ def loaded(place: Path, text: str) -> dict[str, object]:
     return {name: settings[name] for name in ("encoder", "cross_encoder", "encoder_query_prompt")}
 
 
-def test_folders_are_relative_to_where_they_are_written(place: Path) -> None:
-    (place / "models").mkdir()
-    assert (
-        loaded(place, 'encoder = "sentence-transformers:models"')["encoder"] == f"sentence-transformers:{place}/models"
-    )
-    assert loaded(place, 'encoder = "sentence-transformers:./x"')["encoder"] == f"sentence-transformers:{place}/x"
-    assert loaded(place, 'encoder = "sentence-transformers:a/b"')["encoder"] == "sentence-transformers:a/b"
-    assert loaded(place, 'cross_encoder = "models"')["cross_encoder"] == place / "models"
-    assert (
-        loaded(place, 'cross_encoder = "rerank:http://localhost:1/#m"')["cross_encoder"]
-        == "rerank:http://localhost:1#m"
-    )
-    assert loaded(place, 'encoder_query_prompt = "query: "')["encoder_query_prompt"] == "query: "
-
-
 def test_a_password_in_an_address_is_refused_and_not_quoted(place: Path) -> None:
     with pytest.raises(InputError, match="Expected an address without a user, a password or a query") as caught:
         loaded(place, 'encoder = "openai:http://u:hunter2@localhost#m"')

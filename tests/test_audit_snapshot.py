@@ -8,11 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
-from scoped_retrieval.nodes.audit import decision_rules
 from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE, TABLES
-from scoped_retrieval.nodes.vocabulary import OUTCOMES, STAGES
-from scoped_retrieval.nodes.walls.gates import GATES
 from selection_line import line
 
 Tables = dict[str, pa.Table]
@@ -112,20 +109,6 @@ def test_a_duplicate_keeps_its_own_reason(second: str, reason: str):
     assert packed_fates(rows) == {
         "a.md: use UTC": ("selected", "project", None, "selected"),
         f"b.md: {second.strip()}": ("rejected", "pack", None, reason),
-    }
-
-
-def test_a_duplicate_of_a_merged_row_keeps_its_own_reason():
-    document = {"path": "a.md", "version": "v1"}
-    rows = [
-        {"text": "gamma beta\n", "line_start": 1, "byte_start": 0, "semantic_raw": 0.9} | document,
-        {"text": "alpha\n", "line_start": 2, "byte_start": 11, "semantic_raw": 0.5} | document,
-        {"text": "Alpha!\n", "path": "b.md", "semantic_raw": 0.1},
-    ]
-    assert packed_fates(rows) == {
-        "a.md: gamma beta": ("selected", "project", None, "selected"),
-        "a.md: alpha": ("selected", "pack", None, "merged"),
-        "b.md: Alpha!": ("rejected", "pack", None, "near_duplicate"),
     }
 
 
@@ -302,11 +285,3 @@ def test_the_envelope_is_in_no_digest(line_tables, judged):
         set_where(other, name, "", row=99)
     assert judged(other)["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
     assert not other["snapshots"]["snapshot_id"].equals(tables["snapshots"]["snapshot_id"])
-
-
-def test_every_word_of_a_decision_is_one_of_its_closed_list():
-    stages = {"gate", "rank", "select", "pack", "trim", "cite", "project", *decision_rules.PACK_STAGES.values()}
-    reasons = {"selected", *(gate.reason_code for gate in GATES), *decision_rules.WORDS, *decision_rules.PACK_RULES}
-    assert stages <= set(STAGES.values)
-    assert reasons | set(decision_rules.BUDGET_REASONS.values()) <= set(decision_rules.REASON_CODES.values)
-    assert OUTCOMES.values == ("selected", "hidden", "rejected")

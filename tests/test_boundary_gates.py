@@ -11,7 +11,6 @@ from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from wall_worlds import (
     DAY,
     NOON,
-    modes_with,
 )
 
 
@@ -109,45 +108,6 @@ def test_reachable_leaves_no_trace_of_access_and_keeps_what_visibility_withholds
     }  # fmt: skip
 
 
-def test_groups_whose_rows_fare_alike_are_one_and_their_rows_stand_once():
-    rows = [{}, {"branch": "dev"}, {"declared_safety": "blocked"}]
-    asked = [{"branch": "a"}, {"branch": "dev"}, {"branch": "b"}, {"project": "x"}, {"branch": "c", "project": "pay"}]
-    walled = wall(rows, asked, [{}, {"project": "pay"}])
-    assert len(set(walled.groups["scope_group"].to_pylist())) == 5
-    group = walled.alike["scope_group"].to_pylist()
-    assert (group[0], group[3], sorted({*group})) == (group[2], -1, [-1, 0, 1, 2])
-    assert walled.alike["leader"].to_pylist() in ([True, True, False, False, True], [False, True, True, False, True])
-    held = zip(*(walled.reachable[name].to_pylist() for name in ("scope_group", "row")), strict=True)
-    assert sorted(held) == sorted([(group[0], 0), (group[0], 2), (group[1], 0), (group[1], 1), (group[1], 2)])
-    assert [stops(walled, n) for n in (0, 2)] == [{0: None, 1: "branch", 2: "safety"}] * 2
-    admissible = walled.admissible.to_pydict()
-    assert (admissible["scope_group"], admissible["rows"]) == (
-        walled.groups["scope_group"].to_pylist(),
-        [1, 2, 1, 0, 0],
-    )
-    considered = [row["considered"] for row in walled.ladder.to_pylist() if row["gate"] == "project"]
-    assert considered == [3, 3, 3, 0]
-
-
-def test_requests_that_read_the_same_rows_may_differ_in_what_has_ended():
-    everything = {"search_paths": ["/**"], "exclude_kinds": [], "exclude_values": [], "exclude_unless": []}
-    modes = modes_with({"mode": "review", "include_deleted": True} | everything)
-    walled = wall([{}, {"superseded_at": NOON - DAY}], [{}, {"mode": "review"}], [{}], modes=modes)
-    assert walled.alike["scope_group"].to_pylist() == [0, 0]
-    assert walled.admissible["rows"].to_pylist() == [1, 2]
-
-
-def test_branches_that_no_row_names_cost_no_row_sets_of_their_own():
-    rows = [{"path": f"{n}.py"} for n in range(500)]
-
-    def sizes(branches: int) -> list[int]:
-        walled = wall(rows, [{"branch": f"task-{n}"} for n in range(branches)], [{}])
-        assert len(set(walled.groups["scope_group"].to_pylist())) == branches
-        return [table.nbytes for table in (walled.gated, walled.reachable, walled.times)]
-
-    assert all(many < 4 * one for one, many in zip(sizes(1), sizes(40), strict=True))
-
-
 def test_admissible_counts_each_request_at_its_own_instant():
     rows = [{}, {"recorded": NOON - 3 * DAY, "length": 5}, {"declared_safety": "blocked"}, {"zone": "private"}]
     walled = wall(rows, [{}, {"as_of": NOON - 2 * DAY}, {"project": "x"}], [{}])
@@ -157,13 +117,6 @@ def test_admissible_counts_each_request_at_its_own_instant():
     ids = walled.frame.evidence["evidence_id"].to_pylist()
     expected = ["".join(f"{each}\n" for each in sorted(ids[n] for n in chosen)) for chosen in ([0, 1], [1], [])]
     assert table["row_digest"] == [hashlib.sha256(each.encode()).hexdigest() for each in expected]
-
-
-def test_a_digest_of_rows_tells_ids_apart_that_begin_alike():
-    first, second = ("0" * 25 + last for last in "12")
-    one, other = (wall([{"evidence_id": each}], [{}], [{}]) for each in (first, second))
-    assert one.admissible["rows"].to_pylist() == other.admissible["rows"].to_pylist() == [1]
-    assert one.admissible["row_digest"] != other.admissible["row_digest"]
 
 
 def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
@@ -176,19 +129,3 @@ def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
     assert (cut["r0", "zone"], cut["r0", "safety"]) == ((5, 4), (4, 3))
     assert (cut["r0", "recorded"], cut["r0", "superseded"], cut["r0", "window_end"]) == ((3, 2), (2, 1), (1, 1))
     assert (cut["r1", "recorded"], cut["r1", "window_end"]) == ((3, 0), (0, 0))
-
-
-def test_instants_before_at_and_after_a_time_of_a_row_are_told_apart():
-    rows = [{"recorded": NOON - n * DAY, "path": f"p{n}", "superseded_at": NOON - n * DAY + DAY} for n in range(4)]
-    moments = [NOON - n * DAY + shift * DAY / 9 for n in range(4) for shift in (-1, 0, 1, 2)]
-    requests = [{"as_of": moment} for moment in moments] + [{"include_after": moment} for moment in moments]
-    together = wall(rows, requests, [{}]).admissible.to_pylist()
-    for found in together:
-        (alone,) = wall(rows, [requests[int(found["request_id"][1:])]], [{}]).admissible.to_pylist()
-        assert [found[name] for name in ("rows", "row_digest")] == [alone[name] for name in ("rows", "row_digest")]
-    assert {found["rows"] for found in together} == {0, 1}
-
-
-def test_no_requests_and_no_rows_give_empty_tables():
-    assert wall([], [{}], [{}]).admissible.to_pylist()[0]["rows"] == 0
-    assert wall([{}], [], [{}]).admissible.num_rows == 0

@@ -326,17 +326,3 @@ def test_a_cut_does_not_end_inside_the_leading_row_if_it_can_start_there() -> No
     whole = "".join([before["text"], lead["text"]]).removesuffix("\n")
     assert {text for text in seen if "return 1" not in text} <= {"def lead():"}
     assert {"def lead():\n    return 1", whole} <= seen
-
-
-def test_an_empty_text_shows_no_heading_without_content() -> None:
-    made = line(
-        [{"text": "alpha", "semantic_raw": 0.9}, {"text": ""}], requests={"r1": {"require_citation": False}}
-    ).run()
-    assert made["trimmed"]["visible_text"].to_pylist() == ["alpha"]
-    assert line([{"text": ""}]).block() == ""
-
-
-def test_empty_tables_pass_through() -> None:
-    made = line([], requests={"r1": {}, "r2": {"output_shape": "model-brief"}}).run()
-    assert made["trimmed"].num_rows == made["trims"].num_rows == made["citations"].num_rows == 0
-    assert made["blocks"]["text"].to_pylist() == ["", ""]

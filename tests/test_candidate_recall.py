@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from recall_world import LANES, day, evidence_id, frame, line, names, rules, vectors
-from scoped_retrieval.nodes.recall import posting_recall, vector_recall
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 
@@ -102,47 +100,6 @@ def test_ties_are_ordered_by_evidence_id_and_cut_there() -> None:
     out = line(world, [{"question": "session", "lane_k": 4}], "lexical_hits")["lexical_hits"]
     assert names(world, out) == [name for _, name in ids[:4]]
     assert out["rank"].to_pylist() == [1, 2, 3, 4]
-
-
-def test_a_score_never_grows_beyond_what_adds_up_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posting_recall, "EXACT_BELOW", 0.25)
-    rows = [{"name": "loud", "text": "session token " * 5000}, {"name": "a", "text": "session"}, {"text": "other"}]
-    out = line(frame(rows), [{"question": "session token"}], "lexical_hits")
-    scores = dict(zip(out["lexical_hits"]["row"].to_pylist(), out["lexical_hits"]["score"].to_pylist(), strict=True))
-    assert scores[0] == 0.25, "each of two terms adds its half at most"
-    assert scores[1] == 0.125
-
-
-@pytest.mark.parametrize("lane", ["lexical_hits", "recent_hits", "symbol_hits"])
-def test_ids_that_begin_alike_are_ordered_by_their_ends(lane: str) -> None:
-    alike = "0123456789ab" + "0" * 13
-    rows = [
-        {"name": end, "evidence_id": alike + end, "text": "session", "symbols": ["session_of"]}
-        for end in ("3", "1", "4", "2")
-    ]
-    plan = rules({"lanes": ["lexical", "recent", "symbol"]})
-    for order in (rows, rows[::-1]):
-        world = frame(order)
-        out = line(world, [{"question": "`session_of` session", "lane_k": 3}], lane, "candidates", plan=plan)
-        assert names(world, out[lane]) == ["1", "2", "3"]
-        assert names(world, out["candidates"]) == ["1", "2", "3"]
-
-
-def test_the_best_of_many_rows_are_the_best_of_all() -> None:
-    random = np.random.default_rng(0)
-    rows = [
-        {
-            "name": str(n),
-            "text": " ".join(random.choice(["session", "token", "cache", "other"], size=random.integers(1, 30))),
-        }
-        | {"path": f"{n}.py"}
-        for n in range(3000)
-    ]
-    world = frame(rows)
-    everything = _lexical(world, "session token", lane_k=10_000)
-    assert _lexical(world, "session token", lane_k=7) == everything[:7]
-    scores = [score for _, score in everything]
-    assert scores == sorted(scores, reverse=True)
 
 
 # --- withheld --------------------------------------------------------------------------------------------------------
@@ -309,50 +266,6 @@ def test_the_semantic_lane_gives_exact_cosines_of_admissible_rows() -> None:
     assert found["score"].to_pylist() == [expected[n] for n in best]
 
 
-def test_a_request_for_very_many_rows_holds_no_keys_for_the_sub_queries_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A line of keys is as long as the longest beside it: the greedy sub-query is asked apart from most others."""
-    world = frame([{"path": f"{n}.py"} for n in range(50)])
-    few = [{"request_id": f"r{n:02d}", "question": "x"} for n in range(40)]
-    asked = [request | {"lane_k": 2**31 - 1 if n == 7 else 2} for n, request in enumerate(few)]
-    rng = np.random.default_rng(0)
-    index = vectors(world, np.abs(rng.normal(size=(50, 4))), np.abs(rng.normal(size=(1, 4))))
-    query = QUERY_VECTORS.from_rows(
-        [{"request_id": r["request_id"], "sub_query_id": "q1", "vector_row": 0} for r in few]
-    )
-    given = {"plan": rules({"lanes": ["semantic"]}), "vectors": index, "query_vectors": query}
-    whole = line(world, asked, "semantic_hits", **given)["semantic_hits"]
-    best, sizes = vector_recall._best, []
-
-    def watched(rows: Any, held: Any, some: Any) -> Any:
-        sizes.append((len(some.k), int(some.k.max())))
-        return best(rows, held, some)
-
-    monkeypatch.setattr(vector_recall, "_best", watched)
-    monkeypatch.setattr(vector_recall, "CELLS", 100)
-    assert line(world, asked, "semantic_hits", **given)["semantic_hits"].equals(whole)
-    assert max(subs for subs, _ in sizes) >= 20, "the others are asked together"
-    assert max(subs * k for subs, k in sizes) <= 100
-
-
 def test_without_an_encoder_the_semantic_lane_is_empty() -> None:
     world = frame([{"name": "a", "text": "session"}])
     assert _lane(world, "semantic", question="session") == []
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_a_lane_that_is_off_gives_nothing(lane: str) -> None:
-    world = frame([{"name": "a", "text": "session", "symbols": ["create_user"], "entity": "DEL-1", "path": "a.py"}])
-    left = tuple(name for name in LANES if name != lane)
-    question = "session create_user DEL-1"
-    out = line(world, [{"question": question}], "hits", plan=rules({"lanes": list(LANES)}), lanes=left)["hits"]
-    assert lane not in out["lane"].to_pylist()
-
-
-def test_no_requests_and_no_rows_give_empty_tables() -> None:
-    for table in line(frame([{"name": "a", "text": "session"}]), []).values():
-        assert table.num_rows == 0
-    denied = {"question": "session", "denied": True}
-    for table in line(frame([{"name": "a", "text": "session"}]), [denied]).values():
-        assert table.num_rows == 0

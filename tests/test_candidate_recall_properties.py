@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from math import log
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,10 @@ from recall_world import LANES, day, frame, line, passes, rules, vectors
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     compiled_recall,
-    expansion_recall,
-    lane_recall,
     posting_recall,
     scope_postings,
     vector_recall,
 )
-from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 from scoped_retrieval.nodes.text.text_analysis import analyze, query_tokens
 
@@ -164,27 +160,6 @@ def test_a_request_has_one_answer_alone_and_in_any_batch(rows: list, asked: list
             assert _seen(alone[name]) == together
 
 
-@settings(max_examples=12, deadline=None)
-@given(ROWS, ASKED)
-def test_bounds_on_memory_change_nothing(rows: list, asked: list) -> None:
-    world, requests = frame(rows), _numbered(asked)
-    inputs = _vectors(world, requests)
-    whole = line(world, requests, plan=PLAN, **inputs)
-    with pytest.MonkeyPatch.context() as bounds:
-        bounds.setattr(posting_recall, "CELLS", 3)
-        bounds.setattr(posting_recall, "PAIRS", 2)
-        bounds.setattr(lane_recall, "CELLS", 3)
-        bounds.setattr(expansion_recall, "PAIRS", 2)
-        bounds.setattr(vector_recall, "ROWS_AT_ONCE", 2)
-        bounds.setattr(vector_recall, "CELLS", 3)
-        bounds.setattr(vector_recall, "TOGETHER", 1)
-        bounds.setattr(compiled_recall, "POSTINGS", 3)
-        bounds.setattr(compiled, "ALONE", 1)
-        bounds.setattr(compiled.pa, "cpu_count", lambda: 3)
-        parts = line(world, requests, plan=PLAN, **inputs)
-    assert all(whole[name].equals(parts[name]) for name in whole)
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     ROWS,
@@ -200,7 +175,3 @@ def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: lis
     before, after = (line(world, requests, plan=PLAN, **_vectors(world, requests)) for world in (plain, crowded))
     for name in ("hits", "candidates"):
         assert _seen(before[name], withheld=False) == _seen(after[name], withheld=False)
-
-
-def test_idf_is_the_natural_logarithm_that_the_reference_uses() -> None:
-    assert float(Bm25().idf(np.array([1]), np.array([1]))[0]) == pytest.approx(log(1 + 0.5 / 1.5))

@@ -9,16 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from corpus_rows import SOURCE, HashEncoder, day, import_rows
-from placed import flat
 from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, embedding
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
-from scoped_retrieval.pipeline.sources import chunk_cache, document_reader, path_history, work_tree
-from scoped_retrieval.pipeline.sources.git_history import read_git_history
-from scoped_retrieval.pipeline.sources.importing import normalize
-from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources import document_reader, path_history, work_tree
 
 LINES = (
     "# Head\n",
@@ -196,20 +192,6 @@ def test_a_cache_that_the_disk_does_not_take_costs_no_import(world: World) -> No
     assert world.index().unread == {}
 
 
-def test_many_small_files_of_the_cache_become_one(world: World) -> None:
-    for number in range(chunk_cache.MOST_SMALL + 2):
-        world.write(a=f"# A\n\nNumber {number}.\n")
-        world.index()
-    assert len([*(world.corpus / CACHE).iterdir()]) < chunk_cache.MOST_SMALL
-    assert world.index().unread == {"work tree": 2}
-
-
-def test_the_oldest_chunks_beyond_the_limit_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.index()
-    monkeypatch.setattr(chunk_cache, "MOST_BYTES", 1)
-    assert world.index().unread == {}
-
-
 def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
     world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})
@@ -231,31 +213,6 @@ def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pyt
     report = world.index()
     assert report.unread["history"] >= 3
     assert report.generation == whole.index().generation
-
-
-def test_the_generation_is_the_same_for_any_number_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = World(tmp_path), World(tmp_path, name="two")
-    one.write(**{f"n{number}": f"# {number}\n\nText {number}.\n" for number in range(12)})
-    monkeypatch.setattr(document_reader, "TASK_TEXTS", 2)
-    monkeypatch.setattr(document_reader, "TASKS_HERE", 1)
-    assert one.index(workers=1).generation == two.index(workers=2).generation
-
-
-def test_a_row_with_all_its_placements_is_the_rows_of_each(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.write(a="# A\n\nOne.\n", b="# B\n\nTwo.\n")
-    repository(world.tree)
-    commit(world.tree)
-    for text in ("# A\n\nTwo.\n", "# New\n\nLine.\n\n# A\n\nOne.\n"):
-        world.write(a=text)
-        commit(world.tree)
-    tables = list(read_git_history(world.tree, project="shop", now=NOW, report=SourceReport()))
-    generations = []
-    for name, rows in (("lists", pa.concat_tables(tables)), ("flat", flat(tables))):
-        corpus = Corpus.create(tmp_path / name)
-        corpus.publish(normalize(rows, project="shop", principal="ana", now=NOW)[0], now=NOW)
-        generations.append(corpus.generation)
-    assert generations[0] == generations[1]
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import yaml
@@ -246,9 +246,3 @@ def test_rows_of_a_chain_of_delegations_only_shrink(resolver, drawn):
         mine = set(below.column("path").to_pylist())
         assert mine <= rows & paths(resolver, fields(**child) if "max_unverified_items" in child else parent)
         rows = mine
-
-
-def test_times_of_presets_are_in_utc():
-    written = plain_fields(fields(as_of="2026-03-01T14:00:00+02:00"))
-    assert written == {"as_of": "2026-03-01T12:00:00Z"}
-    assert columns_of(written, "x")["as_of"] == datetime(2026, 3, 1, 12, tzinfo=UTC)

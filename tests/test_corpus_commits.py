@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_rows import SOURCE, day, history, import_rows
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, commits, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
 
 OTHER = "git:other"
 NONE = import_rows().slice(0, 0)
@@ -113,28 +113,6 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
         read = {SOURCE: history(number), OTHER: history(number + 100)}
         corpus.publish(NONE, commits=read, project=project, now=day(3))
     return corpus
-
-
-def test_projects_that_are_read_one_by_one_share_packs_of_commits(shared: Corpus):
-    assert len(tables(shared)) <= 10
-    for number, project in enumerate(PROJECTS):
-        expected = [(OTHER, str(day(number + 100).date())), (SOURCE, str(day(number).date()))]
-        assert known(shared, project) == expected
-        assert shared.commits(project)["owner_project"].unique().to_pylist() == [project]
-    at_once = Corpus.open(shared.path)
-    shared.merge(now=day(4))
-    assert (len(tables(shared)), shared.generation, shared.verify()) == (1, at_once.generation, [])
-    assert all(shared.commits(project).equals(at_once.commits(project)) for project in PROJECTS)
-
-
-def test_large_tables_have_packs_of_their_own(shared: Corpus, monkeypatch: pytest.MonkeyPatch):
-    before = tables(shared)
-    monkeypatch.setattr(publishing, "FAN_IN", 10**6)
-    monkeypatch.setattr(commits, "SMALL_TABLE", 0)
-    shared.publish(NONE, commits={SOURCE: history(50)}, project="p01", now=day(5))
-    own = shared._base.manifest.commits["p01"]
-    assert [name for name, pack in shared._base.manifest.commits.items() if pack == own] == ["p01"]
-    assert tables(shared) - before == {own}
 
 
 @pytest.mark.parametrize("read_again", [False, True])

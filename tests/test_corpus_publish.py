@@ -166,12 +166,6 @@ def test_a_row_is_found_by_terms_names_paths_and_ids(corpus: Corpus) -> None:
     assert rows_with(frame, "t:nothing", "d:session.resolveurl") == [[], []]
 
 
-def test_length_counts_the_terms_of_text_path_title_and_section(corpus: Corpus) -> None:
-    row = {"text": "joining the urls", "path": "guide", "title": "Retry", "section": "Why", "symbols": ["a", "b"]}
-    corpus.publish(import_rows(row), now=day(1))
-    assert corpus.frame().evidence["length"].to_pylist() == [len(["join", "url", "guid", "retri"])]
-
-
 def test_a_frame_has_the_projects_and_users_asked_for(corpus: Corpus) -> None:
     corpus.publish(
         import_rows(
@@ -249,15 +243,6 @@ def test_whether_a_row_has_a_vector_is_for_imports_of_that_row_to_say(corpus: Co
     corpus.publish(import_rows(*mine), now=day(7), encoder=HashEncoder())
     assert encoded(corpus) == {"a.md": {"one", "two", "same"}, "c.md": {"same", "new"}}
     assert corpus.verify() == []
-
-
-def test_rows_with_and_without_vectors_are_merged_and_read(corpus: Corpus) -> None:
-    for number in range(4):
-        row = import_rows({"text": f"note {number}", "path": f"{number}.md"})
-        corpus.publish(row, now=day(number + 1), encoder=None if number % 2 else HashEncoder())
-    corpus.merge(now=day(9))
-    assert corpus.info()["segments"] == 2
-    assert encoded(Corpus.open(corpus.path)) == {"0.md": {"note 0"}, "2.md": {"note 2"}}
 
 
 def encoded(corpus: Corpus) -> dict[str | None, set[str]]:

@@ -10,9 +10,8 @@ from typing import Any
 
 import filelock
 import numpy as np
-import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, content, day, import_rows
+from corpus_rows import SOURCE, content, day, import_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
@@ -124,36 +123,6 @@ def test_the_same_rows_have_the_same_generation_in_any_order(
         one_by_one.append(import_rows(dict(row)), now=day(10))
     assert one_by_one.generation == at_once.generation
     assert content(one_by_one.frame()) == content(at_once.frame())
-
-
-def test_appended_rows_of_one_owner_stay_in_few_segments(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    for number in range(40):
-        corpus.append(import_rows({"text": f"line {number}", "line_start": number}), now=day(1))
-    assert corpus.info()["rows"] == 40
-    assert corpus.info()["segments"] < publishing.FAN_IN + 2
-    assert corpus.frame().evidence["evidence_id"].to_pylist() != []
-
-
-def test_many_small_owners_share_a_few_files(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    rows = import_rows(*({"text": f"note {n}", "owner_project": f"p{n // 3}"} for n in range(300)))
-    corpus.publish(rows, now=day(1), encoder=HashEncoder())
-    assert corpus.info()["segments"] == 100
-    assert len(list(tmp_path.rglob("*.arrow"))) == 5
-    assert sorted(corpus.frame(["p42"]).evidence["text"].to_pylist()) == ["note 126", "note 127", "note 128"]
-    assert corpus.frame().evidence["text"].num_chunks == 1
-
-
-def test_a_frame_of_one_segment_copies_nothing(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    corpus.publish(import_rows(*({"text": f"note {n}"} for n in range(100))), now=day(1), encoder=HashEncoder())
-    before = pa.total_allocated_bytes()
-    frame = Corpus.open(tmp_path).frame()
-    assert pa.total_allocated_bytes() - before < 4_000  # the tables of segments
-    assert frame.vectors is not None
-    views = [frame.postings.parts[0].hashes, frame.postings.parts[0].rows, frame.vectors.parts[0]]
-    assert not any(view.flags.owndata or view.flags.writeable for view in views)
 
 
 def test_a_reader_keeps_the_generation_it_opened(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.encoders import cross_encoder
-from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores, load_cross_encoder
-from scoped_retrieval.pipeline.line.driver import build_driver
+from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
 from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Story, days_ago, places, row
@@ -171,21 +170,6 @@ def test_the_best_by_the_other_terms_are_read(tmp_path: Path, fields: dict[str, 
     best = [text[id_] for id_ in before["ranked"]["evidence_id"].to_pylist()[:read]]
     assert len(reader.given) == min(read, before["ranked"].num_rows)
     assert {text.split("word")[1] for _, text in reader.given} == {path[5:-3] for path in best}
-
-
-def test_equal_pairs_are_scored_once_per_shard(story: Story) -> None:
-    reader = Reader()
-    with story.open(cross_encoder=reader, runs=story.folder / "runs") as retriever:
-        retriever.run([{"request_id": f"r{n}", "project": "shop", "purpose": "answer-question", "question": QUESTION} for n in range(5)])  # fmt: skip
-    assert len(reader.given) == len(set(reader.given)) == 3
-
-
-def test_scores_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_encoder, "PAIRS_KEPT", 2)
-    pairs = PairScores(Reader("b"))
-    assert pairs.of([("q", "a"), ("q", "b"), ("q", "a")]).tolist() == [0.125, 0.875, 0.125]
-    pairs.of([("q", "c"), ("q", "b")])
-    assert list(pairs.cached) == [("q", "c"), ("q", "b")]
 
 
 def test_a_score_is_a_function_of_its_pair_alone(folder: Path) -> None:
@@ -345,9 +329,3 @@ def test_a_mode_that_names_a_cross_encoder_whose_server_is_silent_says_so_once(s
     told = [each for each in found.conditions if each["subject"] == "cross_encoder"]
     said = f"{SILENT_CROSS_ENCODER}: Expected scores of tiny, got HTTP status 500; see the server log for the cause"
     assert [(each["condition"], each["message"]) for each in told] == [("lane_off", said)]
-
-
-def test_the_node_before_the_scores_is_made_from_what_passed_both_walls() -> None:
-    needed = {node.name for node in build_driver().what_is_upstream_of("cross_encoder_pool")}
-    assert {"bounded_candidates", "verdicts", "plain_terms"} <= needed
-    assert not {"cross_encoder_scores", "score_terms", "ranked"} & needed

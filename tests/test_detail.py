@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.blocks.passages import RequestTerms, matched_terms
-from scoped_retrieval.nodes.tables import MATCH_TERMS
 from scoped_retrieval.pipeline.sources.grammars import grammar
 from scoped_retrieval.pipeline.sources.lines import Lines
 from scoped_retrieval.pipeline.sources.statements import levels_of_tree
@@ -116,43 +113,6 @@ def test_the_rarer_word_counts_more() -> None:
     rows = [{"text": "common\n" * 3 + FILE + "rare\n" + FILE, "path": "a.py"}]
     made = run(rows, asked("common", 0.1), asked("rare", 5.0), max_chunk_tokens=60)
     assert "rare" in made["trimmed"]["visible_text"][0].as_py()
-
-
-def test_words_of_another_request_do_not_count() -> None:
-    terms = [{"request_id": "r2", "term": "cooki", "weight": 1.0}]
-    made = line(
-        [{"text": WITH_COOKIE, "path": "a.py"}],
-        requests={name: {"max_chunk_tokens": 60} for name in ("r1", "r2")},
-        match_terms=terms,
-    ).run()
-    assert ["cookie" in text for text in made["trimmed"]["visible_text"].to_pylist()] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("term", "word"),
-    [
-        ("cooki", "cookies"), ("queri", "query"), ("log", "logged"), ("read", "Reading"), ("pars", "parse_user"),
-        ("user", "parseUser"), ("你好", "说你好吗"), ("2024", "in 2024"), ("café", "café"),
-    ],
-)  # fmt: skip
-def test_a_stem_finds_the_words_it_came_from(term: str, word: str) -> None:
-    rows = [{"text": f"{FILE}{word}\n{FILE}", "path": "a.py"}]
-    made = run(rows, asked(term), max_chunk_tokens=60)
-    assert word in made["trimmed"]["visible_text"][0].as_py()
-
-
-def test_of_equal_keys_the_greatest_weight_counts() -> None:
-    table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["cookies", "cookiest"], "weight": [1.0, 3.0]})
-    terms = RequestTerms.of(table, pa.array(["r1"]))
-    assert terms.weights.tolist() == [3.0]
-    assert np.array_equal(terms.codes, np.sort(terms.codes))
-
-
-def test_no_word_crosses_the_end_of_its_text() -> None:
-    table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["port", "export"], "weight": [1.0, 1.0]})
-    texts = pa.array(["the ex", "port", "", "Export ports"], pa.large_string())
-    said = matched_terms(texts, np.zeros(4, np.int64), RequestTerms.of(table, pa.array(["r1"])))
-    assert sorted(set(said[0].tolist())) == [1, 3]
 
 
 def test_the_second_item_of_a_file_comes_behind_the_first_of_good_files() -> None:

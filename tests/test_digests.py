@@ -15,10 +15,8 @@ from scoped_retrieval.nodes.columns.digests import (
     named_digest,
     stored_form,
     table_digest,
-    text_sha256,
 )
-from scoped_retrieval.nodes.errors import SchemaError
-from scoped_retrieval.nodes.schema import SPAN, Column, Table, float64, int32, spans, string, strings, table, text
+from scoped_retrieval.nodes.schema import Column, float64, int32, spans, string, strings, table, text
 from scoped_retrieval.pipeline.runs.parts import logical_digest
 
 TABLE = table(
@@ -82,15 +80,6 @@ def test_the_form_of_version_5_keeps_its_golden_values():
     assert named_digest({"b": "2", "a": "1"}) == GOLDEN_NAMED
 
 
-def test_text_hashes_are_published_sha256():
-    # FIPS 180-2, appendix B.1
-    assert text_sha256(pa.array(["abc", None, "abc"])).to_pylist() == [
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-        None,
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-    ]
-
-
 @pytest.mark.parametrize("column", ["label", "rank", "score", "tags", "cuts", "words"])
 def test_every_covered_value_counts(column: str):
     other = {"label": "y", "rank": 2, "score": 0.25, "tags": ["p", "q"], "cuts": [], "words": "ho"}[column]
@@ -103,34 +92,6 @@ def test_the_envelope_does_not_count():
     assert table_digest(moved, TABLE) == table_digest(rows_table(), TABLE)
 
 
-def test_null_empty_and_zero_differ():
-    def digest(values: list[object], type_: pa.DataType) -> str:
-        return table_digest(pa.table({"v": pa.array(values, type_)}))
-
-    assert digest([None], pa.string()) != digest([""], pa.string())
-    assert digest([None], pa.list_(pa.string())) != digest([[]], pa.list_(pa.string()))
-    assert digest([[None]], pa.list_(pa.string())) != digest([[""]], pa.list_(pa.string()))
-    assert digest([0.0], pa.float64()) != digest([-0.0], pa.float64())
-    assert digest(["1"], pa.string()) != digest([1], pa.int64())
-
-
-@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary()])
-def test_a_long_value_counts_to_its_last_byte(type_: pa.DataType):
-    def digest(value: str) -> str:
-        return table_digest(pa.table({"v": pa.array([value, "x"], pa.string()).cast(type_)}))
-
-    for length in (LONG - 1, LONG, LONG + 1, 5 * LONG):
-        assert len({digest("a" * length), digest("a" * (length - 1) + "b"), digest("a" * (length + 1))}) == 3
-    assert digest("a" * 300) != digest(hashlib.sha256(b"a" * 300).digest().hex())
-
-
-def test_nulls_where_none_may_be_have_no_digest():
-    table = rows_table().set_column(3, pa.field("score", pa.float64()), pa.array([0.5, None, 0.0]))
-    for form in (table, pa.Table.from_arrays(table.columns, schema=TABLE.schema)):
-        with pytest.raises(SchemaError, match=r"Expected a value in every row, got nulls - at things\.score"):
-            table_digest(form, TABLE)
-
-
 def test_the_digest_of_a_stored_part_binds_the_ids_of_its_requests(filled: Callable[..., pa.Table]):
     def digest(*ids: str) -> str:
         return logical_digest("packs", filled("packs", [{"request_id": name, "evidence_id": "e"} for name in ids]))
@@ -139,24 +100,11 @@ def test_the_digest_of_a_stored_part_binds_the_ids_of_its_requests(filled: Calla
     assert digest("a", "b") == digest("a", "b")
 
 
-def test_moving_a_character_between_cells_counts():
-    first = pa.table({"a": ["xy", "z"], "b": ["", "w"]})
-    second = pa.table({"a": ["x", "z"], "b": ["y", "w"]})
-    assert table_digest(first) != table_digest(second)
-
-
 def test_erased_text_leaves_the_digest_checkable():
     stored = stored_form(rows_table(), TABLE)
     assert stored["words"].to_pylist() == [hashlib.sha256(b"hey").hexdigest(), None, hashlib.sha256(b"").hexdigest()]
     assert table_digest(stored, TABLE) == table_digest(rows_table(), TABLE)
     assert stored_form(stored, TABLE).equals(stored)
-
-
-def test_the_stored_form_of_a_table_in_use_is_worked_out_once():
-    rows = rows_table()
-    assert stored_form(rows, TABLE) is stored_form(rows, TABLE)
-    with pytest.raises(SchemaError, match=r"^Expected columns .*, got label, words - at "):
-        stored_form(rows.select(["label", "words"]), TABLE)
 
 
 def test_requests_have_the_digest_they_have_alone():
@@ -170,30 +118,6 @@ def test_requests_have_the_digest_they_have_alone():
     assert together[2] == by_request(TABLE.empty(), ids)[2]
 
 
-def test_the_digest_of_a_request_is_that_of_a_table_of_its_rows():
-    together = by_request(rows_table(), pa.array(["b", "a", "nobody"]))
-    parts = [rows_table().slice(2, 1), rows_table().slice(0, 2), TABLE.empty()]
-    assert [digest.hex() for digest in together] == [table_digest(part, TABLE) for part in parts]
-
-
-def test_columns_that_are_read_together_keep_apart():
-    rows = LISTS.from_rows(LISTED)
-    assert table_digest(rows, LISTS) == GOLDEN_LISTS
-    together = digests_by_request([(rows.slice(1), LISTS)], pa.array(["c", "b", "a"]))
-    assert [digest.hex() for digest in together] == [
-        table_digest(rows.slice(*some), LISTS) for some in [(3, 1), (2, 1), (1, 1)]
-    ]
-    exchanged = [row | {"first": row["second"], "second": row["first"] or []} for row in LISTED]
-    assert table_digest(LISTS.from_rows(exchanged), LISTS) != GOLDEN_LISTS
-
-
-def test_requests_whose_rows_lie_apart_are_gathered_in_order():
-    rows = rows_table()
-    apart = rows.take([0, 2, 1])
-    ids = pa.array(["a", "b"])
-    assert by_request(apart, ids) == by_request(rows, ids)
-
-
 def test_the_digest_over_several_tables_binds_the_rows_of_each():
     ids, rows = pa.array(["a", "b"]), rows_table()
     other = LISTS.from_rows(LISTED)
@@ -203,11 +127,6 @@ def test_the_digest_over_several_tables_binds_the_rows_of_each():
     moved = [(rows.slice(2), TABLE), (pa.concat_tables([rows.slice(0, 2)]), TABLE)]
     assert digests_by_request(moved, ids) != digests_by_request(moved[::-1], ids)
     assert digests_by_request(moved, ids, "p") != digests_by_request(moved, ids)
-
-
-def test_a_type_without_a_form_is_refused():
-    with pytest.raises(SchemaError, match="Expected a type with a canonical form, got decimal128"):
-        table_digest(pa.table({"v": pa.array([1], pa.decimal128(5))}))
 
 
 cells = st.fixed_dictionaries(
@@ -248,41 +167,9 @@ def test_equal_digests_mean_equal_rows(left: list[dict[str, object]], right: lis
     assert same == (said(left) == said(right))
 
 
-def test_bytes_under_nulls_never_count():
-    hidden = pa.Array.from_buffers(
-        pa.string(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(np.array([0, 1, 4], np.int32)), pa.py_buffer(b"xabc")]
-    )
-    assert table_digest(pa.table({"v": hidden})) == table_digest(pa.table({"v": ["x", None]}))
-    items = pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([3, 4])], fields=list(SPAN))
-    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), items, mask=pa.array([False, True]))
-    assert table_digest(pa.table({"v": lists})) == table_digest(
-        pa.table({"v": pa.array([[{"start": 1, "end": 3}], None], pa.list_(SPAN))})
-    )
-
-
-def test_a_declared_table_needs_its_columns():
-    only: Table = TABLE
-    with pytest.raises(SchemaError, match="Expected column label, got none - at things"):
-        table_digest(rows_table().drop_columns(["label"]), only)
-
-
 GOLDEN_TABLE = "47fdfa971d057c12561d6b210e0636aee3f4d164fd4bd8404375d87371f937e9"
 GOLDEN_REQUESTS = [
     "75655a3c8c090a722d7478285090045f4d53384124532d4187c0674c3c645a23",
     "5ddbfaf2381bd7bdeb0df7234415124b35857488d6d9b10f243838e69f4919ce",
 ]
-GOLDEN_LISTS = "80f86ed18dd1a35b0773923f83df1f11109816ead4f2a74384bd6c5109e584a4"
 GOLDEN_NAMED = "1b7caae2e79ba1dbedfa1a75985f9c735aae2728289f2713229c8afebafb2862"
-
-
-def test_columns_of_one_name_have_no_digest():
-    with pytest.raises(SchemaError, match="Expected names of their own, got a, a"):
-        table_digest(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
-
-
-def test_a_dictionary_inside_a_list_counts_as_its_values():
-    words = pa.array([["a", "b"], None, ["a"]])
-    ends, missing = pa.array([0, 2, 2, 3], pa.int32()), pa.array([False, True, False])
-    encoded = pa.ListArray.from_arrays(ends, pa.array(["a", "b", "a"]).dictionary_encode(), mask=missing)
-    assert encoded.to_pylist() == words.to_pylist()
-    assert table_digest(pa.table({"w": encoded})) == table_digest(pa.table({"w": words}))

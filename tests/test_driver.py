@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,6 @@ from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, TABLES
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line import query_vectors
 from scoped_retrieval.pipeline.line.driver import (
     Line,
     build_driver,
@@ -80,10 +77,6 @@ def test_every_stored_table_has_a_node_or_comes_in_at_the_door():
     inputs = {"requests", "failures", "grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies"}
     inputs |= {"role_policies", "role_rules", "provenance"}
     assert stored == set(outputs()) | inputs
-
-
-def test_hamilton_stays_silent():
-    assert logging.getLogger("hamilton.driver").getEffectiveLevel() > logging.CRITICAL
 
 
 def test_every_output_is_the_declared_table(line: Line):
@@ -211,19 +204,3 @@ def test_frozen_tables_run_again_from_the_middle(line: Line):
     again = found(["ranked"], overrides={"score_terms": tables["score_terms"], "rerank_weights": heavier})["ranked"]
     assert again.num_rows == tables["ranked"].num_rows
     assert not again["lexical"].equals(tables["ranked"]["lexical"])
-
-
-def test_query_vectors_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
-    class Lengths:
-        profile = "lengths/1"
-
-        def encode(self, texts: Any) -> np.ndarray:
-            return np.array([[len(text)] for text in texts], np.int16)
-
-    monkeypatch.setattr(query_vectors, "VECTORS_KEPT", 2)
-    vectors = QueryVectors(Lengths())
-    assert vectors.of(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
-    assert vectors.of(["ccc", "a"]).tolist() == [[3], [1]]
-    assert set(vectors.cached) == {"ccc", "a"}, "the one that was used longest ago is gone"
-    assert vectors.of(["bb", "ccc", "a"]).tolist() == [[2], [3], [1]]
-    assert len(vectors.cached) == 3, "those asked for last are all at hand, for the run to store"

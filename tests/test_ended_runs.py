@@ -92,18 +92,6 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
     assert (store.unfinished(), store.run_ids()) == ([], (run_id,))
 
 
-def test_what_somebody_may_not_do_is_said_as_it_is_and_not_taken_for_a_run_to_go_on_with(
-    corpus: Corpus, store: RunStore
-):
-    def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
-        raise AccessError("Expected an auditor, got none - at ana")
-        yield
-
-    with opened(corpus, runs=store) as retriever, pytest.raises(AccessError) as raised:
-        retriever.run(batch(1), engine=engine)
-    assert (raised.value.message, raised.value.hint) == ("Expected an auditor, got none - at ana", "")
-
-
 def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewhere(
     corpus: Corpus, store: RunStore, evidence_rows: Callable[..., Any]
 ):
@@ -170,19 +158,6 @@ def test_nobody_ends_the_run_of_another(corpus: Corpus, store: RunStore, move_on
     assert store.unfinished() == [run_id]
 
 
-def test_a_generation_that_another_corpus_lacks_is_not_gone(
-    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
-):
-    run_id = interrupted(corpus, store, batch(4))
-    other = Corpus.create(tmp_path / "other")
-    another = r"^Expected the corpus that the run began with, got another - at .*other\n\nHint: .*/corpus"
-    refused(other, store, run_id, tmp_path / "corpus" / "grants.yaml", another)
-    shutil.move(tmp_path / "corpus", tmp_path / "moved")
-    away = r"^Expected the corpus that the run began with, got none - at .*/corpus\n\nHint: restore the corpus"
-    refused(other, store, run_id, tmp_path / "moved" / "grants.yaml", away)
-    goes_on(Corpus.open(tmp_path / "moved"), store, run_id)
-
-
 def test_another_corpus_in_the_folder_ends_no_run(
     corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
 ):
@@ -211,42 +186,6 @@ def test_an_older_copy_of_the_corpus_ends_no_run(
     with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
         retriever.run(resume=run_id)
     assert store.unfinished() == [run_id]
-
-
-def test_an_older_copy_that_went_on_as_far_as_the_run_ends_none(
-    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
-):
-    shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
-    copy = Corpus.open(tmp_path / "copy")
-    for each, count in ((corpus, 20), (copy, 21)):
-        rows = normalize(evidence_rows("shop", count), project="shop", principal="ana", now=NOON)[0]
-        each.publish(rows, now=NOON)
-    run_id = interrupted(corpus, store, batch(4))
-    shutil.move(tmp_path / "corpus", tmp_path / "away")
-    shutil.move(tmp_path / "copy", tmp_path / "corpus")
-    with opened(Corpus.open(tmp_path / "corpus"), runs=store) as retriever, pytest.raises(StoreError, match="another"):
-        retriever.run(resume=run_id)
-    assert store.unfinished() == [run_id]
-
-
-def test_a_run_ends_over_another_corpus_where_its_own_has_lost_the_generation(
-    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
-):
-    run_id = interrupted(corpus, store, batch(4))
-    move_on()
-    grants = tmp_path / "corpus" / "grants.yaml"
-    with opened(Corpus.create(tmp_path / "other"), runs=store, grants=grants) as retriever:
-        assert retriever.run(resume=run_id).unanswered == 2
-
-
-def test_a_corpus_that_moved_and_lost_the_generation_ends_the_run(
-    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
-):
-    run_id = interrupted(corpus, store, batch(4))
-    move_on()
-    shutil.move(tmp_path / "corpus", tmp_path / "moved")
-    with opened(Corpus.open(tmp_path / "moved"), runs=store) as retriever:
-        assert retriever.run(resume=run_id).unanswered == 2
 
 
 def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_it(

@@ -29,10 +29,8 @@ from erasing_world import (
 )
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline.asking import session
-from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.corpus import Corpus, tombstones
+from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus import store as corpus_store
-from scoped_retrieval.pipeline.corpus.manifest import Manifest
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
 from scoped_retrieval.pipeline.maintenance.erasure import erase
@@ -241,18 +239,6 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
             each.expect_unerased()
 
 
-def test_no_receipt_is_read_while_the_generation_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told(tmp_path)
-    erase(settings(tmp_path), source="doc:story")
-    corpus = Corpus.open(tmp_path / "corpus")
-    with monkeypatch.context() as patch:
-        patch.setattr(Manifest, "read", lambda *_: pytest.fail("it is read on every request"))
-        corpus.expect_unerased()
-    erase(settings(tmp_path), source="memory:bo")
-    with pytest.raises(ErasedError):
-        corpus.expect_unerased()
-
-
 def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_path: Path) -> None:
     told(tmp_path)
     before = Corpus.open(tmp_path / "corpus")
@@ -266,16 +252,6 @@ def other_rows() -> pa.Table:
     """A document of a source of its own."""
     table = pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")])
     return normalize(table, project="shop", principal="ana", now=NOON)[0]
-
-
-def test_what_is_no_pack_stays_where_it_lies(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    stray = tmp_path / "corpus" / "packs" / ".DS_Store"
-    stray.write_text("")
-    erase(settings(tmp_path), source="doc:story")
-    Corpus.open(tmp_path / "corpus").gc()
-    assert stray.exists()
-    assert CANARY not in story.ask("who keeps the login token?").block
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
@@ -377,73 +353,6 @@ def test_a_source_without_its_kind_leads_to_the_full_ids_of_rows_that_may_be_era
     assert hint("bo", "story").startswith(full), "a source of other people's rows is not named"
     assert hint("bo", "bo").startswith("did you mean memory:bo?")
     assert hint("ana", "doc:none").startswith("you may erase your own")
-
-
-def test_an_erasure_does_not_count_the_rows_of_anothers_that_was_broken_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told(tmp_path)
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-        patch.setattr(Corpus, "finish_erasure", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
-        erase(settings(tmp_path), source="doc:story")
-    assert erase(settings(tmp_path, "bo"), user="bo", dry_run=True).rows == 1
-    assert erase(settings(tmp_path, "bo"), user="bo").rows == 1
-    assert erase(settings(tmp_path), source="doc:story").rows == 2
-
-
-def test_a_process_that_went_to_another_folder_is_told_of_an_erasure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    how = {"principal": "ana", "grants": "grants.yaml", "runs": "runs", "lanes": ["lexical"]}
-    (folder := tmp_path / "elsewhere").mkdir()
-    with Retriever.open("corpus", **how) as retriever:
-        monkeypatch.chdir(folder)
-        assert CANARY in retriever.retrieve(QUESTION).block
-        erase(settings(tmp_path), source="doc:story")
-        with pytest.raises(ErasedError):
-            retriever.retrieve(QUESTION)
-    assert list(folder.iterdir()) == []
-
-
-def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told(tmp_path)
-    finish = Corpus.finish_erasure
-
-    def meanwhile(*given: Any) -> None:
-        monkeypatch.setattr(Corpus, "finish_erasure", finish)
-        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(corpus_store, "forget", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
-            erase(settings(tmp_path, "bo"), user="bo")
-        finish(*given)
-
-    monkeypatch.setattr(Corpus, "finish_erasure", meanwhile)
-    erase(settings(tmp_path), source="doc:story")
-    assert [(each.by, each.finished) for each in Corpus.open(tmp_path / "corpus")._base.manifest.receipts] == [
-        ("ana", True),
-        ("bo", False),
-    ]
-    erase(settings(tmp_path), source="doc:other")
-    assert all(each.finished for each in Corpus.open(tmp_path / "corpus")._base.manifest.receipts)
-    assert holding(tmp_path) == []
-
-
-def test_who_appends_goes_through_no_row_that_was_erased_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = told(tmp_path)
-    erase(settings(tmp_path), source="doc:story")
-    erase(settings(tmp_path), source="memory:bo")
-    looked, among = [], tombstones.among
-    monkeypatch.setattr(tombstones, "among", lambda values, those: looked.append(len(those)) or among(values, those))
-    story.tell(row("doc", "docs/other.md", "Another text."), row("doc", "docs/old.md", GONE))
-    story.tell(row("doc", "docs/third.md", "A third text."))
-    assert looked == [1]
-    texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
-    assert sorted(texts) == ["A third text.", "Another text.", KEPT]
 
 
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:

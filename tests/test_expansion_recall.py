@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from random import Random
 from typing import Any
 
 import pytest
 from recall_world import NOW, day, evidence_id, frame, line, names, rules
-from scoped_retrieval.nodes.recall import expansion_recall
 
 _PLAN = rules({"lanes": ["lexical", "expansion"]})
 
@@ -139,49 +136,6 @@ def test_a_neighbour_is_the_next_admissible_row_by_line_and_then_by_id() -> None
         names_in_order = [name for _, _, name in order]
         at = names_in_order.index("n4")
         assert set(_expanded(rows, as_of=as_of)) == {names_in_order[at - 1], names_in_order[at + 1]}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_links_that_are_expanded_in_parts_give_what_they_give_at_once(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whose row one is, all parts decide: a part alone must not let go of a row because another one is better."""
-    random = Random(seed)
-    rows = [
-        {
-            "name": f"n{n}", "text": random.choice(["session", "session of one", "word"]), "path": f"{n}.md",
-            "evidence_kind": random.choice(["code", "doc"]), "entity": f"D-{n}",
-            "conflict_set": random.choice([None, "c1", "c2"]), "parent_id": random.choice([None, f"D-{(n + 3) % 12}"]),
-            "superseded_by": random.choice([None, f"D-{(n + 5) % 12}"]),
-        }
-        for n in range(12)
-    ]  # fmt: skip
-    world = frame(rows)
-    lanes = {"lanes": ["lexical", "expansion"]}
-    plan = rules({**lanes, "kinds": ["code"]}, {**lanes, "kinds": ["doc"], "intent": "find-docs"})
-    asked = [{"request_id": f"r{n}", "question": "session of one", "lane_k": 1 + n} for n in range(3)]
-    whole = line(world, asked, "expansion_hits", plan=plan)["expansion_hits"]
-    monkeypatch.setattr(expansion_recall, "PAIRS", 1 + seed % 5)
-    assert line(world, asked, "expansion_hits", plan=plan)["expansion_hits"].equals(whole)
-
-
-def _peak(world: dict[str, Any], node: str, plan: Any, requests: int) -> int:
-    """The most bytes of NumPy arrays that lived at once while a node ran for some requests with one clock."""
-    asked = [{"request_id": f"r{n:02d}", "question": "session", "lane_k": 3} for n in range(requests)]
-    tracemalloc.start()
-    try:
-        line(world, asked, node, plan=plan)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize(("node", "lanes"), [("expansion_hits", ["lexical", "expansion"]), ("recent_hits", ["recent"])])
-def test_requests_of_one_clock_share_the_look_at_a_document(node: str, lanes: list[str]) -> None:
-    rows = [{"text": "session" if n < 20 else f"w{n % 7}", "path": "a.log", "line_start": n} for n in range(2000)]
-    world, plan = frame(rows), rules({"lanes": lanes})
-    _peak(world, node, plan, 1)
-    assert _peak(world, node, plan, 30) < 2 * _peak(world, node, plan, 1)
 
 
 def test_the_rival_of_a_hit_beyond_the_first_ten_comes_in() -> None:

@@ -63,12 +63,6 @@ def test_without_code_nothing_is_looked_up() -> None:
     assert not len(out.found.row) and not len(out.row)
 
 
-def test_a_lane_that_is_off_gives_nothing() -> None:
-    world = frame([row("a", "src/a.py", "token")])
-    hits = line(world, [{"question": "token"}], plan=PLAN, lanes=("lexical",))["hits"]
-    assert set(hits["lane"].to_pylist()) == {"lexical"}
-
-
 def test_rows_of_one_path_that_are_and_are_no_source_are_two_files() -> None:
     rows = [row("a", "src/a.py", "token"), row("b", "src/a.py", "login", generated=True)]
     assert found(rows, "token") == ["a"]

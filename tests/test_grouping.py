@@ -7,11 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.pipeline.asking.grouping import Grouped
-from scoped_retrieval.pipeline.engines.shards import by_request
 
 QUESTIONS = [1, 2, 3, 4, 5]
 
@@ -51,34 +48,6 @@ def test_who_waits_while_another_is_answered_is_answered_in_one_group():
     assert held(squares) == ([1, 4, 9, 16, 25], [[0], QUESTIONS])
 
 
-def test_who_was_answered_does_not_wait_while_others_are_answered():
-    crowd, again = range(1, 100), range(100, 110)
-    begun, full, left = threading.Event(), threading.Event(), threading.Event()
-
-    def answers(group: Sequence[int]) -> list[int | Exception]:
-        if 0 in group:
-            begun.set()
-            assert full.wait(60)
-        held_up = not set(crowd) & set(group) and not {0, 100} & set(group) and not left.wait(10)
-        return [ValueError("somebody who was answered still waits") if held_up else question for question in group]
-
-    grouped = Grouped(answers, 1000)
-    with ThreadPoolExecutor(len(crowd) + 1) as threads:
-        asks_again = threads.submit(lambda: [grouped(question) for question in (0, *again)])
-        assert begun.wait(60)
-        calls = [threads.submit(grouped, question) for question in crowd]
-        while grouped.waiting() <= len(crowd):
-            os.sched_yield()
-        full.set()
-        assert [call.result(60) for call in calls] == list(crowd)
-        left.set()
-        assert asks_again.result(60) == [0, *again]
-
-
-def test_a_group_has_at_most_so_many():
-    assert held(squares, most=2) == ([1, 4, 9, 16, 25], [[0], [1, 2], [3, 4], [5]])
-
-
 def test_an_error_of_one_question_reaches_its_caller_alone():
     def odd_only(group: Sequence[int]) -> list[int | Exception]:
         return [ValueError(question) if question % 2 == 0 else question for question in group]
@@ -115,21 +84,6 @@ def test_an_interrupt_of_who_answers_leaves_the_others_in_line():
     assert gone not in groups[2]
 
 
-def test_what_was_answered_before_an_interrupt_reaches_its_caller():
-    interrupted: list[int] = []
-
-    def once(group: Sequence[int]) -> Iterator[int | Exception]:
-        for place, question in enumerate(group):
-            if place == 3 and not interrupted:
-                interrupted.append(1)
-                raise KeyboardInterrupt
-            yield question
-
-    found, groups = held(once)
-    assert sorted(type(one).__name__ for one in found) == ["KeyboardInterrupt", "int", "int", "int", "int"]
-    assert not set(groups[1][:3]) & set(groups[2])
-
-
 def test_of_a_group_that_breaks_half_way_those_without_an_answer_are_asked_again():
     def no_three(group: Sequence[int]) -> Iterator[int | Exception]:
         for question in group:
@@ -147,18 +101,3 @@ def test_who_calls_alone_is_answered_alone():
     assert [grouped(question) for question in QUESTIONS] == [1, 4, 9, 16, 25]
     with pytest.raises(ZeroDivisionError):
         Grouped(lambda group: [1 // 0 for _ in group], 8)(1)
-
-
-def test_a_request_has_its_rows_in_their_order_wherever_they_stand():
-    tables = {
-        "together": pa.table({"request_id": ["a", "a", "c"], "n": [1, 2, 3]}),
-        "mixed": pa.table({"request_id": ["b", "a", "b", "c", "a"], "n": [1, 2, 3, 4, 5]}),
-        "in chunks": pa.table(
-            {"request_id": pa.chunked_array([["b"], ["a", "b"]]), "n": pa.chunked_array([[1], [2, 3]])}
-        ),
-        "none": pa.table({"request_id": pa.array([], pa.string()), "n": pa.array([], pa.int64())}),
-    }
-    of_request = by_request(tables)
-    for request_id in ("a", "b", "c", "of nobody"):
-        expected = {name: table.filter(pc.equal(table["request_id"], request_id)) for name, table in tables.items()}
-        assert of_request(request_id) == expected

@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.views.drawing import FORMATS, drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
-from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg, summary_of
+from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg
 from scoped_retrieval.pipeline.views.steps import passed, steps_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -43,12 +43,6 @@ def test_steps_come_in_the_order_of_the_line_with_rows_and_time():
     assert [step.rows for step in steps] == [3, None, 3, None]
     assert [step.seconds for step in steps] == [None, None, 0.75, None]
     assert [node.name for node in steps[2].nodes] == ["b", "b2"]
-
-
-def test_one_row_is_no_rows():
-    assert [summary_of(step) for step in steps_of(small(), {"a": 1, "b": 2, "c": 0})][:3] == [
-        "1 node, 1 row", "1 node, 0 rows", "2 nodes, 2 rows",
-    ]  # fmt: skip
 
 
 def test_what_goes_back_is_marked_and_what_a_chain_passes_on_is_left_out():
@@ -90,16 +84,6 @@ def test_the_page_has_every_node_and_column_no_script_and_no_address():
     assert set(re.findall(r'<a href="#(step-[a-z_]+)"', page)) <= set(re.findall(r'id="(step-[a-z_]+)"', page))
     assert "Table &lt;a&gt;" in drawn(small(), "html", title="t").decode()
     assert drawn(small(), "html", title="<b>").decode().count("<b>") == 0
-
-
-def test_a_page_needs_no_graphviz(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    assert "b2_score" in drawn(small(), "html", title="t").decode()
-    assert b"<svg" in drawn(small(), "svg", title="t")
-    with pytest.raises(InputError, match="pygraphviz"):
-        drawn(small(), "png", title="t")
 
 
 def test_a_step_is_drawn_with_columns_on_its_edges_and_an_unknown_one_is_named():

@@ -10,17 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from hypothesis import given
-from hypothesis import strategies as st
 from retrieving import batch, opened
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, listing
 from scoped_retrieval.pipeline.runs.listing import listed
 from scoped_retrieval.pipeline.runs.run import Run
-from scoped_retrieval.pipeline.views import text_table as tables
 
 
 @pytest.fixture(name="asked")
@@ -134,25 +128,3 @@ def test_a_listing_is_its_owners_alone(asked: Path, capsys: pytest.CaptureFixtur
         pa.ipc.open_file(pa.py_buffer(file.read_bytes())).num_record_batches == 1
         for file in (asked / ".index").iterdir()
     )
-
-
-def of_rich(title: str, columns: list[str], rows: list[list[object]]) -> str:
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(" ".join(tables._cell(value).split()) for value in row))
-    console = Console(width=tables.UNFOLDED, force_terminal=False, no_color=True, highlight=False, markup=False)
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
-CELLS = st.sampled_from([None, "", "v", "\u65e5\u672c\u8a9e", 1, "two  words", "a\nb", "longer than its column"])
-
-
-@given(st.sampled_from(["", "Title"]), st.integers(1, 4), st.data())
-def test_a_table_of_any_width_is_that_of_rich(title: str, width: int, data: st.DataObject) -> None:
-    columns = data.draw(st.lists(st.sampled_from(["a name", "a longer name"]), min_size=width, max_size=width))
-    rows = data.draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=4))
-    assert tables.text_table(title, columns, rows, width=tables.UNFOLDED) == of_rich(title, columns, rows)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope.mode_choices import filled, variable_values, variables_in
-from scoped_retrieval.nodes.scope.selectors import glob_mask
+from scoped_retrieval.nodes.scope.mode_choices import filled, variable_values
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
 from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from wall_worlds import REQUEST
@@ -42,12 +41,6 @@ def test_variables_fill_the_paths_and_the_leading_slash_is_the_root() -> None:
 
 def test_a_variable_is_known_with_and_without_current() -> None:
     assert chosen(current_venture="acme")["search_paths"] == chosen(venture="acme")["search_paths"]
-
-
-def test_a_request_without_a_mode_chooses_nothing() -> None:
-    found = chosen(None)
-    assert (found["mode"], found["search_paths"], found["excluded_paths"]) == (None, None, [])
-    assert (found["chunk_expansion"], found["exact_lookups"], found["include_deleted"]) == (True, False, False)
 
 
 def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
@@ -106,10 +99,6 @@ def test_order_and_chunks_of_requests_change_nothing() -> None:
     assert whole["mode"].to_pylist() == ["planning", None, "planning"]
 
 
-def test_the_variables_of_a_template_are_listed() -> None:
-    assert variables_in("/{venture}/x/{current_project}/") == ["venture", "current_project"]
-
-
 names = st.text(st.sampled_from("ab*?[]."), min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
 
 
@@ -121,13 +110,4 @@ def test_a_value_stands_for_itself_whatever_it_holds(value: str, other: str) -> 
         assert leads_to(glob, f"ventures/{name}/x.md") == (name == value)
 
 
-globs = st.lists(st.sampled_from(["a", "b", "/", "*", "**", "**/", "?", "[*]", "[", "."]), min_size=1, max_size=6).map(
-    "".join
-)
 paths = st.text(st.sampled_from("ab/*[."), min_size=1, max_size=8)
-
-
-@settings(max_examples=400, deadline=None)
-@given(globs, paths)
-def test_both_walls_match_paths_alike(glob: str, path: str) -> None:
-    assert leads_to(glob, path) == bool(glob_mask(pa.array([path]), [glob])[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import replace
 from importlib import resources
@@ -18,7 +17,7 @@ from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.contracts.scope import difference, fields_of_snapshot, resolver_of
+from scoped_retrieval.pipeline.contracts.scope import fields_of_snapshot
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.plugins import Plugins, installed
@@ -27,8 +26,6 @@ from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.what_if import changes_of, what_if
 from scoped_retrieval.pipeline.reading.replaying import replayed
-from scoped_retrieval.pipeline.requests.fields import column_of
-from scoped_retrieval.pipeline.requests.files import read_requests
 from scoped_retrieval.pipeline.requests.presets import load_preset
 from scoped_retrieval.pipeline.runs.verify import verify
 from small_corpus import Story, row
@@ -126,35 +123,6 @@ def test_a_request_weighs_the_term_of_a_plugin(story, weights, expected):
         assert each["acme.length"] == round(weight_of(found) * value * 2**30) / 2**30
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"weights": {"acme.length": 0.9}},
-        {"weights.acme.length": 0.9},
-        {"weight_acme.length": 0.9},
-        {"scope": {"weights": {"acme.length": 0.9}}},
-    ],
-    ids=str,
-)
-def test_every_spelling_of_a_weight_is_read(story, said):
-    found = answered(story, **said)
-    assert weight_of(found) == 0.9
-    assert found.tables["contracts"]["weight_acme.length"].to_pylist() == [0.9]
-
-
-def test_a_cell_of_csv_is_a_weight(tmp_path):
-    (tmp_path / "asked.csv").write_text("question,weights.acme.length\nwhy?,0.9\n")
-    (given_row,) = read_requests(tmp_path / "asked.csv")
-    assert given_row["weights.acme.length"] == 0.9
-
-
-@pytest.mark.parametrize(
-    "path", ["weights.Acme.length", "weights.acme.a.b", "budget.weights.acme.length", "acme.length"]
-)
-def test_other_names_with_dots_are_no_weights(path):
-    assert column_of(path) is None
-
-
 def test_a_preset_weighs_the_term_unless_the_request_does(story, tmp_path):
     (tmp_path / "preset.json").write_text('{"weights": {"acme.length": 0.7}}')
     how = {"preset": load_preset(tmp_path / "preset.json")}
@@ -196,14 +164,6 @@ def test_a_weight_of_a_plugin_s_term_is_one_that_any_term_may_have(story, value)
         answered(story, weights={"acme.length": value})
 
 
-def test_the_contracts_of_two_weights_differ_in_the_weight_alone(story, recorded):
-    resolver = resolver_of(settings_of(story, plugins="acme"))
-    own = fields_of_snapshot(settings_of(story), recorded[1])
-    other = replace(own, given={**own.given, "weight_acme.length": 0.8})
-    found = difference(resolver.scope(own), resolver.scope(other))
-    assert found["fields"] == [{"field": "weight_acme.length", "a": None, "b": 0.8}]
-
-
 def test_a_snapshot_shows_its_caller_the_weight_that_was_asked_for(story, tmp_path):
     with opened(story, runs=tmp_path / "runs") as retriever:
         snapshot = retriever.retrieve(ASKED | {"weights": {"acme.length": 0.8}}).snapshot_id
@@ -219,31 +179,9 @@ def test_a_snapshot_shows_its_caller_the_weight_that_was_asked_for(story, tmp_pa
 # --- one answer everywhere ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.lists(st.none() | st.floats(0, 100), min_size=2, max_size=5), st.integers(1, 3))
-def test_alone_and_in_a_batch_a_request_has_one_snapshot(story, weights, shard):
-    asked = [
-        ASKED | {"request_id": f"r{n}"} | ({} if weight is None else {"weights": {"acme.length": weight}})
-        for n, weight in enumerate(weights)
-    ]
-    runs = story.folder / "batches"
-    shutil.rmtree(runs, ignore_errors=True)
-    with opened(story, runs=runs, shard_requests=shard) as retriever:
-        stored = retriever.runs.open(retriever.run(asked).run_id).table("snapshots")
-        batch = dict(zip(*(stored[name].to_pylist() for name in ("request_id", "snapshot_digest")), strict=True))
-    for request in asked:
-        alone = answered(story, **request).tables["snapshots"].to_pylist()[0]
-        assert batch[request["request_id"]] == alone["snapshot_digest"]
-
-
 def test_a_run_with_weights_of_its_own_is_reproduced(story, recorded):
     found = reproduced(settings_of(story), recorded[0])
     assert (found.same, found.changed) == (True, {})
-
-
-def test_without_terms_of_plugins_a_request_is_stored_as_ever(story):
-    tables = answered(story, {"plugins": ()}).tables
-    assert not [name for table in tables.values() for name in table.column_names if "." in name]
 
 
 # --- what-if --------------------------------------------------------------------------------------------------------

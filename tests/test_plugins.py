@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -39,12 +38,9 @@ from scoped_retrieval.pipeline.plugins import (
     Case,
     Gate,
     Installed,
-    Lane,
     Plugins,
-    Scored,
     ScoreTerm,
     installed,
-    with_digest,
 )
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.sql import queried
@@ -413,31 +409,6 @@ def test_views_show_contributions_of_plugins(story):
     assert dict(zip(*(table[name].to_pylist() for name in ("term", "total")), strict=True))["acme.length"] > 0
 
 
-def test_plugins_go_to_other_processes(story):
-    plugins = without(installed(("acme",)), score_terms=installed(("acme",)).line.score_terms)
-    assert plugins.order
-    assert pickle.loads(pickle.dumps(plugins)) == plugins
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"name": "embargo"}, "Expected a name with a dot in it, got 'embargo' - at gates"),
-        ({"gate_class": "time"}, "Expected one of access, visibility, got 'time' - at acme.embargo.gate_class"),
-        ({"removes": None}, "Expected a function, got none - at acme.embargo.removes"),
-        ({"bound_stops": print}, "Expected no `bound_stops`, got a function - at acme.embargo.bound_stops"),
-        ({"columns": "tags"}, "Expected a tuple of names, got 'tags' - at acme.embargo.columns"),
-        ({"columns": ("tag",)}, "got 'tag' - at acme.embargo.columns"),
-        ({"contract_columns": ("as_of",)}, "got 'as_of' - at acme.embargo.contract_columns"),
-        ({"reason_code": "deleted"}, "Expected stopped_by_plugin, got 'deleted'"),
-    ],
-)
-def test_what_a_gate_lacks_is_named(story, change, message):
-    gate = replace(installed(("acme",)).line.gates[0], **change)
-    with pytest.raises(InputError, match=message):
-        Plugins(gates=(gate,))
-
-
 @pytest.mark.parametrize("weight", [101.0, "0.05"])
 def test_a_weight_is_no_more_than_a_purpose_may_give(weight):
     with pytest.raises(InputError, match=r"Expected a number from 0 to 100, got .* - at acme\.big\.weight"):
@@ -500,59 +471,6 @@ def test_what_a_gate_says_wrongly_is_told_by_its_name(field, asked, given, messa
     gate = Gate("acme.embargo", "visibility", PLUGIN_REASON, "", **{field_: said})
     with pytest.raises(SchemaError, match="^" + message.format(at=rf"acme\.embargo\.{re.escape(field)}") + "$"):
         asked(gate)
-
-
-@pytest.mark.parametrize(
-    ("plugins", "at"),
-    [
-        ({"score_terms": (ScoreTerm("a.b", "", columns=("text",), value=lambda *_: ["secret"]),)}, "a.b.value"),
-        ({"lanes": (Lane("a.b", "", recall=lambda _: Scored(["secret"], [0], [1.0])),)}, "a.b.recall"),
-    ],
-)
-def test_what_is_no_number_is_told_by_its_name_and_not_quoted(story, plugins, at):
-    messages = [one["message"] for one in answered(story, plugins=Plugins(**plugins, digest="x")).conditions]
-    assert any(f"Expected an array of numbers, got a list - at {at}" in one for one in messages)
-    assert not any("secret" in one for one in messages)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (lambda *_: [0.5], "values, one per row, got (1,) - at a.b.value"),
-        (
-            lambda _, asked: np.full(asked.num_rows, np.nan),
-            "Expected finite numbers, got one that is not - at a.b.value",
-        ),
-        (lambda _, asked: np.array(["x"] * asked.num_rows), "numbers, got an array of <U1 - at a.b.value"),
-    ],
-)
-def test_values_of_a_term_of_another_form_are_told_by_their_form(story, value, message):
-    plugins = Plugins(score_terms=(ScoreTerm("a.b", "", columns=("text",), value=value),), digest="x")
-    assert any(message in one["message"] for one in answered(story, plugins=plugins).conditions)
-
-
-@pytest.mark.parametrize(
-    ("scored", "message"),
-    [
-        (Scored([0], [-1], [1.0]), "Expected numbers of rows from 0 to "),
-        (Scored([0], [0, 1], [1.0]), "got shapes (1,), (2,) and (1,) - at a.b.recall"),
-        (Scored([0], [0], [0.0]), "Expected finite scores above 0, got one that is not - at a.b.recall"),
-    ],
-)
-def test_hits_of_a_lane_of_another_form_are_told_by_their_form(story, scored, message):
-    plugins = Plugins(lanes=(Lane("a.b", "", recall=lambda _: scored),), digest="x")
-    assert any(message in one["message"] for one in answered(story, plugins=plugins).conditions)
-
-
-def test_a_lane_that_returns_something_else_is_named(story):
-    lane = replace(installed(("acme",)).line.lanes[0], recall=lambda scope: None)
-    conditions = answered(story, plugins=Plugins(lanes=(lane,), digest="x")).conditions
-    assert any("Expected a Scored, got nothing - at acme.tags.recall" in one["message"] for one in conditions)
-
-
-def test_digests_of_plugins_given_as_objects_are_worked_out(story):
-    plugins = without(installed(("acme",)), score_terms=installed(("acme",)).line.score_terms)
-    assert len(with_digest(plugins).digest) == 64
 
 
 @pytest.mark.parametrize("compacted", [False, True])

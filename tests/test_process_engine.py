@@ -9,20 +9,17 @@ import select
 import signal
 import subprocess
 import sys
-from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dying_encoder import DyingEncoder, LostEncoder, UnreadableEncoder
+from dying_encoder import DyingEncoder, LostEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
-from scoped_retrieval.nodes.errors import EngineError, InputError
+from scoped_retrieval.nodes.errors import EngineError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.engines import process_engine
-from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine, worth_starting
-from scoped_retrieval.pipeline.engines.shards import shards_of
+from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story
@@ -65,16 +62,6 @@ def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: S
 def test_a_worker_without_the_encoder_is_refused(story: Story):
     with pytest.raises(EngineError, match=r"Expected the encoder words-by-their-start/1, got none - at a worker"):
         asked(story, "runs", engine=ProcessEngine(2), encoder=LostEncoder(), count=1)
-
-
-def test_a_model_that_does_not_load_in_a_worker_is_named(story: Story):
-    with pytest.raises(EngineError, match=r"Expected shard 0 to be run, got LookupError - at run-"):
-        asked(story, "runs", engine=ProcessEngine(2), encoder=UnreadableEncoder(), count=1)
-
-
-def test_no_worker_is_no_engine():
-    with pytest.raises(InputError, match="Expected 1 or more, got 0 - at workers"):
-        ProcessEngine(0)
 
 
 def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
@@ -136,35 +123,6 @@ def test_workers_end_with_the_process_that_began_them(story: Story):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(parent.pid, signal.SIGKILL)
             os.close(begun)
-
-
-@pytest.mark.parametrize("before", [None, "3"])
-def test_what_workers_inherit_is_put_back(monkeypatch: pytest.MonkeyPatch, before: str | None):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if before is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", before)
-    heard = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with process_engine._as_workers_begin():
-        assert os.environ["OMP_NUM_THREADS"] == "1"
-        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    assert os.environ.get("OMP_NUM_THREADS") == before
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == heard
-
-
-@pytest.mark.parametrize(("shards", "workers"), [(0, 1), (3, 1), (4, 2), (6, 3), (80, 3)])
-def test_a_worker_per_core_where_each_has_enough_to_do(shards: int, workers: int):
-    assert worth_starting(shards, cores=3) == workers
-
-
-@pytest.mark.parametrize(
-    ("requests", "size", "lengths"),
-    [(0, 3, []), (1, 3, [1]), (3, 3, [3]), (4, 3, [2, 2]), (7, 3, [3, 2, 2]), (600, 512, [300, 300])],
-)
-def test_shards_are_the_fewest_and_of_about_one_length(requests: int, size: int, lengths: list[int]):
-    same = ("project", "principal", "namespace", "branch", "workspace_root", "as_of")
-    asked = pa.table({name: ["x"] * requests for name in same} | {"request_id": list(map(str, range(requests)))})
-    found = Counter(shards_of(asked, size).to_pylist())
-    assert [found[number] for number in sorted(found)] == lengths
 
 
 def test_a_corpus_of_rows_is_answered_by_several_processes_and_goes_with_its_last_reader(story: Story):

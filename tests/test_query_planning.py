@@ -6,27 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, rules
 from scoped_retrieval.nodes.tables import SESSION_TEXTS
 from scoped_retrieval.nodes.text.anchor_patterns import (
     KINDS,
-    PATTERNS,
-    TextFeatures,
     anchors_in,
-    find_all,
     spoken_state,
 )
 
-PIECES = [
-    "`load`", "parseUser", "HttpClient", "x1Y", "_", "__init__", ".", "app.config", "run()", "ValueError: a", "OldWarning",
-    "BadException", "SomeFailure", "FAIL a > b", "src/a.py", "./lib/", "C:/", 'File "a.py", line 1, in main', "a.py",
-    "at async x (", "(b.ts:10:5)", "at a.B(B.java:1)", "\n\t/go/src/main.go:12", "main.(*S).Run(0x1)", "t.py::A::test_b[1]",
-    "test_x ", "\u2715 auth", "\u00d7 gone", "\u25cf lost", "\u2717 late", "a.spec.ts", "x.cy.js", "b.test.js", "c.fixture.js",
-    "EXPECTED: 4 but got 5", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "DEL-12", "mem_ab", "evt:1", "adr-1", "dec-2",
-    "0123456789abcdef0123456789", "0123456789abcdef0123456789abcdef01234567", "7d444840-9dc0-11d1-b245-5ffdce74fad2", " ", "\n",
-]  # fmt: skip
 WORLD = frame([{"name": "a", "text": "session"}])
 
 
@@ -85,25 +72,8 @@ def test_prose_and_addresses_are_no_anchors(text: str) -> None:
     assert _found(text) == {}
 
 
-@given(st.sampled_from(PIECES) | st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
-def test_a_pattern_that_is_left_out_finds_nothing(text: str) -> None:
-    texts = pa.array([text], pa.large_string())
-    features = TextFeatures.of(texts)
-    left_out = [pattern for pattern in PATTERNS if not features.may_match(pattern)]
-    assert [pattern.name for pattern in left_out if len(find_all(texts, pattern.regex)[0])] == []
-
-
-def test_plain_words_ask_for_no_pattern() -> None:
-    assert not any(map(TextFeatures.of(pa.array(["why did it fail"], pa.large_string())).may_match, PATTERNS))
-
-
 def test_a_text_cannot_forge_a_match_with_control_characters() -> None:
     assert _found("plain \x1eword\x1f text") == {}
-
-
-def test_several_matches_of_several_texts_keep_their_text() -> None:
-    found = anchors_in(pa.array(["", "a_b then c_d", "e_f"]))
-    assert list(zip(found.text.tolist(), found.value.to_pylist(), strict=True)) == [(1, "a_b"), (1, "c_d"), (2, "e_f")]
 
 
 def test_a_declared_anchor_weighs_more_than_one_found_in_prose() -> None:
@@ -301,8 +271,3 @@ def test_a_long_question_keeps_every_term() -> None:
     words = [f"w{n:04d}" for n in range(2000)]
     out = line(WORLD, [{"question": " ".join(words)}], "query_terms")["query_terms"]
     assert set(words) <= set(out["term"].to_pylist())
-
-
-def test_no_request_plans_nothing() -> None:
-    for table in line(WORLD, [], "anchors", "sub_queries", "query_terms").values():
-        assert table.num_rows == 0

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
+from dying_encoder import DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError
 from scoped_retrieval.pipeline.asking import retriever
@@ -29,7 +26,6 @@ from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import NOON, Story
-from tiny_cross_encoder import model_at
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
@@ -48,22 +44,6 @@ def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(
     assert digests(there) == digests(here)
     assert there.statuses == {"ok": 6}
     assert not verify(RunStore(story.folder / "there"), there.run_id).problems
-
-
-def test_a_worker_unpacks_a_job_once_however_many_shards_it_runs(story: Story, cluster: None):
-    (story.folder / "met").mkdir()
-    asked(story, "runs", engine=RayEngine(), encoder=CountedEncoder(story.folder / "met"), count=21)
-    workers = [mark.name.partition("-")[0] for mark in (story.folder / "met").iterdir()]
-    assert workers and len(workers) == len(set(workers))
-
-
-def test_a_cross_encoder_travels_by_its_folder(story: Story, cluster: None, tmp_path: Path):
-    pytest.importorskip("transformers", reason="needs the extra semantic")
-    model = model_at(tmp_path / "model")
-    plain, here = asked(story, "plain", count=2), asked(story, "here", count=2, cross_encoder=model)
-    there = asked(story, "there", count=2, cross_encoder=model, engine=RayEngine())
-    assert digests(there) == digests(here)
-    assert digests(there)["ranked"] != digests(plain)["ranked"]
 
 
 def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: Story, cluster: None):
@@ -133,13 +113,6 @@ def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story:
     assert RunStore(story.folder / "runs").folders() == []
 
 
-def test_an_engine_that_is_ready_stays_connected_until_it_is_done(story: Story, cluster: None):
-    with RayEngine().ready() as engine:
-        asked(story, "runs", engine=engine, count=2)
-        asked(story, "again", engine=engine, count=2)
-    assert ray.is_initialized()  # by the earlier connection
-
-
 def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):
     class Starved:
         def is_initialized(self) -> bool:
@@ -160,64 +133,6 @@ def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkey
     monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
         asked(story, "runs", engine=RayEngine(), count=1)
-
-
-@contextmanager
-def answering(said: bytes) -> Iterator[str]:
-    """The address of a server that takes one connection and sends this."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            with server.accept()[0] as caller, suppress(OSError):  # who heard enough hangs up
-                caller.recv(64)
-                caller.sendall(said)
-                caller.shutdown(socket.SHUT_WR)
-
-        thread = threading.Thread(target=answer, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        thread.join(10)
-
-
-SETTINGS = b"\0\0\0\4\0\0\0\0\0"
-PONG = b"\0\0\x08\6\1\0\0\0\0scoped-r"
-WORDS = {
-    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
-    "nothing": b"",
-    "settings": SETTINGS,
-    "chatter": 99 * SETTINGS + PONG,
-}
-
-
-@pytest.mark.parametrize("said", WORDS.values(), ids=WORDS)
-def test_what_takes_connections_and_is_no_ray_is_told_as_that(said: bytes):
-    with answering(said) as address, pytest.raises(OSError):
-        ray_engine._reached(address)
-
-
-def test_what_answers_as_grpc_does_is_for_ray_to_ask():
-    with answering(SETTINGS + PONG) as address:
-        ray_engine._reached(address)
-
-
-@pytest.mark.parametrize("how", ["1", "True"])
-def test_what_takes_connections_by_tls_is_for_ray_to_ask(monkeypatch: pytest.MonkeyPatch, how: str):
-    monkeypatch.setenv("RAY_USE_TLS", how)
-    with answering(b"") as address:
-        ray_engine._reached(address)
-
-
-def test_what_answers_word_by_word_has_no_longer_than_what_is_silent(monkeypatch: pytest.MonkeyPatch):
-    a_second_later = count().__next__
-    monkeypatch.setattr(ray_engine, "time", SimpleNamespace(monotonic=a_second_later), raising=False)
-    with answering(6 * SETTINGS + PONG) as address, pytest.raises(TimeoutError):
-        ray_engine._reached(address)
-
-
-@pytest.mark.parametrize("port", [1 << 16, 99999999])
-def test_a_port_that_there_cannot_be_is_not_left_to_ray(port: int):
-    with pytest.raises(OSError, match="no such port"):
-        ray_engine._reached(f"127.0.0.1:{port}")
 
 
 def test_an_engine_that_is_closed_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch):

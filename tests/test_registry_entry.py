@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from jsonschema import Draft7Validator
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 ROOT = Path(__file__).parents[1]
@@ -84,24 +84,6 @@ def entry() -> dict[str, Any]:
 
 def test_the_entry_has_what_the_schema_asks_for():
     Entry.model_validate(entry())
-
-
-@pytest.mark.parametrize(
-    ("at", "wrong"),
-    [
-        (("name",), "scoped-retrieval"), (("description",), "x" * 101), (("version",), "latest"),
-        (("packages", 0, "transport"), {"type": "http"}), (("packages", 0, "version"), "^0.1"),
-        (("packages", 0, "runtimeArguments", 0), {"type": "positional"}), (("packages", 0, "package_arguments"), []),
-    ],
-)  # fmt: skip
-def test_what_the_registry_refuses_is_found(at: tuple[Any, ...], wrong: Any):
-    changed = entry()
-    place: Any = changed
-    for part in at[:-1]:
-        place = place[part]
-    place[at[-1]] = wrong
-    with pytest.raises(ValidationError):
-        Entry.model_validate(changed)
 
 
 @pytest.mark.skipif(OFFICIAL is None, reason="needs the registry's schema; its path is MCP_SERVER_SCHEMA")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import gc
-import weakref
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -17,12 +14,11 @@ import Stemmer
 from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
 from scoped_retrieval.nodes import relevance_feedback
 from scoped_retrieval.nodes.columns.keys import positions
-from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, mean_cosines
-from scoped_retrieval.nodes.recall.recall_entries import Entries, TermWeights, WantedRows
+from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores
+from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
 from scoped_retrieval.nodes.tables import (
     EVIDENCE,
@@ -322,32 +318,6 @@ def test_rows_outside_the_scope_have_no_part_in_it() -> None:
         assert one == other, name
 
 
-def test_rows_outside_of_the_scope_are_an_error(world: dict[str, Any]) -> None:
-    """A position of -1 would read the last row of the scope, or memory before it."""
-    tables = fed(world)["tables"]
-    scope = next(tables.scope_groups("lexical"))
-    entries = Entries(["text:session"], np.array([0]), np.array([0]), np.array([1.0]))
-    rows = WantedRows(np.concatenate(([0], np.full(len(scope.sub), 2))), np.array([0, -1]))
-    with pytest.raises(SchemaError, match="Expected rows of the scope, got another - at wanted row 1"):
-        posting_recall.score_rows(scope, world["postings"], entries, Bm25(), rows)
-
-
-def test_recall_tables_are_freed_with_their_last_reference(world: dict[str, Any]) -> None:
-    """In a cycle they would hold the memory of many requests until Python's next collection of cycles."""
-    found = fed(world)
-    assert found["terms"].num_rows
-    tables = dataclasses.replace(found["tables"])
-    given = (found[name] for name in ("pool", "rows", "terms", "lanes"))
-    gc.disable()
-    try:
-        feedback_scores(*given, tables, world["postings"], Bm25(), None)
-        alive = weakref.ref(tables)
-        del tables
-        assert alive() is None
-    finally:
-        gc.enable()
-
-
 @pytest.mark.parametrize("cells", [8, 1 << 21, None])
 def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     cells: int | None, monkeypatch: pytest.MonkeyPatch
@@ -369,11 +339,3 @@ def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     ]
     assert found["scores"]["semantic"].to_pylist() == pytest.approx(wanted, abs=2**-30)
     assert max(wanted) > 0
-
-
-def test_of_no_vectors_the_mean_cosine_is_0() -> None:
-    world = frame(rows(6))
-    index = vectors(world, np.ones((6, 4)), np.ones((1, 4)))
-    index = type(index)(index.profile, (None, None), index.row_starts, index.queries)
-    pairs = Pairs(np.array([0, 1]), np.array([0, 1]))
-    assert mean_cosines(pairs, pairs, 2, index).tolist() == [0.0, 0.0]

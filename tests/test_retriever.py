@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from corpus_rows import HashEncoder
 from retrieving import NOON, batch, digests, opened
-from scoped_retrieval import pipeline
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.retriever import Retriever
@@ -41,29 +37,6 @@ def test_a_question_gets_a_block_with_citations(corpus: Corpus, tmp_path: Path):
         assert found.event["selectedCount"] >= len(labels)
         assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
     assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
-
-
-def test_a_request_goes_from_the_retriever_to_its_session_without_calls_back(corpus: Corpus, tmp_path: Path):
-    home, asking, called_back = str(Path(pipeline.__file__).parent), str(Path(session.__file__).parent), set[str]()
-
-    def look(frame: FrameType | None, event: str, _: object) -> None:
-        if frame is None or event != "call" or not frame.f_code.co_filename.startswith(asking):
-            return
-        name, stack = frame.f_code.co_qualname, list[str]()
-        while frame is not None:
-            stack.append(frame.f_code.co_filename)
-            frame = frame.f_back
-        modules = [module for module, _ in groupby(stack) if module.startswith(home)]
-        if len([1 for module, _ in groupby(modules) if module == modules[0]]) > 1:
-            called_back.add(name)
-
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
-        sys.setprofile(look)
-        try:
-            retriever.retrieve("what does role_3 return?", purpose="explain-code")
-        finally:
-            sys.setprofile(None)
-    assert called_back == set()
 
 
 def test_no_id_of_the_capture_stands_in_the_block(corpus: Corpus, tmp_path: Path):
@@ -194,14 +167,6 @@ def test_rows_of_other_projects_change_nothing_a_caller_sees(
         for name in ("status", "action", "block", "block_ref", "conditions", "citations"):
             assert getattr(seen, name) == getattr(expected, name), name
         assert seen.tables["ranked"].equals(expected.tables["ranked"])
-
-
-def test_a_request_that_nests_too_deep_is_refused_with_a_word(corpus: Corpus):
-    deep: dict[str, Any] = {}
-    for _ in range(5_000):
-        deep = {"anchors": deep}
-    with pytest.raises(InputError, match=r"^Expected a request, got too deep nesting - at requests\[0\]$"):
-        opened(corpus).retrieve(batch(1)[0] | deep)
 
 
 class Looked(set[str]):

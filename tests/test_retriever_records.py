@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline.line import query_vectors
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay, verify
 from scoped_retrieval.pipeline.runs.log import RunLog
 from small_corpus import LANES, Story, row
@@ -172,20 +171,3 @@ def test_a_request_goes_on_without_the_semantic_lane_where_its_encoder_fails(tmp
         "semantic",
         "Expected no error, got RuntimeError - in semantic_hits",
     )
-
-
-def test_used_vectors_are_those_of_the_tables_alone():
-    class Lengths:
-        profile = "lengths/1"
-
-        def encode(self, texts: Any) -> np.ndarray:
-            return np.array([[len(text)] for text in texts], np.int16)
-
-    held = query_vectors.QueryVectors(Lengths())
-    held.of(["one", "three", "elsewhere"])
-    named = {"request_id": ["a", "a", "b"], "sub_query_id": ["q1", "q2", "q1"]}
-    sub_queries = pa.table(named | {"query_text": ["one", "elsewhere", "three"]})
-    taken = pa.table({"request_id": ["a", "b"], "sub_query_id": ["q1", "q1"]})
-    used = held.used({"sub_queries": sub_queries, "query_vectors": taken})
-    assert {text: vector.tolist() for text, vector in used.items()} == {"one": [3], "three": [5]}
-    assert held.used({"sub_queries": sub_queries, "query_vectors": taken.slice(0, 0)}) == {}

@@ -13,26 +13,11 @@ import pyarrow as pa
 import pytest
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
-from scoped_retrieval.pipeline.asking import retriever as retriever_module
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.engines import shards
 from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.sources.importing import normalize
-
-
-def test_a_run_of_many_requests_loads_the_compiled_loops(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    loaded: list[int] = []
-    monkeypatch.setattr(shards.compiled, "load", lambda: loaded.append(1))
-    monkeypatch.setattr(retriever_module, "COMPILED_FROM", 3)
-    with opened(corpus, runs=tmp_path / "runs", shard_requests=1) as retriever:
-        retriever.run(batch(2))
-        assert not loaded
-        retriever.run(batch(3))
-    assert loaded
 
 
 def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):

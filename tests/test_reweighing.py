@@ -124,30 +124,6 @@ def test_a_widget_moves_the_weights_and_its_page_needs_none(reweighing):
     assert "<script" not in sliders.html()
 
 
-def test_sliders_take_the_same_weights_with_and_without_widgets(reweighing):
-    pytest.importorskip("ipywidgets", reason="needs the extra `notebook`")
-    plain, shown = reweighing.sliders(), reweighing.sliders()
-    shown._repr_mimebundle_()
-    for weights in ({"lexical": 3.0}, {"recency": 0.1234567}, {"lexical": 0.5, "authority": 0.0}):
-        assert plain.move(**weights).weights == shown.move(**weights).weights
-        assert plain.figures.equals(shown.figures)
-        assert {term: shown.controls[term].value for term in weights} == {t: shown.weights[t] for t in weights}
-        assert shown._shown.value == shown.html()
-    for sliders in (plain, shown):
-        before = dict(sliders.weights)
-        with pytest.raises(InputError, match=r"at weights\.lexical"):
-            sliders.move(recency=0.5, lexical=-1.0)
-        assert sliders.weights == before
-
-
-def test_places_move_with_the_order(reweighing):
-    deltas = reweighing.deltas({"lexical": 5.0})
-    gained = deltas[(deltas["delta"] > 0) & (deltas["place as run"] > 0)]
-    assert len(gained)
-    assert (gained["place changed"] < gained["place as run"]).all()
-    assert deltas["delta"].abs().is_monotonic_decreasing
-
-
 def test_a_sweep_passes_through_the_run(reweighing):
     swept = reweighing.sweep(["lexical"], steps=3)
     assert swept["weight"].tolist() == [0.0, 0.5, 1.0]

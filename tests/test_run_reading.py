@@ -11,9 +11,8 @@ from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_diges
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
-from scoped_retrieval.pipeline.runs.files import read_parquet
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
-from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
+from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from small_corpus import Story, row
 from written_runs import file_of, log_again
 
@@ -84,14 +83,6 @@ def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
     assert replay(store, last).status == "ok"
     assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
     assert whole.num_rows == 1
-
-
-def test_a_part_of_other_columns_is_refused(batch: Run):
-    (path,) = [path for path in shard_parts(batch, "00000") if path.parent.name == "blocks"]
-    with pytest.raises(
-        StoreError, match=r"^Expected columns sha256, text, vector, got others - at run-.*/tables/blocks/"
-    ):
-        read_parquet(path, TEXTS)
 
 
 def forge(run: Run, table: str, column: str, value: str) -> None:

@@ -255,16 +255,6 @@ def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pyte
     return met
 
 
-def test_a_fault_at_a_write_leaves_nothing_half_visible(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
-):
-    met = [
-        check_a_crash_at(allowed, tmp_path / str(allowed), line_tables, monkeypatch)
-        for allowed in (0, 1, 3, 8, 40, 90, 110, 130, 400)
-    ]
-    assert met == [True] * 8 + [False]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("allowed", range(240))
 def test_a_fault_at_any_write_leaves_nothing_half_visible(

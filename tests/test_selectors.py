@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.scope.selectors import glob_mask, selected, source_pairs
+from scoped_retrieval.nodes.scope.selectors import glob_mask, selected
 
 SOURCES = ["git:shop", "git:owner/shop", "memory:ana", "external:site/page", "security-review-of-marketing-site"]
 CLASSES = ["workspace", "workspace", "memory", "external", "project-doc"]
@@ -64,11 +64,3 @@ def test_a_path_glob_keeps_its_wildcards_inside_a_segment(glob, matching):
     paths = ["AGENTS.md", "docs/AGENTS.md", "docs/a/AGENTS.md", "docs/a+b.md", "mydocs/x.md", None]
     mask = glob_mask(pa.chunked_array([paths[:2], paths[2:]]), [glob])
     assert [path for path, picked in zip(paths, mask, strict=True) if picked] == matching
-
-
-def test_pairs_do_not_depend_on_chunking_and_name_each_row():
-    whole = source_pairs(pa.array(CLASSES), pa.array(SOURCES))
-    cut = source_pairs(pa.chunked_array([CLASSES[:1], CLASSES[1:]]), pa.chunked_array([SOURCES[:3], SOURCES[3:]]))
-    for pairs in (whole, cut):
-        assert pairs.source_id.take(pa.array(pairs.codes)).to_pylist() == SOURCES
-        assert pairs.origin_class.take(pa.array(pairs.codes)).to_pylist() == CLASSES

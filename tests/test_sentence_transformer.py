@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.probe import PROBES, reads_alone, same_sketch, sketch_of
+from scoped_retrieval.pipeline.encoders.probe import PROBES, same_sketch, sketch_of
 from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
@@ -94,10 +94,6 @@ def test_texts_that_would_change_each_other_are_read_one_by_one(folder: Path) ->
     bare = encoder_of_folder(folder, prompts=Prompts(passage=""))
     for texts in (PROBES, PROBES[:0:-2]):
         assert bare.encode(texts).tolist() == [bare.encode([text])[0].tolist() for text in texts]
-
-
-def test_no_texts_have_no_vectors(encoder: SentenceTransformerEncoder) -> None:
-    assert encoder.encode([]).shape == (0, 32)
 
 
 def test_the_profile_names_files_and_not_their_folder(
@@ -233,15 +229,6 @@ def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, monkeypatch: py
     assert asked == [True]
     assert located(EncoderChoice(choice.name, download=True)) == tmp_path
     assert asked == [True, True, False]
-
-
-def test_a_model_that_is_independent_of_neighbors_is_told_from_one_that_is_not() -> None:
-    vectors = np.arange(40, dtype=np.float64).reshape(4, 10)
-    assert not reads_alone(lambda texts: vectors if len(texts) == 4 else vectors[:0:-2], vectors)
-    assert reads_alone(lambda texts: vectors[: len(texts)], vectors)
-    moved = vectors.copy()
-    moved[3, 9] += 1e-9
-    assert reads_alone(lambda texts: moved if len(texts) == 4 else vectors[:0:-2], vectors)
 
 
 @settings(deadline=None)

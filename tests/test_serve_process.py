@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from served import MCP, SERVE, called, server
+from served import SERVE, called, server
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
@@ -80,33 +80,3 @@ def test_connections_over_the_limit_are_closed_and_a_freed_place_is_taken(shop: 
                 continue
         else:
             pytest.fail("no place was freed")
-
-
-def test_a_head_that_is_never_finished_is_no_request_after_another_one_either(shop: Path):
-    limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
-    whole = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
-        slow.sendall(whole + whole[:20])
-        got = b""
-        while part := slow.recv(1_000):
-            got += part
-        assert got.count(b"HTTP/1.1 200") == 1
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_official_client_reaches_the_mcp_server_over_http_on_both_eras(shop: Path, mode: str):
-    pytest.importorskip("mcp", reason="needs the extra serve")
-    import anyio
-    from mcp import Client
-
-    async def connected(port: int) -> tuple[str, str]:
-        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
-            found = await client.call_tool("scoped_retrieve", {"question": "default role"})
-            again = await client.call_tool("replay", {"snapshot_id": found.structured_content["snapshot_id"]})
-            return found.content[0].text, again.content[0].text
-
-    with server(*MCP) as (process, port):
-        block, replayed = anyio.run(connected, port)
-        assert "There is no default role" in block and replayed == block
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0

@@ -188,21 +188,6 @@ def test_the_rows_alive_at_a_commit_are_its_tree(stream: Stream, seed: int) -> N
     ] == []
 
 
-def test_the_check_notices_a_missing_a_foreign_and_a_changed_row(stream: Stream) -> None:
-    stream.commit({"a.py": function("f") + function("g"), "b.md": "# B\n\nsome text\n"})
-    rows = read(stream.write())
-    head = git(stream.repo, "rev-parse", "HEAD")
-    assert differences(stream.repo, head, rows) == {}
-    assert differences(stream.repo, head, rows.slice(1)) == {"a.py": "different"}
-    assert differences(stream.repo, head, rows.filter(pc.equal(rows["path"], "a.py"))) == {"b.md": "missing"}
-    twice = rows.set_column(rows.schema.get_field_index("path"), "path", pa.array(["a.py", "a.py", "c.md"]))
-    assert differences(stream.repo, head, twice) == {"b.md": "missing", "c.md": "unexpected"}
-    doubled = pa.concat_tables(
-        [rows, rows.set_column(rows.schema.get_field_index("byte_start"), "byte_start", pa.array([1, 1, 1]))]
-    )
-    assert differences(stream.repo, head, doubled) == {"a.py": "different", "b.md": "different"}
-
-
 def test_a_chunk_that_stays_is_one_row_and_one_that_moves_is_placed_again(stream: Stream) -> None:
     stream.commit({"a.py": function("f") + function("g")}, time=0)
     stream.commit({"a.py": function("f") + function("new") + function("g")}, time=10, parents=[1])
@@ -317,17 +302,6 @@ def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
     assert (by_path["AGENTS.md"]["evidence_kind"], by_path["AGENTS.md"]["title"]) == ("rule", "Rules")
     assert by_path["a.py"]["symbols"] == ["f"]
     assert by_path["a.py"]["owner_project"] == "shop"
-
-
-def test_tables_are_bounded_and_batching_changes_no_row(stream: Stream) -> None:
-    random_history(stream, 40, 3)
-    stream.write()
-    small = list(
-        read_git_history(stream.repo, project="p", now=NOW, report=SourceReport(), options=ReadOptions(batch_rows=3))
-    )
-    whole = list(read_git_history(stream.repo, project="p", now=NOW, report=SourceReport()))
-    assert len(small) > 5 and len(whole) == 1
-    assert pa.concat_tables(small).combine_chunks().equals(whole[0].combine_chunks())
 
 
 def test_odd_paths_are_read_as_they_are(stream: Stream) -> None:

@@ -7,9 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.columns.ragged import FEW_STRINGS
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.text import word_runs
 from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
@@ -129,23 +127,9 @@ def test_plain_terms_are_the_words_of_a_regular_expression(text: str) -> None:
     assert terms(text, "plain/1") == [word for word in words if word.strip("_")]
 
 
-def test_long_columns_are_cut_into_blocks_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = pa.array([f"word{i} parseUser{i}" for i in range(50)])
-    whole = analyze(texts, "code/1")
-    monkeypatch.setattr(word_runs, "_CHUNK_BYTES", 64)
-    assert analyze(texts, "code/1").equals(whole)
-
-
 @settings(max_examples=150, deadline=None)
 @given(ANY_TEXTS, st.lists(st.sampled_from(["doc", "code", "rule", "test-log"]), min_size=6, max_size=6))
 def test_the_terms_of_rows_of_many_kinds_are_those_of_each(texts: list[str | None], kinds: list[str]) -> None:
     own = [terms(text, analyzer_for(kind)) for text, kind in zip(texts, kinds, strict=False)]
     found = terms_by_kind(pa.array(texts, pa.large_string()), pa.array(kinds[: len(texts)], pa.string()))
     assert found.to_lists().to_pylist() == own
-
-
-def test_the_terms_of_many_words_of_many_kinds_are_those_of_each() -> None:
-    texts = [f"the word{i} of parseUser{i}, don't i\u2019m" for i in range(FEW_STRINGS)]
-    kinds = [("doc", "code", "rule")[i % 3] for i in range(FEW_STRINGS)]
-    found = terms_by_kind(pa.array(texts, pa.large_string()), pa.array(kinds))
-    assert found.to_lists().to_pylist() == [terms(*pair) for pair in zip(texts, map(analyzer_for, kinds), strict=True)]

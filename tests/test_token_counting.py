@@ -52,12 +52,6 @@ def test_counts_add_up_over_lines(lines: list[str], last: str) -> None:
     assert count("".join(closed)) == [sum(count(*closed))]
 
 
-@given(st.text(min_size=1, max_size=60))
-@settings(max_examples=200, deadline=None)
-def test_no_character_is_free_and_none_takes_more_than_two_tokens(text: str) -> None:
-    assert -(-len(text) // 16) <= count(text)[0] <= 2 * len(text)
-
-
 def test_counts_do_not_depend_on_neighbors_or_slicing() -> None:
     texts = pa.array(["a b", "你好世界", None, "😀\n"], pa.large_string())
     together = Counters().get(BASE).count(texts)

@@ -12,7 +12,6 @@ from frozen_rows import score_terms, weights
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder
 from plugin_package import install
-from scipy import optimize
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
@@ -20,7 +19,7 @@ from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
-from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, _Lists, fitted_weights, tune
+from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
 START = {"semantic": 0.3, "lexical": 0.3, "recency": 0.1, "scope": 0.05}
@@ -52,27 +51,6 @@ def test_the_term_that_tells_gets_the_weight(telling):
 def test_a_strong_pull_keeps_the_weights_where_they_were():
     fitted = fitted_weights([judged(1)], START, pull=1e6)
     assert fitted == pytest.approx({term: START[term] for term in fitted}, abs=5e-3)
-
-
-def test_every_collection_counts_the_same_however_many_queries_it_has():
-    one, other = judged(1, "semantic"), judged(2, "recency")
-    assert fitted_weights([one, other, other], START) != fitted_weights([one, other], START)
-    few = one.of_queries(np.array([True, False, False]))
-    alone = [_Lists(part, list(START)).loss(np.ones(4))[0] for part in (few, other)]
-    assert np.mean(alone) == pytest.approx(sum(alone) / 2)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_is_that_of_the_loss(seed):
-    lists = _Lists(judged(seed), ["semantic", "lexical", "recency"])
-    at = np.array([3.0, 2.0, 1.0])
-    assert optimize.check_grad(lambda w: lists.loss(w)[0], lambda w: lists.loss(w)[1], at) < 1e-5
-
-
-def test_terms_that_never_differ_are_nothing_to_fit():
-    flat = judged(1).of_queries(np.array([False, False, False]))
-    with pytest.raises(InputError, match="Expected score terms that differ between candidates, got none - at tune"):
-        fitted_weights([flat], START)
 
 
 def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, monkeypatch):

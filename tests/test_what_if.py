@@ -242,28 +242,6 @@ def test_the_lanes_run_again_for_the_requests_concerned_alone(world):
             assert block == retriever.retrieve(ASKED | {"purpose": purpose, "budget": budget}).block
 
 
-REFUSED = (0, -1, 1.5, 101, 2**31, "", "NOSUCH", "a.json", "tiktoken:none", True, [], ["architect"], {})
-
-
-@pytest.mark.parametrize("column", CHANGEABLE)
-def test_a_value_is_refused_as_a_fresh_run_refuses_it(world, column: str):
-    refused = 0
-    with world.story.open(runs=world.folder / "runs") as retriever:
-        for value in REFUSED:
-            try:
-                retriever.retrieve({**ASKED, column: value})
-            except InputError as error:
-                fresh = str(error)
-            else:
-                continue
-            refused += 1
-            for name in (world.ana, world.run):
-                with pytest.raises(InputError) as caught:
-                    retriever.what_if(name, {column: value})
-                assert str(caught.value) == fresh.replace("requests[0]", "changes"), value
-    assert refused >= 8
-
-
 def test_a_tokenizer_counts_as_in_a_fresh_run(tmp_path):
     pytest.importorskip("tokenizers", reason="needs the extra semantic")
     file = tokenizer_file(tmp_path)

@@ -45,10 +45,3 @@ def test_the_witness_notices_a_changed_score() -> None:
         lambda hits: hits.set_column(hits.column_names.index("score"), "score", pc.add(hits["score"], 1e-6))
     )
     assert not any(table["agrees"].to_pylist())
-
-
-def test_the_witness_notices_a_row_that_was_not_to_be_seen() -> None:
-    table = _witness(
-        lambda hits: hits.set_column(hits.column_names.index("withheld"), "withheld", [[False] * hits.num_rows]),
-    )
-    assert table.filter(pc.invert(table["agrees"]))["witnessed"].to_pylist() == [None, None, None]
