@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable, Recent
-from .columns.keys import distinct_rows, flat, gathered, positions
+from .columns.keys import flat, gathered, positions
 from .columns.ragged import expand_ranges, starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
@@ -391,13 +391,13 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
 
     History is 1 where superseded and deleted text passes, else 0.
     """
-    group = scope_groups["scope_group"].to_numpy().astype(np.int64)
-    clock = [micros(contracts[name], null) for name, null in _INSTANT_COLUMNS]
-    table = np.stack([group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64)])[:, group >= 0]
-    first, place = distinct_rows(*table)
-    moment = np.full(len(group), -1, dtype=np.int64)
-    moment[group >= 0] = place
-    return table[:, first].T, moment
+    group = scope_groups["scope_group"].to_numpy().tolist()
+    clock = [micros(contracts[name], null).tolist() for name, null in _INSTANT_COLUMNS]
+    of = [*zip(group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64).tolist(), strict=True)]
+    distinct = sorted({one for one in of if one[0] >= 0})
+    place = {one: number for number, one in enumerate(distinct)}
+    columns = len(_INSTANT_COLUMNS) + 2
+    return np.array(distinct, np.int64).reshape(-1, columns), np.array([place.get(one, -1) for one in of], np.int64)
 
 
 def _lines(ids: pa.ChunkedArray) -> pa.Array:

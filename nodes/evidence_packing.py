@@ -12,6 +12,9 @@ them. A role only orders the kept rows (its first and last kinds, and one item o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -116,17 +119,15 @@ def packs(
     history = np.asarray(pc.equal(standing, "history")) | stale
     turn = _turns(document, packing.kept, flags_at(contracts["source_diversity"], owner))
     past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    turn = turn + past * (len(owner) + 1)  # memories that still hold come before past ones, however well those match
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
-    by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
+    place_by = _placing(packing.kept, owner, conflict, disputed)
     # The first items of good documents come before the second of any.
     final = ranked["final"].to_numpy()
     matching = final - np.sum([ranked[name].to_numpy() for name in ("authority", "recency", "actionability")], axis=0)
     again = _turns(document, packing.kept, _brief(contracts, owner)) > 0
     worth = np.where(again, final - (1.0 - AGAIN) * matching, final)
-    shared = np.empty(len(owner), dtype=np.int64)
-    shared[order_by(turn, -worth, by_rank)] = np.arange(len(owner))
-    by_rank = _positions(packing.kept, owner, conflict, disputed, shared)
+    # Memories that still hold come before past ones, however well those match.
+    by_rank = place_by(past, turn, -worth)
     record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
     asked = (
         asked_records(bounded_candidates["lanes"].combine_chunks().take(pa.array(at)), record)
@@ -134,13 +135,12 @@ def packs(
         else record
     )
     named = named_first(by_rank, owner, asked, record, rows["entity"], row, evidence["text"])
-    by_rank = _positions(packing.kept, owner, conflict, disputed, named)
+    by_rank = place_by(named)
     kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
-    by_rank = _positions(packing.kept, owner, conflict, disputed, kinds * (len(owner) + 1) + by_rank)
+    by_rank = place_by(kinds, by_rank)
     # A role reorders only items that would be shown anyway: its order admits no others.
     beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
-    wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
-    position = _positions(packing.kept, owner, conflict, disputed, wanted)
+    position = place_by(np.where(beyond, LAST + 1, wanted), by_rank)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
     order = order_by(owner, position, ranked["rank"].to_numpy())
     table = PACKS.build(
@@ -318,19 +318,25 @@ def _brief(contracts: pa.Table, owner: Int) -> Bool:
     return ~among(take_or(contracts["detail"], owner), ("full",))
 
 
-def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:
-    """Places 1, 2, ... per request by `wanted`, then rank; conflict sets at the place of their best; 0 = dropped."""
+def _placing(kept: Bool, owner: Int, conflict: Int, disputed: Bool) -> Callable[..., Int]:
+    """A function that places the kept rows 1, 2, ... per request by given columns, then rank; 0 = dropped.
+
+    A conflict set is in one place, that of its best.
+    """
     index = kept.nonzero()[0]
-    best = index
+    best = index.copy()
     together = disputed[index].nonzero()[0]
-    if len(together):
-        first, inverse = distinct_rows(conflict[index[together]])
-        best = index.copy()
-        best[together] = index[together][first[inverse]]
-    order = index[order_by(owner[index], wanted[best], best, index)]
-    position = np.zeros(len(kept), dtype=np.int64)
-    position[order] = rank_within(owner[order]) + 1
-    return position
+    first, inverse = distinct_rows(conflict[index[together]])
+    best[together] = index[together][first[inverse]]
+    of = owner[index]
+
+    def place_by(*columns: NDArray[Any]) -> Int:
+        order = index[order_by(of, *(column[best] for column in columns), best, index)]
+        position = np.zeros(len(kept), dtype=np.int64)
+        position[order] = rank_within(owner[order]) + 1
+        return position
+
+    return place_by
 
 
 def _kind_classes(

@@ -119,13 +119,25 @@ class Table:
             raise
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-        """A table from dictionaries, read at once; a column that no row has is null. Columns of plugins go by name."""
+        """A table from dictionaries: for few rows, small policies and literal examples; a missing value is null.
+
+        Columns of plugins go by name.
+        """
         further = sorted({name for row in rows for name in row if "." in name}) if self.extra is not None else ()
         schema = self.widened(self.schema, further)
+        return pa.Table.from_arrays(self._read(rows, list(schema)), schema=schema)
+
+    def others(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any]) -> dict[str, pa.Array]:
+        """The columns of the table that are not among `columns`, from dictionaries: for `build`."""
+        fields = [field for field in self.schema if field.name not in columns]
+        return dict(zip([field.name for field in fields], self._read(rows, fields), strict=True))
+
+    def _read(self, rows: Sequence[Mapping[str, Any]], fields: list[pa.Field]) -> list[pa.Array]:
+        """The values of dictionaries as arrays, all at once."""
         try:
-            return pa.Table.from_struct_array(pa.array(rows, pa.struct(list(schema))))
+            return pa.array(rows, pa.struct(fields)).flatten()
         except _NOT_CONVERTED:
-            for field in schema:
+            for field in fields:
                 self._expect_converts([row.get(field.name) for row in rows], field)
             raise
 

@@ -131,43 +131,19 @@ def contracts(
     requests = _ordered(requests)
     # Presets are sorted by request id, like the requests now.
     layered = _layered(requests, purpose_policies, mode_presets, role_policies)
-    states = reach.states.tolist()
-    counts = [_counts(*one) for one in layered]
-    columns: dict[str, Any] = {
+    resolved = [_resolved(one, allowed) for one, allowed in zip(layered, reach.states.tolist(), strict=True)]
+    columns = {
         "request_id": requests["request_id"],
-        "contract_id": [""] * requests.num_rows,
+        "contract_id": pa.repeat("", requests.num_rows),
         "denied": present(reach.refused),
         "denied_reason": reach.refused,
         "groups": reach.groups(),
-        "window_start": [_window_start(one.request) for one in layered],
         "window_end": requests["exclude_after"],
-        "include_states": [
-            _include_states(one, count["max_unverified_items"], allowed)
-            for one, count, allowed in zip(layered, counts, states, strict=True)
-        ],
-        "min_authority": [max(one.request["min_authority"] or 0, 0) for one in layered],
-        "withheld_k": [one.policy["withheld_k"] for one in layered],
-        "instruction_sources": [_sorted(one.policy["instruction_sources"]) or [] for one in layered],
-        "required_evidence": [
-            _sorted([*(one.request["required_evidence"] or ()), *(one.role.get("required_evidence") or ())])
-            for one in layered
-        ],
-        "mask": [_sorted(one.policy["mask"]) for one in layered],
         "mode_lanes": mode_presets["lanes"],
-        "path_window_start": [_before(one.request["as_of"], one.preset["window_days"]) for one in layered],
-        "role": [one.role.get("role") for one in layered],
-        "role_sources": [_sorted(one.role.get("allowed_sources")) for one in layered],
-        "forbidden_sources": [_sorted(one.role.get("forbidden_sources")) or [] for one in layered],
-        "source_diversity": [bool(one.role.get("require_source_diversity")) for one in layered],
-        "citation_style": [one.role.get("citation_style") or CITATION_STYLES.values[0] for one in layered],
+        **{name: mode_presets[name] for name in _PRESET},
+        **{name: requests[name] for name in (*_COPIED, *_weights_of(requests))},
     }
-    columns |= {name: [_sorted(one.request[name]) for one in layered] for name in _ALLOWANCES}
-    columns |= {name: [_sorted(one.request[name]) or [] for one in layered] for name in _DENIALS}
-    columns |= {name: mode_presets[name] for name in _PRESET}
-    columns |= {name: requests[name] for name in (*_COPIED, *_weights_of(requests))}
-    columns |= {name: [count[name] for count in counts] for name in _COUNTS}
-    columns |= {name: [_or(one.request[name], one.policy[name]) for one in layered] for name in _CHOICES}
-    table = CONTRACTS.build(columns)
+    table = CONTRACTS.build(columns | CONTRACTS.others(resolved, columns))
     position = CONTRACTS.schema.get_field_index("contract_id")
     return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, contract_bounds))
 
@@ -281,6 +257,31 @@ def _layered(
         _Layered(request, preset, policies[request["purpose"]], roles.get(request["role"]) or {})
         for request, preset in zip(given, presets, strict=True)
     ]
+
+
+def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
+    """The columns of a contract that more than one layer decides; `allowed` are the lifecycles its grants show."""
+    request, preset, policy, role = layers
+    counts = _counts(*layers)
+    return {
+        "window_start": _window_start(request),
+        "include_states": _include_states(layers, counts["max_unverified_items"], allowed),
+        "min_authority": max(request["min_authority"] or 0, 0),
+        "withheld_k": policy["withheld_k"],
+        "instruction_sources": _sorted(policy["instruction_sources"]) or [],
+        "required_evidence": _sorted([*(request["required_evidence"] or ()), *(role.get("required_evidence") or ())]),
+        "mask": _sorted(policy["mask"]),
+        "path_window_start": _before(request["as_of"], preset["window_days"]),
+        "role": role.get("role"),
+        "role_sources": _sorted(role.get("allowed_sources")),
+        "forbidden_sources": _sorted(role.get("forbidden_sources")) or [],
+        "source_diversity": bool(role.get("require_source_diversity")),
+        "citation_style": role.get("citation_style") or CITATION_STYLES.values[0],
+        **{name: _sorted(request[name]) for name in _ALLOWANCES},
+        **{name: _sorted(request[name]) or [] for name in _DENIALS},
+        **{name: _or(request[name], policy[name]) for name in _CHOICES},
+        **counts,
+    }
 
 
 def _contract_ids(contracts: pa.Table, contract_bounds: pa.Table) -> pa.Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,7 @@ the words, since a word that occurs once scores about half of its maximum."""
 FEW_ITEMS = 3
 """Below this many items, diversity is not assessed."""
 
-Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
+Row = tuple[NDArray[np.bool_], str, str, str, str | NDArray[np.object_]]
 """One flag per request, whether the condition holds; condition, subject, action, message."""
 
 
@@ -280,22 +281,20 @@ def _missing(
 
 
 def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
-    names = objects(ids)
-    columns: dict[str, list[NDArray[np.object_]]] = {name: [] for name in CONDITIONS.columns}
-    for mask, condition, subject, action, message in rules:
-        if not mask.any():
-            continue
-        number = int(mask.sum())
-        columns["request_id"].append(names[mask])
-        for name, value in (("condition", condition), ("subject", subject), ("action", action), ("message", message)):
-            columns[name].append(value[mask] if isinstance(value, np.ndarray) else np.full(number, value, dtype=object))
-        columns["audience"].append(
-            np.full(number, "audit" if condition in AUDIT_CONDITIONS else "caller", dtype=object)
-        )
-    if not columns["request_id"]:
-        return CONDITIONS.empty()
-    table = CONDITIONS.build({name: np.concatenate(parts) for name, parts in columns.items()})
-    return table.sort_by([(name, "ascending") for name in CONDITIONS.order])
+    names = ids.to_pylist()
+    rows = [
+        {
+            "request_id": names[at],
+            "condition": condition,
+            "subject": subject,
+            "action": action,
+            "message": message if isinstance(message, str) else message[at],
+            "audience": "audit" if condition in AUDIT_CONDITIONS else "caller",
+        }
+        for mask, condition, subject, action, message in rules
+        for at in mask.nonzero()[0].tolist()
+    ]
+    return CONDITIONS.from_rows(sorted(rows, key=itemgetter(*CONDITIONS.order)))
 
 
 _INDEXED = ("title", "path", "section", "text")

@@ -150,15 +150,9 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
                 nameless.append(_Failed(row, error))
     for failure in nameless:
         failed[_free_id(failure.row.place, resolved, failed)] = failure
-    ordered = [resolved[key] for key in sorted(resolved)]
     # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
-    names = [
-        name for name, column in REQUESTS.columns.items() if not column.nullable or any(name in r for r in ordered)
-    ]
-    requests = REQUESTS.build(
-        {name: [r.get(name) for r in ordered] for name in (*names, *(f"weight_{term}" for term in known.score_terms))},
-        rows=len(ordered),
-    )
+    plugins = dict.fromkeys(f"weight_{term}" for term in known.score_terms)
+    requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
     return requests, _failures(failed, common, masked, resolve) if failed else FAILURES.empty()
 
 
