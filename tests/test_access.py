@@ -32,7 +32,7 @@ def said(*args: str, capsys) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["replay ID", "xray ID", "why ID x.py", "bundle show ID", "verify-answer ID q.jsonl"]
+    "command", ["show ID", "show ID --as xray", "why ID x.py", "show ID --as bundle", "verify-answer ID q.jsonl"]
 )
 def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys, monkeypatch, command):
     mine, batch, begun = runs_of_ana
@@ -98,13 +98,13 @@ def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, caps
     snapshot = f"retr-snap-{batch.removeprefix('run-')}-0001"
     part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
     part.write_bytes(part.read_bytes()[:100])
-    for command in (["replay", snapshot], ["xray", snapshot], ["snapshots", batch]):
+    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["snapshots", batch]):
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "")
         where = f"{batch}/tables/snapshots/part-00000.parquet"
         assert err.startswith(f"error: Expected a whole part, got a damaged one - at {where}\n")
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    for command in (["replay", snapshot], ["xray", snapshot], ["snapshots", batch], ["lineage", batch]):
+    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["snapshots", batch], ["lineage", batch]):
         code, _, err = run(*command, capsys=capsys)
         assert (code, " that you may read, got none - at " in err) == (3, True)
 
@@ -125,7 +125,7 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
         assert [code for code, _, _ in answers] == [3], answers
     assert json.loads(run("runs", "--json", capsys=capsys)[1]) == {"runs": [], "unfinished": [], "not_ok": []}
     wanted = (f"retr-snap-{name.removeprefix('run-')}-0001", f"retr-snap-{ABSENT}-0001")
-    answers = {said("replay", one, capsys=capsys) for one in wanted}
+    answers = {said("show", one, capsys=capsys) for one in wanted}
     assert [code for code, _, _ in answers] == [3]
 
 
@@ -186,9 +186,9 @@ def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs
     snapshot, _, _ = runs_of_ana
     path = load_settings(environ={}).grants_path
     path.write_text("principals: {}\n")
-    assert run("replay", snapshot, capsys=capsys)[0] == 3
+    assert run("show", snapshot, capsys=capsys)[0] == 3
     with unseen(path):
-        code, out, err = run("replay", snapshot, capsys=capsys)
+        code, out, err = run("show", snapshot, capsys=capsys)
     assert (code, out) == (7, "") and "grants.yaml" in err
 
 

@@ -94,7 +94,7 @@ def test_an_erased_snapshot_cannot_be_judged(shop: Path, capsys: pytest.CaptureF
     assert code == 0, out
     code, out, _ = answered("There is no default role.", snapshot, capsys)
     assert (code, out.splitlines()[-1]) == (6, "cannot tell: texts of this snapshot were erased")
-    assert run("replay", snapshot, capsys=capsys)[0] == 6
+    assert run("show", snapshot, capsys=capsys)[0] == 6
     assert verify_answer(RunStore(".scoped-retrieval/runs"), snapshot, "").status == "erased"
 
 

@@ -68,16 +68,14 @@ def test_no_text_ends_its_own_fence_nor_passes_for_the_head_of_an_item(said: str
 def test_ask_and_replay_give_the_same_form(shop: Path, name: str, capsys):
     code, out, err = run("ask", "default role", "--project", "shop", "--format", name, capsys=capsys)
     snapshot = err.split("snapshot: ")[1].split()[0]
-    assert (code, run("replay", snapshot, "--format", name, capsys=capsys)[1]) == (0, out)
+    assert (code, run("show", snapshot, "--as", name, capsys=capsys)[1]) == (0, out)
     assert "There is no default role" in out
-    _, plain, _ = run("replay", snapshot, capsys=capsys)
+    _, plain, _ = run("show", snapshot, capsys=capsys)
     labels = [line.split("]")[0] + "]" for line in plain.splitlines() if line.startswith("[")]
     assert labels and all(label in out for label in labels)
 
 
 def test_another_form_is_an_error_that_names_them(shop: Path, capsys):
-    for command in (("ask", "role", "--project", "shop"), ("replay", "retr-snap-x")):
-        code, _, err = run(*command, "--format", "pdf", capsys=capsys)
-        assert (
-            code == 2 and "Expected one of block" in err and "search-result, openai, block-markdown, block-text" in err
-        )
+    for command in (("ask", "role", "--format"), ("show", "retr-snap-x", "--as")):
+        code, _, err = run(*command, "pdf", capsys=capsys)
+        assert code == 2 and "search-result, openai, block-markdown, block-text" in err

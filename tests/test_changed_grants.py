@@ -120,7 +120,7 @@ def link_swapped(file: Path, text: str) -> None:
 
 def through_the_command_line(settings: Settings, snapshot: str) -> Answers:
     while True:
-        yield main(["replay", snapshot]) == 0
+        yield main(["show", snapshot]) == 0
 
 
 def through_http(settings: Settings, snapshot: str) -> Answers:

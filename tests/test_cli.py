@@ -29,10 +29,9 @@ COMMANDS = [
     "eval",
     "runs",
     "snapshots",
-    "replay",
+    "show",
     "verify",
     "xray",
-    "explain",
     "lineage",
     "gc",
     "why",
@@ -55,9 +54,7 @@ GROUPED = [
     "overlay list",
     "overlay score",
     "bundle validate",
-    "bundle show",
     "context project",
-    "context replay",
     "context diff",
     "context why",
     "context list",
@@ -142,7 +139,7 @@ def test_every_command_is_described_at_a_glance():
     ("args", "message"),
     [
         (["asj"], "No such command"),
-        (["replay"], "Missing argument"),
+        (["xray"], "Missing argument"),
         (["ask", "q", "--max-tokens", "0"], "--max-tokens"),
         (["index", "--no-such-flag"], "No such option"),
         (["gc", "--keep", "x"], "--keep"),
@@ -238,21 +235,21 @@ def test_ask_as_json_holds_the_same_block(shop, capsys):
 
 def test_replay_prints_the_same_bytes(shop, capsys):
     block, snapshot = ask(capsys=capsys)
-    code, out, _ = run("replay", snapshot, capsys=capsys)
+    code, out, _ = run("show", snapshot, capsys=capsys)
     assert (code, out) == (0, block)
 
 
 def test_replay_needs_no_corpus(shop, capsys):
     block, snapshot = ask(capsys=capsys)
     shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
-    code, out, _ = run("replay", snapshot, capsys=capsys)
+    code, out, _ = run("show", snapshot, capsys=capsys)
     assert (code, out) == (0, block)
 
 
 def test_another_principal_reads_neither_block_nor_xray(shop, capsys, monkeypatch):
     _, snapshot = ask(capsys=capsys)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    foreign = [run(command, snapshot, capsys=capsys) for command in ("replay", "xray")]
+    foreign = [run("show", snapshot, "--as", form, capsys=capsys) for form in ("block", "xray")]
     assert [(code, out) for code, out, _ in foreign] == [(3, ""), (3, "")]
     _, out, _ = run("snapshots", "--json", capsys=capsys)
     assert json.loads(out) == []
@@ -262,7 +259,7 @@ def test_a_snapshot_that_is_not_there_and_a_foreign_one_read_alike(shop, capsys,
     _, snapshot = ask(capsys=capsys)
     absent = f"{snapshot[:-1]}{'2' if snapshot[-1] == '1' else '1'}"
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    answers = [run("xray", one, capsys=capsys) for one in (snapshot, absent)]
+    answers = [run("show", one, capsys=capsys) for one in (snapshot, absent)]
     assert answers[0][0] == answers[1][0] == 3
     assert answers[0][2].replace(snapshot, "ID") == answers[1][2].replace(absent, "ID")
 
@@ -293,7 +290,7 @@ def test_run_takes_a_table_and_reports_statuses(shop, capsys):
 def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
     _, out, _ = run("ask", "Which role does a new user get?", "--json", capsys=capsys)
     asked = json.loads(out)
-    _, out, _ = run("replay", asked["snapshot_id"], "--json", capsys=capsys)
+    _, out, _ = run("show", asked["snapshot_id"], "--json", capsys=capsys)
     replayed = json.loads(out)
     forms = ("event", "observation", "context_block")
     assert {name: replayed[name] for name in forms} == {name: asked[name] for name in forms}
@@ -328,16 +325,16 @@ def test_verify_names_the_part_that_was_changed(shop, capsys):
 
 def test_xray_of_the_one_who_indexed_shows_the_ladder(shop, capsys):
     _, snapshot = ask(capsys=capsys)
-    code, out, _ = run("xray", snapshot, capsys=capsys)
+    code, out, _ = run("show", snapshot, "--as", "xray", capsys=capsys)
     assert code == 0
     assert "- project: " in out
-    _, out, _ = run("xray", snapshot, "--json", capsys=capsys)
+    _, out, _ = run("show", snapshot, "--as", "xray", "--json", capsys=capsys)
     assert json.loads(out)["snapshotFound"] is True
 
 
 def test_xray_writes_to_a_file(shop, capsys):
     _, snapshot = ask(capsys=capsys)
-    code, out, _ = run("xray", snapshot, "--out", "xray.txt", capsys=capsys)
+    code, out, _ = run("show", snapshot, "--as", "xray", "-o", "xray.txt", capsys=capsys)
     assert (code, out) == (0, "")
     assert Path("xray.txt").read_text().startswith("=== Recall X-ray ===")
 
@@ -365,7 +362,7 @@ def test_lineage_of_one_step_and_of_none(shop, capsys):
 def test_compact_changes_no_block(shop, capsys):
     block, snapshot = ask(capsys=capsys)
     assert run("gc", capsys=capsys)[0] == 0
-    assert run("replay", snapshot, capsys=capsys)[1] == block
+    assert run("show", snapshot, capsys=capsys)[1] == block
     assert run("verify", capsys=capsys)[0] == 0
 
 

@@ -47,14 +47,14 @@ def test_an_input_is_projected_recorded_and_replayed(place: Path, capsys: Any):
         and "input: s/5 (ok, " in err
         and "recorded in ctx-" in err
     )
-    code, again, err = run("context", "replay", "s/5", capsys=capsys)
+    code, again, err = run("show", "s/5", capsys=capsys)
     assert (code, again) == (0, out)
     assert "input: s/5, recorded " in err
     listed = value_of("context", "list", capsys=capsys)
     assert [each["input_id"] for each in listed] == ["s/5"]
-    code, by_record, _ = run("context", "replay", listed[0]["record"], capsys=capsys)
+    code, by_record, _ = run("show", listed[0]["record"], capsys=capsys)
     assert by_record == out
-    code, neutral, _ = run("context", "replay", "s/5", "--format", "neutral", capsys=capsys)
+    code, neutral, _ = run("show", "s/5", "--as", "neutral", capsys=capsys)
     assert json.loads(neutral)["messages"][0]["role"] == "system"
 
 
@@ -114,7 +114,7 @@ def test_rules_that_are_asked_for_and_not_there_are_a_condition_of_every_input(p
     conditions = [[each["condition"] for each in one["warnings"]] for one in inputs]
     assert (code, len(inputs), [each[-1] for each in conditions]) == (0, 2, ["rules_not_found"] * 2)
     assert err.count("warning: rules_not_found: no rule file was found in tree, looked for AGENTS.md, CLAUDE.md") == 2
-    assert value_of("context", "replay", "s/2", capsys=capsys)["warnings"] == inputs[0]["warnings"], "it is recorded"
+    assert value_of("show", "s/2", capsys=capsys)["warnings"] == inputs[0]["warnings"], "it is recorded"
     (place / "tree" / "AGENTS.md").write_text("Never push.\n")
     found = value_of(*asked, capsys=capsys)
     assert [[each["condition"] for each in one["warnings"]] for one in found] == [each[:-1] for each in conditions]
@@ -175,7 +175,6 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
         (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder, got nothing"),
         (("project", "s.jsonl", "--rules", "s.jsonl"), 2, "Expected a folder, got a file"),
-        (("replay", "nothing"), 3, "Expected a model input that you may read"),
         (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
         (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),
         (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this session"),
@@ -185,6 +184,11 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
 def test_bad_input_gives_a_message_and_a_code(place: Path, capsys: Any, args: tuple[str, ...], code: int, message: str):
     got, _, err = run("context", *args, capsys=capsys)
     assert (got, message in err) == (code, True), err
+
+
+def test_what_is_no_answer_and_no_run_is_looked_for_among_the_model_inputs(place: Path, capsys: Any):
+    assert run("show", "nothing", capsys=capsys)[0] == 3
+    assert run("show", "nothing", "--as", "soup", capsys=capsys)[0] == 2
 
 
 def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(shop: Any, tmp_path: Path, capsys: Any):
@@ -199,7 +203,7 @@ def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(sho
     ref = block.splitlines()[0].rsplit(" ", 1)[1]
     assert f"[{ref}:{label}]" in value["messages"][1]["content"], "labels are qualified by their block"
     assert [row["condition"] for row in value["warnings"]] == ["snapshot_missing"]
-    again = value_of("context", "replay", "asked/3", capsys=capsys)
+    again = value_of("show", "asked/3", capsys=capsys)
     assert [each["snapshot_id"] for each in again["snapshots"]] == [snapshot] and again["snapshots"][0][
         "status"
     ] == "ok"
@@ -209,7 +213,7 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     shop: Any, tmp_path: Path, capsys: Any
 ):
     _, snapshot = ask(capsys=capsys)
-    citations = value_of("replay", snapshot, capsys=capsys)["citations"]
+    citations = value_of("show", snapshot, capsys=capsys)["citations"]
     evidence = citations[0]["evidence_id"]
     before = value_of("why", snapshot, evidence, capsys=capsys)[0]
     assert before["outcome"] == "selected" and "model input" not in before["reason_text"]
@@ -231,7 +235,7 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert "ctx-" not in json.dumps(value_of("runs", capsys=capsys))
     code, _, err = run("erase", "--evidence", evidence, "--yes", capsys=capsys)
     assert code == 0, err
-    code, out, err = run("context", "replay", "seen/2", capsys=capsys)
+    code, out, err = run("show", "seen/2", capsys=capsys)
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err
 
 
@@ -263,7 +267,7 @@ def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):
     second = next(each["record"] for each in value_of("context", "list", capsys=capsys) if each["record"] != first)
     assert long != short
     for name, text in ((first, long), (second, short)):
-        assert run("context", "replay", name, capsys=capsys)[:2] == (0, text)
-    code, text, err = run("context", "replay", "s/5", capsys=capsys)
+        assert run("show", name, capsys=capsys)[:2] == (0, text)
+    code, text, err = run("show", "s/5", capsys=capsys)
     assert (code, text) == (0, short) and f"s/5 was recorded 2 times, {second} last; by their own names: {first}" in err
     assert not value_of("context", "diff", first, second, capsys=capsys)["same_input"]

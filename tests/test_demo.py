@@ -164,12 +164,12 @@ def test_its_tables_fit_a_terminal_without_breaking_a_word(demo):
 def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     from scoped_retrieval.pipeline.cli import main
 
-    assert f"xray {demo.opened}" in demo.text()
+    assert f"show {demo.opened} --as xray" in demo.text()
     monkeypatch.chdir(demo.folder)
     monkeypatch.delenv("SCOPED_RETRIEVAL_PRINCIPAL", raising=False)
-    assert main(["xray", demo.opened]) == 0
+    assert main(["show", demo.opened, "--as", "xray"]) == 0
     for line in demo.screen().splitlines():
-        command = line[2:66].split() if line.startswith(("  xray ", "  what-if ", "  report ")) else ["corpus", "info"]
+        command = line[2:66].split() if line.startswith(("  show ", "  what-if ")) else ["corpus", "info"]
         assert main(command) == 0
     assert (demo.folder / "run.html").is_file()
     assert main(["snapshots"]) == 0

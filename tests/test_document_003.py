@@ -915,7 +915,7 @@ def test_s3_62_an_input_is_recorded_and_its_request_names_what_it_showed(tmp_pat
     monkeypatch.chdir(tmp_path)
     Path("s.jsonl").write_text("".join(json.dumps(event) + "\n" for event in full()["session"].events))
     code, out, _ = run("context", "project", "s.jsonl", capsys=capsys)
-    assert code == 0 and run("context", "replay", "s/8", capsys=capsys)[:2] == (0, out)
+    assert code == 0 and run("show", "s/8", capsys=capsys)[:2] == (0, out)
     seen = projected(**full() | {"memories": [memory(), memory("m2", lifecycle="candidate")]})
     payload = seen.request_event(event_id="r", created_at="2026-05-20T10:00:00Z")["payload"]
     assert payload["retrievalSnapshotIds"] == ["snap-1"] and payload["evidenceIds"] == ["snap-1:code#1", "memory:m1"]

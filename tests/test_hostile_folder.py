@@ -46,7 +46,7 @@ COMMANDS = [
     ("contract", "preview", "--project", "shop"),
     ("corpus", "info"),
     ("corpus", "verify"),
-    ("explain", "s-1"),
+    ("show", "@session:s-1"),
     ("runs",),
     ("snapshots",),
     ("verify",),
@@ -261,9 +261,9 @@ def test_a_corpus_that_comes_after_connect_is_not_known(hostile_folder: HostileF
 def test_a_corpus_of_one_s_own_beside_runs_that_a_folder_brings(hostile_folder: HostileFolder, capsys):
     shutil.rmtree(hostile_folder.path / ".scoped-retrieval/corpus")
     assert run("index", "docs", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    for command in (ASK, ("explain", "s-1"), ("runs",)):
+    for command in (ASK, ("show", "@session:s-1"), ("runs",)):
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "") and "Expected runs that you made or adopted" in err
     shutil.rmtree(hostile_folder.path / ".scoped-retrieval/runs")
     assert run(*ASK, "--session", "s-1", capsys=capsys)[0] == 0
-    assert run("explain", "s-1", capsys=capsys)[0] == 0
+    assert run("show", "@session:s-1", capsys=capsys)[0] == 0

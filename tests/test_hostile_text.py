@@ -70,14 +70,16 @@ def test_every_door_gives_the_same_bytes_and_none_act(doors: dict[str, Any], que
         assert not ACTING.search(text), form
         assert doors["http"].get(f"/v1/snapshots/{snapshot}", params={"format": form}).content == text.encode(), form
         assert read[form] == text, form
-        assert run("xray", snapshot, "--format", form, capsys=capsys)[:2] == (0, text), form
-        assert written(file, "xray", snapshot, "--format", form, capsys=capsys) == text.encode(), form
+        assert run("show", snapshot, "--as", form, capsys=capsys)[:2] == (0, text), form
+        assert written(file, "show", snapshot, "--as", form, capsys=capsys) == text.encode(), form
     page = rendered(doors["settings"], snapshot, "html").text
-    assert written(file, "report", snapshot, capsys=capsys) == page.encode()
+    assert written(file, "show", snapshot, "--as", "html", capsys=capsys) == page.encode()
     assert not ACTING.search(found._repr_html_())
 
 
-@pytest.mark.parametrize("command", [("report", "{run}"), ("context-actions",), ("explain", "s-1")])
+@pytest.mark.parametrize(
+    "command", [("show", "{run}", "--as", "html"), ("context-actions",), ("show", "@session:s-1", "--as", "xray")]
+)
 def test_a_file_holds_what_is_printed(doors: dict[str, Any], capsys: Any, command: tuple[str, ...]):
     asked = {"question": f"retry {HOSTILE}", "project": "shop", "session_id": "s-1"}
     snapshot = doors["asked"].retrieve(asked).snapshot_id

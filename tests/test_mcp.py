@@ -288,8 +288,8 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
             uri = f"scoped-retrieval://snapshots/{http}/{form}"
             (read,) = asked(lambda client, uri=uri: client.read_resource(uri)).contents
             assert read.text == served == rendered(settings, http, form).text, form
-            other = {"bundle": ("bundle", "show", http, "--json"), "replay": ("replay", http, "--json")}
-            shown = ("replay", http, "--format", form) if form.startswith(BLOCKS) else ("xray", http, "--format", form)
+            other = {"bundle": ("show", http, "--as", "bundle"), "replay": ("show", http, "--json")}
+            shown = ("show", http, "--as", form)
             assert run(*other.get(form, shown), capsys=capsys)[1] == served, form
 
 

@@ -18,7 +18,7 @@ def turn_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, An
     blocks, snapshots = [], []
     for purpose in ("explain-code", "review-risk"):
         _, snapshot = ask("--purpose", purpose, capsys=capsys)
-        blocks.append(run("replay", snapshot, capsys=capsys)[1])
+        blocks.append(run("show", snapshot, capsys=capsys)[1])
         snapshots.append(snapshot)
     shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
     sent = "You are a careful engineer.\n" + "\n".join(blocks)

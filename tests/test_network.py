@@ -46,5 +46,5 @@ def test_index_ask_replay_and_verify_need_no_network(no_network, tmp_path, monke
     assert main(["index", str(sample), "--project", "shop"]) == 0
     assert main(["ask", "How does createSession decide the role?", "--project", "shop"]) == 0
     snapshot = capsys.readouterr().err.split("snapshot: ")[1].split()[0]
-    assert main(["replay", snapshot]) == 0
+    assert main(["show", snapshot]) == 0
     assert main(["verify"]) == 0

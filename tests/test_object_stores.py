@@ -288,9 +288,9 @@ def test_the_commands_take_urls(s3: str, tmp_path: Path, monkeypatch: pytest.Mon
     said = capsys.readouterr()
     assert "The amber handler waits for ochre." in said.out
     snapshot = said.err.split("snapshot: ")[1].split()[0]
-    assert main(["replay", snapshot, *where[2:]]) == 0
+    assert main(["show", snapshot, *where[2:]]) == 0
     assert main(["verify", *where[2:]]) == 0
-    assert main(["xray", snapshot, *where]) == 0
+    assert main(["show", snapshot, "--as", "xray", *where]) == 0
     assert main(["doctor", "--json", *where]) == 0
     checks = {
         c["name"]: c

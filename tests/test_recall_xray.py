@@ -149,16 +149,16 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
         "tables": "{",
     }
     for name, start in starts.items():
-        code, out, _ = command("xray", world.ana, "--format", name, *flags, capsys=capsys)
+        code, out, _ = command("show", world.ana, "--as", name, *flags, capsys=capsys)
         assert (code, out.startswith(start)) == (0, True), name
         assert SAYS in out
     assert (
-        json.loads(command("xray", world.ana, "--json", *flags, capsys=capsys)[1])["snapshot"]["query"]
+        json.loads(command("show", world.ana, "--as", "json", *flags, capsys=capsys)[1])["snapshot"]["query"]
         == ASKED["question"]
     )
-    code, _, err = command("xray", world.ana, "--format", "yaml", *flags, capsys=capsys)
+    code, _, err = command("show", world.ana, "--as", "yaml", *flags, capsys=capsys)
     assert code == 2
-    assert f"Expected one of {', '.join(FORMATS.values)}, got 'yaml' - at --format" in err
+    assert f"Expected one of {', '.join(FORMATS.values)}, export, got 'yaml' - at --as" in err
 
 
 DOCUMENT_S_SAMPLE = """\
@@ -302,9 +302,7 @@ def test_scopes_come_from_tags_and_the_namespace_stays_the_scope():
     assert known["scope"] == "namespace:alice"
 
 
-def test_a_question_of_several_words_is_asked_first_and_a_file_may_begin_with_a_tilde(
-    world, tmp_path, monkeypatch, capsys
-):
+def test_a_query_is_asked_first_and_a_file_may_begin_with_a_tilde(world, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
@@ -321,7 +319,7 @@ def test_a_question_of_several_words_is_asked_first_and_a_file_may_begin_with_a_
         assert "--budget" in err
 
 
-def test_explain_shows_the_last_recall_of_a_session_and_asks_nothing(world, tmp_path, monkeypatch, capsys):
+def test_a_name_of_a_session_shows_its_last_recall_and_asks_nothing(world, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     settings = settings_of(world.folder, "ana").values
     flags = ["--runs", str(tmp_path / "runs"), "--grants", str(world.folder / "grants.yaml")]
@@ -330,7 +328,7 @@ def test_explain_shows_the_last_recall_of_a_session_and_asks_nothing(world, tmp_
         assert command("ask", question, "--session", "s-7", *where, capsys=capsys)[0] == 0
     before = sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file())
     shown = {
-        f: command("explain", "s-7", "--format", f, *flags, capsys=capsys)[1] for f in ("text", "markdown", "json")
+        f: command("show", "@session:s-7", "--as", f, *flags, capsys=capsys)[1] for f in ("text", "markdown", "json")
     }
     found = json.loads(shown["json"])
     assert found["snapshotFound"] is True
@@ -339,9 +337,9 @@ def test_explain_shows_the_last_recall_of_a_session_and_asks_nothing(world, tmp_
     snapshot = renderings.xray_of(asked, found["snapshot"]["snapshotId"], own_names=True)
     assert shown["text"] == render_recall(snapshot)
     assert shown["markdown"] == render_markdown(snapshot)
-    assert command("xray", found["snapshot"]["snapshotId"], *flags, capsys=capsys)[1] == shown["text"]
+    assert command("show", found["snapshot"]["snapshotId"], "--as", "xray", *flags, capsys=capsys)[1] == shown["text"]
     assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
-    assert json.loads(command("explain", "s-8", "--json", *flags, capsys=capsys)[1]) == {"snapshotFound": False}
+    assert command("show", "@session:s-8", *flags, capsys=capsys)[0] == 3
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")
-    assert json.loads(command("explain", "s-7", "--json", *flags, capsys=capsys)[1]) == {"snapshotFound": False}
+    assert command("show", "@session:s-7", *flags, capsys=capsys)[0] == 3
     assert settings["principal"].value == "ana"

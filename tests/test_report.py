@@ -240,7 +240,9 @@ def test_a_run_says_how_long_its_nodes_took_and_how_well_its_judged_requests_fou
     (tmp_path / "q.qrels").write_text("\n".join([*lines, "fix-test 0 elsewhere 1"]))
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     flags = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    code, text, err = command("report", world.run, "--qrels", str(tmp_path / "q.qrels"), *flags, capsys=capsys)
+    code, text, err = command(
+        "show", world.run, "--as", "html", "--qrels", str(tmp_path / "q.qrels"), *flags, capsys=capsys
+    )
     assert code == 0, err
     assert "3 judged requests" in text
     assert '>shown in the block</th><td class="number">0.667</td>' in text
@@ -250,7 +252,9 @@ def test_a_run_says_how_long_its_nodes_took_and_how_well_its_judged_requests_fou
     )  # the purpose that found least comes first
     assert "Quality" not in report_of(settings_of(world.folder), world.run)
     (tmp_path / "q.qrels").write_text("other 0 e1 1")
-    code, _, err = command("report", world.run, "--qrels", str(tmp_path / "q.qrels"), *flags, capsys=capsys)
+    code, _, err = command(
+        "show", world.run, "--as", "html", "--qrels", str(tmp_path / "q.qrels"), *flags, capsys=capsys
+    )
     assert code == 2
     assert "Expected judgements of requests of the run, got none" in err
 

@@ -52,13 +52,13 @@ def test_the_bundle_of_a_snapshot_is_valid_and_its_callers_alone(
     shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     _, snapshot = ask("--role", "architect", capsys=capsys)
-    code, out, _ = run("bundle", "show", snapshot, capsys=capsys)
+    code, out, _ = run("show", snapshot, "--as", "bundle", capsys=capsys)
     assert (code, json.loads(out)["role_id"]) == (0, "architect")
     (shop / "bundle.json").write_text(out)
     assert run("bundle", "validate", "bundle.json", capsys=capsys)[:2] == (0, "valid\n")
-    assert run("bundle", "show", "retr-snap-none", capsys=capsys)[0] != 0
+    assert run("show", "retr-snap-none", "--as", "bundle", capsys=capsys)[0] != 0
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    code, out, err = run("bundle", "show", snapshot, capsys=capsys)
+    code, out, err = run("show", snapshot, "--as", "bundle", capsys=capsys)
     assert (code, out, "Expected a snapshot that you may read" in err) == (3, "", True)
 
 

@@ -172,11 +172,10 @@ def test_every_format_has_the_bytes_that_the_command_line_prints(client: TestCli
     snapshot = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
     served = client.get(f"/v1/snapshots/{snapshot}", params={"format": format_})
     command = {
-        "bundle": ["bundle", "show", snapshot, "--json"],
-        "replay": ["replay", snapshot, "--json"],
-        "block": ["replay", snapshot],
+        "bundle": ["show", snapshot, "--as", "bundle"],
+        "replay": ["show", snapshot, "--json"],
     }
-    code, out, _ = run(*command.get(format_, ["xray", snapshot, "--format", format_]), capsys=capsys)
+    code, out, _ = run(*command.get(format_, ["show", snapshot, "--as", format_]), capsys=capsys)
     assert code == 0 and served.content == out.encode()
     kind = {"text": "text/plain", "block": "text/plain", "markdown": "text/markdown", "html": "text/html"}
     assert served.headers["content-type"].startswith(kind.get(format_, "application/json"))

@@ -43,20 +43,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMMANDS = [
-    ("xray", "{snapshot}"),
-    ("xray", "{snapshot}", "--format", "markdown"),
-    ("xray", "{snapshot}", "--json"),
+    ("show", "{snapshot}", "--as", "xray"),
+    ("show", "{snapshot}", "--as", "markdown"),
+    ("show", "{snapshot}", "--as", "xray", "--json"),
     ("snapshots",),
     ("snapshots", "--json"),
     ("snapshots", "--events"),
     ("runs",),
     ("context-actions",),
-    ("bundle", "show", "{snapshot}"),
+    ("show", "{snapshot}", "--as", "bundle"),
     ("contract", "preview", "{question}", "--project", "shop"),
     ("contract", "explain", "{question}", "--project", "shop"),
     ("corpus", "info"),
     ("ask", "{question}", "--project", "{hostile}"),
-    ("replay", "{hostile}"),
+    ("show", "{hostile}"),
 ]
 
 

@@ -1,19 +1,17 @@
-"""`reproduce`, `diff`, `what-if`, `sql`, `export`: stored results, compared with those of the current line or with
+"""`reproduce`, `diff`, `what-if`, `sql`: stored results, compared with those of the current line or with
 other stored results.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..progress import counted
-from .options import settings_of
-from .output import EXIT, emit, emit_block, note_other_runs, stored, write_table
+from .options import given, settings_of
+from .output import EXIT, deliver, emit, note_other_runs, write_table
 
 __all__ = ["register"]
 
@@ -23,7 +21,7 @@ _MOST = 20
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (reproduce, diff, what_if, sql, export):
+    for command in (reproduce, diff, what_if, sql):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -92,8 +90,8 @@ def what_if(
     if ranking:
         return _ranking(settings, snapshot_named(settings, name), changes)
     found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
-    if block and len(found.blocks) == 1:
-        emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks})
+    if block and len(found.blocks) == 1 and not given("json"):
+        deliver(next(iter(found.blocks.values())), None)
         return EXIT["ok"]
     head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
     head.append(_recall_text(found))
@@ -169,31 +167,6 @@ def sql(
         emit(None, text=csv_table(found.column_names, ([*row.values()] for row in rows)))
         return EXIT["ok"]
     emit(rows, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
-    return EXIT["ok"]
-
-
-def export(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id, or the id that a block prints.")],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file; default: standard output.")
-    ] = None,
-) -> int:
-    """Export a snapshot as one file. It is an in-toto statement in a DSSE envelope, signed if a key is set; `verify --file` checks it on its own."""
-    from ..reading.across_runs import snapshot_named
-    from ..reading.auditing.export import exported
-
-    settings = settings_of("runs")
-    name = snapshot_named(settings, snapshot)
-    envelope = exported(settings, name)
-    if out is None:
-        emit(envelope)
-        return EXIT["ok"]
-    file = stored(out, (json.dumps(envelope) + "\n").encode())
-    written = {"snapshot_id": name, "file": str(file), "signed": bool(envelope["signatures"])}
-    emit(
-        written,
-        text=f"wrote {file}{', signed' if written['signed'] else ', not signed: no signing_key is set'}\n",
-    )
     return EXIT["ok"]
 
 

@@ -35,7 +35,7 @@ def connect(
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
     lanes: LanesFlag = None,
 ) -> int:
-    """Configure a coding agent to start the MCP server in this project. Other entries of its file are kept.
+    """Configure a coding agent to start the MCP server. Other entries of the project's file are kept.
 
     Options such as --project and --corpus are passed on to the server. Without them, it answers from the folder in which
     the agent starts it, and the file can be committed.
@@ -107,8 +107,8 @@ def prompt_hook(
     lanes: LanesFlag = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
 ) -> int:
-    """Print a block for a prompt event on standard input, if something matches it strongly. The event is Claude Code's
-    UserPromptSubmit.
+    """Print a block for a prompt event on standard input. There is none if nothing matches the prompt strongly; the event
+    is Claude Code's UserPromptSubmit.
 
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """

@@ -1,4 +1,4 @@
-"""`context project|replay|diff|why|list|log|open|import|demo`: what a model sees this round, and why."""
+"""`context project|diff|why|list|log|open|import|demo`: what a model sees this round, and why."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
+from ..views.printed import json_document, printed
 from .options import given, settings_of
-from .output import EXIT, emit, note, to_json, write_table
+from .output import EXIT, deliver, emit, note, to_json, write_table
 
-__all__ = ["register"]
+__all__ = ["register", "show_input"]
 
 context_app = typer.Typer(
     help="Build the model input of a turn. A ledger records every decision.", no_args_is_help=True
@@ -82,36 +83,6 @@ def project(
     )  # a ledger has a row for every event, so it is read only on request
     emit(values if every else values[0], text="\n".join(_formatted(each, format_) for each in found))
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
-
-
-@context_app.command()
-def replay(
-    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
-    format_: FormatFlag = "text",
-) -> int:
-    """Print a recorded input again, byte for byte. Also names the retrieval snapshots whose items it was offered."""
-    from ..context.projections import snapshots_of
-    from ..context.store import ContextStore
-
-    settings = settings_of("runs")
-    _known_format(format_)
-    store = ContextStore.of(settings)
-    found = store.replay(input_id)
-    snapshots = [_snapshot(*each) for each in snapshots_of(settings, found.projection).items()]
-    note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
-    for each in snapshots:
-        note(f"snapshot: {each['snapshot_id']} ({each['status']})")
-    _tell_others(found)
-    if found.erased:
-        note(f"erased: the text of {', '.join(found.erased)}")
-    value = found.projection.as_dict() | {
-        "record": found.record,
-        "others": list(found.others),
-        "erased": list(found.erased),
-        "snapshots": snapshots,
-    }
-    emit(value, text=_formatted(found.projection, format_))
-    return EXIT["erased"] if found.erased else EXIT["ok"]
 
 
 @context_app.command()
@@ -255,6 +226,30 @@ def demo(format_: FormatFlag = "text") -> int:
     return EXIT["ok"]
 
 
+def show_input(settings: Any, input_id: str, form: str, out: Path | None) -> int:
+    """Print a recorded input again, byte for byte, for `show`; names the snapshots whose items it was offered."""
+    from ..context.projections import snapshots_of
+    from ..context.store import ContextStore
+
+    _known_format(form, "--as")
+    found = ContextStore.of(settings).replay(input_id)
+    snapshots = [_snapshot(*each) for each in snapshots_of(settings, found.projection).items()]
+    value = found.projection.as_dict() | {
+        "record": found.record,
+        "others": list(found.others),
+        "erased": list(found.erased),
+        "snapshots": snapshots,
+    }
+    deliver(json_document(value) if given("json") else printed(_formatted(found.projection, form)), out)
+    note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
+    for each in snapshots:
+        note(f"snapshot: {each['snapshot_id']} ({each['status']})")
+    _tell_others(found)
+    if found.erased:
+        note(f"erased: the text of {', '.join(found.erased)}")
+    return EXIT["erased"] if found.erased else EXIT["ok"]
+
+
 def _snapshot(name: str, replay: Any) -> dict[str, Any]:
     """A retrieval snapshot of an input, for listings; `replay` is None where the caller may not read it."""
     if replay is None:
@@ -290,11 +285,11 @@ def _compared(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _known_format(name: str) -> None:
+def _known_format(name: str, at: str = "--format") -> None:
     from ...nodes.errors import InputError
 
     if name not in FORMATS:
-        raise InputError.one_of(FORMATS, name, "--format")
+        raise InputError.one_of(FORMATS, name, at)
 
 
 def _formatted(seen: Any, name: str) -> str:

@@ -43,7 +43,7 @@ ASK_FLAGS = {
     "detail": "--detail",
 }
 XRAY_FLAGS = {
-    "question": "SNAPSHOT-OR-QUESTION",
+    "question": "QUERY",
     "project": "--project",
     "namespace": "--namespace",
     "budget.max_chars": "--budget",

@@ -25,14 +25,12 @@ __all__ = [
     "InterruptedCommandError",
     "deliver",
     "emit",
-    "emit_block",
     "exit_code_of",
     "note",
     "note_left_out",
     "note_other_runs",
     "print_error",
     "shows_progress",
-    "stored",
     "to_json",
     "write_file",
     "write_table",
@@ -80,25 +78,23 @@ def emit(value: Any, *, text: str | None = None) -> None:
 
 
 def deliver(text: str, out: Path | None) -> None:
-    """Print the output of a view, or write the same bytes to a file."""
+    """Print the output of a view unchanged, or write the same bytes to a file. On a terminal, a line end is added and
+    control characters, with which evidence could move the cursor, are escaped. If standard error goes to the same place,
+    the line end is written there, so that a note begins a line.
+    """
     if out is not None:
         write_file(out, text.encode())
         return
-    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    terminal = sys.stdout.isatty()
+    ended = text.endswith("\n") or not text
+    sys.stdout.write(visible(text) + "\n" * (not ended) if terminal else text)
     sys.stdout.flush()
+    if not ended and not terminal and _one_stream():
+        note("")
 
 
 def write_file(out: Path, data: bytes) -> None:
-    """Write the file of `--out` and report it.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    note(f"wrote {stored(out, data)}")
-
-
-def stored(out: Path, data: bytes) -> Path:
-    """Write the file of `--out` and return its path, which may be a link or a device.
+    """Write the file of `--out`, which may be a link or a device, and report it.
 
     Raises:
         InputError: it cannot be written.
@@ -110,21 +106,7 @@ def stored(out: Path, data: bytes) -> Path:
     except OSError as error:
         hint = "--out names a file in a folder that exists and that you may write to."
         raise InputError(f"{error.strerror}: --out {out}", hint=hint) from error
-    return out
-
-
-def emit_block(block: str, value: Any) -> None:
-    """Print a block unchanged, or the value as JSON. On a terminal, a line end is added and control characters, with
-    which evidence could move the cursor, are escaped. If standard error goes to the same place, the line end is written
-    there, so that a note begins a line.
-    """
-    if given("json"):
-        return emit(value)
-    sys.stdout.write(visible(block) + "\n" if sys.stdout.isatty() else block)
-    sys.stdout.flush()
-    if block and not sys.stdout.isatty() and _one_stream():
-        note("")
-    return None
+    note(f"wrote {out}")
 
 
 def _one_stream() -> bool:

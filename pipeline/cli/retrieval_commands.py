@@ -23,7 +23,7 @@ from .options import (
     given,
     settings_of,
 )
-from .output import InterruptedCommandError, deliver, emit, emit_block, exit_code_of, note, shows_progress, write_table
+from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -306,7 +306,7 @@ def ask(
         value, text = block_form(format_, found.block, found.citations, found.context_block)
         deliver(text if value is None else json_document(value), None)
     else:
-        emit_block(found.block, answer_values(found))
+        deliver(json_document(answer_values(found)) if given("json") else found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if found.not_captured:
         note(f"warning: not captured: {found.not_captured}")

@@ -1,4 +1,4 @@
-"""`overlay` and `bundle`: role overlays and retrieval bundles of document 004, checked, listed, scored and shown."""
+"""`overlay` and `bundle`: role overlays and retrieval bundles of document 004, checked, listed and scored."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def register(app: typer.Typer) -> None:
     overlays.command("list")(list_overlays)
     overlays.command("score")(score)
     app.add_typer(overlays, name="overlay")
-    bundles = typer.Typer(help="Check and show retrieval bundles.", no_args_is_help=True, rich_markup_mode=None)
+    bundles = typer.Typer(help="Check retrieval bundles.", no_args_is_help=True, rich_markup_mode=None)
     bundles.command("validate")(validate_bundle_file)
-    bundles.command("show")(show)
     app.add_typer(bundles, name="bundle")
 
 
@@ -76,16 +75,6 @@ def score(
     for line in done.failed:
         note(f"not distinct: {line}")
     return EXIT["differs"] if done.failed else EXIT["ok"]
-
-
-def show(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
-) -> int:
-    """Print the RetrievalBundle of a snapshot as JSON. Auditors also see withheld items."""
-    from ..reading.replaying import bundle_of
-
-    emit(bundle_of(settings_of("runs"), snapshot))
-    return EXIT["ok"]
 
 
 def _validated(file: Path, validate: Any) -> int:

@@ -1,4 +1,4 @@
-"""`snapshots`, `replay`, `replay-turn`, `verify`: read and verify what was recorded, without retrieving again."""
+"""`snapshots`, `replay-turn`, `verify`: read and verify what was recorded, without retrieving again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from .options import given, settings_of
-from .output import EXIT, deliver, emit, emit_block, note, note_left_out, note_other_runs, write_table
+from .options import settings_of
+from .output import EXIT, emit, note, note_left_out, note_other_runs, write_table
 
 __all__ = ["register"]
 
@@ -31,7 +31,7 @@ QUESTION_SHOWN = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (snapshots, replay, replay_turn, verify):
+    for command in (snapshots, replay_turn, verify):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -94,32 +94,6 @@ def snapshots(
     text = write_table("", titles, shown)
     emit(rows, text=text)
     return EXIT["ok"]
-
-
-def replay(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
-    format_: Annotated[
-        str, typer.Option("--format", help="block, search-result, openai, block-markdown or block-text.")
-    ] = "block",
-) -> int:
-    """Print the block of a snapshot from the run alone. With --json, auditors get every column."""
-    from ...nodes.errors import InputError
-    from ..reading.across_runs import snapshot_named
-    from ..reading.replaying import replayed
-    from ..servers.renderings import rendered, replay_values
-    from ..views.block_forms import BLOCK_FORMS
-
-    if format_ != "block" and format_ not in BLOCK_FORMS:
-        raise InputError.one_of(("block", *BLOCK_FORMS.values), format_, "--format")
-    settings = settings_of("runs")
-    snapshot = snapshot_named(settings, snapshot)
-    found = replayed(settings, snapshot)
-    if format_ != "block" and not given("json"):
-        deliver(rendered(settings, snapshot, format_).text, None)
-    else:
-        emit_block(found.block or "", replay_values(found))
-    note(f"snapshot: {snapshot} ({found.status})")
-    return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
 
 def replay_turn(

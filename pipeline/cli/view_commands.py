@@ -1,7 +1,4 @@
-"""`xray`, `explain`, `report`, `lineage`, `context-actions`: snapshots and runs, rendered or stored.
-
-Note: `xray --ask`, or `xray` of several words, runs a query first and shows its new snapshot. The others never retrieve.
-"""
+"""`show`, `xray`, `lineage`, `context-actions`: answers and runs, rendered. `xray` asks first, the others never retrieve."""
 
 from __future__ import annotations
 
@@ -21,116 +18,124 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (xray, explain, report, lineage, context_actions):
+    for command in (show, xray, lineage, context_actions):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
-def xray(
-    subject: Annotated[
+def show(
+    name: Annotated[
         str,
         typer.Argument(
-            metavar="SNAPSHOT-OR-QUESTION",
-            help="A snapshot id or block id; any other text is run as a query (a single word needs --ask).",
+            metavar="[ID]",
+            help="@ (your last answer), @2 (the one before), @session:S (the last of a session), a snapshot, the id that a "
+            "block prints, a run, or a model input.",
         ),
-    ],
-    ask: Annotated[bool, typer.Option("--ask", help="Run the text as a query and show its snapshot.")] = False,
-    budget: Annotated[
-        int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block, with --ask.")
-    ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Namespace of the question, with --ask.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-    format_: Annotated[
-        str,
+    ] = "@",
+    form: Annotated[
+        str | None,
         typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="text, markdown, json (document 002); audit (document 000); full (text with what was not shown); html; "
-            "tables (rows as JSON); bundle; replay; block, search-result, openai, block-markdown, block-text.",
+            "--as",
+            metavar="FORM",
+            help="block (default), search-result, openai, block-markdown, block-text; xray, markdown, json (document 002); "
+            "audit (document 000); bundle (document 004); full (xray with what was not shown); html; tables; export (one "
+            "file for auditors, which `verify --file` checks). A run: html. A model input: text (default), neutral, openai, "
+            "anthropic, decisions, ledger.",
         ),
-    ] = "text",
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judgements of a run's requests: its html has their quality.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
-    """Show why each item of a snapshot was selected. Also shows what was left out."""
-    from ...nodes.errors import InputError, StoreError
-    from ..asking.opening import open_retriever
+    """Show an answer again, or explain it. Nothing is retrieved again; with --json, all of its values."""
     from ..reading.across_runs import snapshot_named
     from ..runs.ids import is_snapshot
-    from ..servers.renderings import FORMATS, rendered
-
-    format_ = FORMATS.canonical("json" if given("json") else format_, "--format")
-    if not subject.strip():
-        raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
-    ask = ask or len(subject.split()) > 1  # an id contains no space
-    if not ask and (budget is not None or namespace is not None):
-        raise InputError.expected("--ask with it", None, "--budget" if budget is not None else "--namespace")
-    settings = settings_of("runs", "corpus")
-    if not ask:
-        subject = snapshot_named(settings, subject)
-        if not is_snapshot(subject):
-            hint = "`snapshots` lists those that you may read; `xray --ask QUESTION` asks first."
-            expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
-            raise InputError.expected(expected, subject, "SNAPSHOT-OR-QUESTION", hint=hint)
-    else:
-        fields = {
-            "question": subject,
-            "project": settings["project"],
-            "purpose": settings["purpose"],
-            "namespace": namespace,
-            "budget": {"max_chars": budget},
-        }
-        with open_retriever(settings) as retriever, named_by_flags(XRAY_FLAGS, settings):
-            found = retriever.retrieve(fields)
-        if found.snapshot_id is None:
-            reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
-            raise StoreError(f"Expected a stored snapshot, got none ({reason}) - at {settings['runs']}")
-        subject = found.snapshot_id
-        note(f"snapshot: {subject} ({found.status}), of this question")
-    shown = rendered(settings, subject, format_)
-    deliver(shown.text, out)
-    return EXIT["ok"]
-
-
-def explain(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id of the requests.")],
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
-) -> int:
-    """Show the x-ray of the last recall of a session. Nothing is executed again."""
-    from ..servers.renderings import FORMATS, explained
-
-    format_ = FORMATS.canonical("json" if given("json") else format_, "--format")
-    shown = explained(settings_of("runs"), session, format_)
-    deliver(shown.text, out)
-    return EXIT["ok"]
-
-
-def report(
-    name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or a snapshot.")],
-    qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, to report quality.")
-    ] = None,
-    documents: Annotated[
-        str, typer.Option(metavar="NAME", help="Column that judgements refer to: evidence_id or path.")
-    ] = "evidence_id",
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-) -> int:
-    """Write an HTML report of a run or snapshot. It is one file without scripts or network access."""
-    from ..reading.across_runs import snapshot_named
-    from ..reading.reports import report_of
 
     settings = settings_of("runs")
+    name = snapshot_named(settings, name)
+    if is_snapshot(name):
+        return _show_snapshot(settings, name, form or "block", out)
+    if name.startswith("run-"):
+        return _show_run(settings, name, form, qrels, out)
+    from .context_commands import show_input
+
+    return show_input(settings, name, form or "text", out)
+
+
+def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int:
+    from ...nodes.vocabulary import Vocabulary
+    from ..reading.replaying import replayed
+    from ..servers.renderings import FORMATS, rendered
+
+    forms = Vocabulary("form", (*FORMATS.values, "export"), FORMATS.aliases)
+    if (form := forms.canonical(form, "--as")) == "export":
+        from ..reading.auditing.export import exported
+
+        text = json_document(exported(settings, name))
+    else:
+        if given("json"):
+            form = {"block": "replay", "text": "json"}.get(form, form)
+        text = rendered(settings, name, form).text
+    deliver(text, out)
+    status = replayed(settings, name).status
+    note(f"snapshot: {name} ({status})")
+    return EXIT["erased"] if status == "erased" else EXIT["ok"]
+
+
+def _show_run(settings: Any, run_id: str, form: str | None, qrels: Path | None, out: Path | None) -> int:
+    from ...nodes.errors import InputError
+    from ..reading.reports import report_of
+
+    if form != "html":
+        hint = f"`show {run_id} --as html` is its report, `snapshots {run_id}` lists its answers."
+        raise InputError.one_of(("html",), form, "--as", hint=hint)
     quality = None
     if qrels is not None:
         from ..evaluation.judgements import read_qrels
+        from ..evaluation.reweighing import documents_of
         from ..evaluation.run_quality import quality_of
 
         judged = read_qrels(qrels)
 
         def of_run(run: Any, requests: list[str]) -> Any:
-            return quality_of(run, judged, documents, requests)
+            by_id = judged["doc_id"].isin(documents_of(run, "evidence_id")).any()
+            return quality_of(run, judged, "evidence_id" if by_id else "path", requests)
 
         quality = of_run
+    deliver(report_of(settings, run_id, quality), out)
+    return EXIT["ok"]
 
-    deliver(report_of(settings, snapshot_named(settings, name), quality), out)
+
+def xray(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The question.")],
+    budget: Annotated[int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block.")] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="NS", help="Namespace of the question.")] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, markdown or json.")] = "text",
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
+) -> int:
+    """Ask a question and show why each item was selected. Its formats are those of document 002."""
+    from ...nodes.errors import InputError, StoreError
+    from ..asking.opening import open_retriever
+    from ..servers.renderings import XRAY, rendered
+
+    format_ = XRAY.canonical("json" if given("json") else format_, "--format")
+    if not query.strip():
+        raise InputError.expected("a question", query, "QUERY")
+    settings = settings_of("runs", "corpus")
+    fields = {
+        "question": query,
+        "project": settings["project"],
+        "purpose": settings["purpose"],
+        "namespace": namespace,
+        "budget": {"max_chars": budget},
+    }
+    with open_retriever(settings) as retriever, named_by_flags(XRAY_FLAGS, settings):
+        found = retriever.retrieve(fields)
+    if found.snapshot_id is None:
+        reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
+        raise StoreError(f"Expected a stored snapshot, got none ({reason}) - at {settings['runs']}")
+    note(f"snapshot: {found.snapshot_id} ({found.status})")
+    deliver(rendered(settings, found.snapshot_id, format_).text, out)
     return EXIT["ok"]
 
 

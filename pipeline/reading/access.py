@@ -172,12 +172,12 @@ def pinned_corpus(settings: Settings, run: Run) -> Corpus:
         raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
 
 
-def unknown(id_: str) -> AccessError:
+def unknown(id_: str, kind: str | None = None) -> AccessError:
     """The same error for any run or snapshot that is absent, foreign or unknown."""
     from ..runs.ids import is_snapshot
 
-    kind, lists = ("snapshot", "snapshots") if is_snapshot(id_) else ("run", "runs")
+    kind = kind or ("snapshot" if is_snapshot(id_) else "run")
     return AccessError(
         f"Expected a {kind} that you may read, got none - at {id_}",
-        hint=f"run `scoped-retrieval {lists}` to list yours; auditors need a grant with `audit: true`.",
+        hint=f"run `scoped-retrieval {kind}s` to list yours; auditors need a grant with `audit: true`.",
     )

@@ -13,7 +13,8 @@ from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..deadline import expect_time
 from .access import hears_of_damage, known_runs, unknown
-from .snapshots import readable_snapshots
+from .grants import grants_or_none
+from .snapshots import readable_snapshots, readable_under
 
 if TYPE_CHECKING:
     from ..runs import Run
@@ -24,6 +25,8 @@ __all__ = ["last_of_session", "other_runs", "read_each", "snapshot_named"]
 T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
 """The form of the id in the first line of a block."""
+_LATE = re.compile("@(?P<back>[1-9][0-9]{0,3})?|@session:(?P<session>.+)")
+"""The forms of the name of an answer that was given lately."""
 
 
 def read_each(
@@ -65,13 +68,20 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunStat
 
 
 def snapshot_named(settings: Settings, name: str) -> str:
-    """The snapshot id of a name: the name, or for a block reference the latest readable snapshot with that block.
+    """The snapshot id of a name: the name itself, or of the latest snapshot that the principal may read with the block
+    reference, of the session (`@session:S`), or of their own requests (`@`; `@2` is the one before).
 
     Raises:
-        AccessError: no snapshot that the principal may read has this reference.
+        AccessError: there is no such snapshot that the principal may read.
     """
     from ..runs import RunStore
 
+    if late := _LATE.fullmatch(name):
+        whose = {"session_id": late["session"]} if late["session"] else {"principal": settings.principal}
+        found = _latest(settings, whose, int(late["back"] or 1))
+        if found is None:
+            raise unknown(name, "snapshot")
+        return found
     if not _BLOCK_REF.fullmatch(name):
         return name
     store = RunStore(settings["runs"], create=False)
@@ -79,24 +89,29 @@ def snapshot_named(settings: Settings, name: str) -> str:
     found = [row for _, rows in read for row in rows if row.get("block_ref") == name]
     if not found:
         raise unknown(f"retr-snap-{name}")
-    return _captured_last(found)
+    return _by_capture(found)[-1]
 
 
 def last_of_session(settings: Settings, session: str | None) -> str | None:
-    """The last snapshot that the principal may read, of one or all sessions; None if there is none.
+    """The last snapshot that the principal may read, of one or all sessions; None if there is none."""
+    return _latest(settings, {"session_id": session}, 1)
 
-    The last one is the latest captured, in any run: a run that began earlier may still be written to. Damaged runs are
-    ignored.
+
+def _latest(settings: Settings, wanted: Mapping[str, str | None], back: int) -> str | None:
+    """The snapshot captured last with these values, or the one so many back; None if there is none.
+
+    It may be in any run: a run that began earlier may still be written to. Damaged runs are ignored.
     """
+    grants = grants_or_none(settings)
 
     def read_last(run: Run) -> list[dict[str, Any]]:
         # Snapshots of a batch run are in shard order, and shards may have been answered in parallel.
-        return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
+        return readable_under(settings, run, grants, wanted, back if run.live else None)
 
     read, _ = read_each(settings, runs_of(settings).newest(), read_last)
-    found = [row for _, rows in read for row in rows]
-    return _captured_last(found) if found else None
+    found = _by_capture(row for _, rows in read for row in rows)
+    return found[-back] if len(found) >= back else None
 
 
-def _captured_last(snapshots: Iterable[Mapping[str, Any]]) -> str:
-    return max((row["created_at"], row["snapshot_id"]) for row in snapshots)[1]
+def _by_capture(snapshots: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [id_ for _, id_ in sorted((row["created_at"], row["snapshot_id"]) for row in snapshots)]

@@ -29,17 +29,29 @@ if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
     from ..runs import Replay
 
-__all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", "rendered", "replay_values", "xray_of"]
+__all__ = [
+    "FORMATS",
+    "MEDIA_TYPES",
+    "XRAY",
+    "Rendering",
+    "answer_values",
+    "explained",
+    "rendered",
+    "replay_values",
+    "xray_of",
+]
 
 FORMATS = Vocabulary(
     "format",
     ("json", "text", "markdown", "audit", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
-    {"md": "markdown", **BLOCK_FORMS.aliases},
+    {"md": "markdown", "xray": "text", **BLOCK_FORMS.aliases},
 )
 """json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text
-including items that were not shown; tables: rows by table; replay: the output of `replay --json`; block: the text for
+including items that were not shown; tables: rows by table; replay: the values of the answer; block: the text for
 the model, and its forms.
 """
+XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
+"""The formats of the x-ray of document 002."""
 MEDIA_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
     **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),

@@ -70,9 +70,9 @@ class Demonstration:
         refused = [f"{c['condition']}: {c['message']}" for c in self.denied["conditions"] if c["audience"] == "caller"]
         same = next((t for t in self.twin if t["path"].endswith("default-role.md")), self.twin[0])
         looks = (
-            (f"xray {self.opened}", "why each item is there"),
+            (f"show {self.opened} --as xray", "why each item is there"),
             (f"what-if {self.asked} --set max_tokens=600", "with a larger budget"),
-            (f"report {self.run_id} --out run.html", "the whole run"),
+            (f"show {self.run_id} --as html -o run.html", "the whole run"),
             ("demo --folder . --long", "all requests, an x-ray, history"),
         )
         return "\n".join(
@@ -153,7 +153,7 @@ class Demonstration:
             f"corpus:         {self.folder / 'corpus'}",
             f"Go on:          cd {self.folder}",
             f"                {self.command} ask 'What is the default role of a session?'",
-            f"                {self.command} xray {self.opened}",
+            f"                {self.command} show {self.opened} --as xray",
             f"                {self.command} snapshots   (or: verify, doctor, corpus info)",
             f"Done in {self.seconds:.1f} s.",
         ]

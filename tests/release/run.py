@@ -96,7 +96,7 @@ def smoke(command: str, folder: Path) -> None:
     named = re.search(r"retr-snap-[0-9a-z]+-\d+", asked)
     if named is None:
         raise SystemExit(f"Expected the id of a snapshot in the answer, got:\n{asked}")
-    again = run(command, "replay", named.group(), cwd=folder, **place)
+    again = run(command, "show", named.group(), cwd=folder, **place)
     if "retried three times" not in again:
         raise SystemExit(f"Expected the same block from replay, got:\n{again}")
     run(command, "verify", cwd=folder, **place)

@@ -45,8 +45,8 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
     run = "run-" + shown[0]["snapshot_id"].split("-")[2]
     os.environ["SCOPED_RETRIEVAL_PRINCIPAL"] = "ana"
     for name, command in {
-        "report of a snapshot": ("report", shown[0]["snapshot_id"]),
-        "report of a run": ("report", run),
+        "report of a snapshot": ("show", shown[0]["snapshot_id"], "--as", "html"),
+        "report of a run": ("show", run, "--as", "html"),
         "lineage of the line": ("lineage", "--format", "html"),
         "lineage of a run": ("lineage", run, "--format", "html"),
     }.items():
@@ -55,7 +55,7 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
         yield name, file
     yield "report of a snapshot, for its caller", Path(__file__).parents[1] / "golden" / "report_caller.html"
     app = folder / APP
-    answer = json.loads(_printed("xray", shown[0]["snapshot_id"], "--json"))
+    answer = json.loads(_printed("show", shown[0]["snapshot_id"], "--as", "json"))
     given = json.dumps({"page": xray_page(), "answer": answer}).replace("<", "\\u003c")
     app.write_text((Path(__file__).parent / "host.html").read_text().replace("GIVEN", given))
     yield "x-ray as an MCP App", app

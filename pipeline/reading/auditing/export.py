@@ -1,4 +1,4 @@
-"""`export`: one self-contained file with everything an auditor needs to check a snapshot; `verify --file` checks it.
+"""`show --as export`: one self-contained file with everything an auditor needs to check a snapshot; `verify --file` checks it.
 
 Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE envelope around an in-toto Statement
 (in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 if a key is set. The subjects are the
@@ -51,7 +51,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     if audience_of(settings, run, snapshot_id) != "audit":
         raise AccessError(
             f"Permission denied: only auditors of its projects may do this - at {snapshot_id}",
-            hint="an export holds what was decided about every row; `xray` and `report` show your part of it",
+            hint="an export holds what was decided about every row; `show --as full` has your part of it",
         )
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}

@@ -1,6 +1,6 @@
 """Checks an exported snapshot from the file alone, with a public key or a head that the auditor kept.
 
-Reads: the file of `export`. Gives: `check_file`, a `CheckedExport` with every problem in the order of the file.
+Reads: the file of `show --as export`. Gives: `check_file`, a `CheckedExport` with every problem in the order of the file.
 
 Note: without a trusted key or an anchor, a valid file proves that its parts belong together, not who wrote it. An
 anchor vouches for whatever the log names: digest, id and block of the snapshot, and the lineage. The times of asking
@@ -76,7 +76,7 @@ class CheckedExport:
 
 
 def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> CheckedExport:
-    """Check a file of `export`.
+    """Check a file of `show --as export`.
 
     Args:
         path: the file.
@@ -101,7 +101,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         raise InputError(f"{error.strerror}: exported snapshot {path}") from error
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise InputError(
-            f"Expected an exported snapshot, got another file - at {path}", hint="`export` writes them"
+            f"Expected an exported snapshot, got another file - at {path}", hint="`show --as export` writes them"
         ) from error
     if kinds != (PAYLOAD_TYPE, STATEMENT_TYPE, PREDICATE_TYPE):
         raise InputError.expected(PREDICATE_TYPE, str(kinds[2]), str(path))
@@ -117,7 +117,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         except VerificationError as error:
             problems.append(error.message)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
-            problems.append(f"Expected values that `export` writes, got others - at predicate.{place}")
+            problems.append(f"Expected values that `show --as export` writes, got others - at predicate.{place}")
     hashes = [line.partition(" ")[0] for line in lines]
     if anchor is not None and anchor not in hashes:
         problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")

@@ -61,7 +61,7 @@ class Recorded:
         if lost:
             raise ErasedError(
                 f"Expected the texts of the request, got erased ones - at {snapshot_id or run.run_id}.{lost[0]}",
-                hint="`replay` shows what is left of it",
+                hint="`show` shows what is left of it",
             )
         written = run.table("snapshots", snapshot_id=snapshot_id).select(CAPTURES.schema.names)
         return cls(requests, failures, CAPTURES.build({name: written[name] for name in written.column_names}))

@@ -192,7 +192,7 @@ def _audited(settings: Settings, name: str) -> Any:
     if not audits_whole(settings, run):
         raise AccessError(
             f"Permission denied: only auditors of all its projects may do this - at {name}",
-            hint="SQL sees whole tables; `xray` and `diff` show what you may see of a snapshot",
+            hint="SQL sees whole tables; `show` and `diff` have what you may see of a snapshot",
         )
     return run
 

@@ -177,7 +177,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     if not recorded.requests.num_rows:
         raise InputError(
             f"Expected a request that was answered, got one that was refused when it was asked - at {name}",
-            hint="`xray` shows why; ask it again as it should be",
+            hint="`show --as xray` has the reason; ask it again as it should be",
         )
     grants = None if audit else grants_now(settings)
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
