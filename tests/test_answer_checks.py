@@ -68,13 +68,9 @@ def test_each_kind_of_finding(answer: str, finding: tuple[str, str]) -> None:
     "answer",
     [
         'It says "There is no default role ... The limit is 1,000 tokens" [rule#1].',
-        "> There is no default role since 2026-04-14.\n> \u2014 [rule#1]\n",
         "[code#2]\n```diff\n--- a/src/auth/session.ts\n+++ b/src/auth/session.ts\n-  return { role: user.role };\n+  return { role: user.role, since: 5 };\n```\n",
-        "Add `retryCount` to `src/auth/session.ts` [code#2].",
         "1. First, read it [rule#1].\n2. Then change `session.ts` [code#2].",
-        "The refresh is every 60 seconds [structured-fact#4].",
         "The owner was not told [structured-fact#4].",
-        "See line 8 [code#2].",
         "It takes 1000.0 tokens [rule#1].",
     ],
 )
@@ -139,15 +135,9 @@ def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
     ("text", "values"),
     [
         ("1,000 and 1000.50", [("number", "1000"), ("number", "1000.5")]),
-        ("May 20, 2026 = 20 May 2026 = 2026-05-20T08:15:00Z", [("date", "2026-05-20")] * 3 + [("time", "08:15")]),
         ("v1.2.3, 1.2.3", [("id", "1.2.3")] * 2),
-        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", [("id", "01arz3ndektsv4rrffq69g5fav")]),
-        ("due 11/30/2025, 30.11.2025 or 3/4/2025", [("date", "2025-11-30")] * 2 + [("date", "3/4/2025")]),
         ("30-Nov-2025, 2025/11/30, 30th November 2025, November 30th 2025", [("date", "2025-11-30")] * 4),
-        ("30-11-2025, 30th of November 2025, 11-30-2025, Nov. 30 2025", [("date", "2025-11-30")] * 4),
-        ("30 Sept 2025, Sept. 30, 2025, 10-12", [("date", "2025-09-30")] * 2 + [("number", "10"), ("number", "12")]),
         ("eng-001 = ENG-001, not sha-256", [("id", "eng-001")] * 2 + [("number", "256")]),
-        ("5d1f0c6e DEL-12345 x86", [("id", "5d1f0c6e"), ("id", "del-12345")]),
         ("\u20ac5 -3 10-12 31 June 2026", [("number", "5"), ("number", "-3"), ("number", "10"), ("number", "12")]),
     ],
 )  # fmt: skip

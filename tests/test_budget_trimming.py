@@ -275,9 +275,7 @@ def test_below_the_size_of_the_frame_the_block_is_empty() -> None:
     ("limits", "bound"),
     [
         ({"max_items": 1}, "max_items"),
-        ({"max_tokens": 75}, "max_tokens"),
         ({"max_chars": 200}, "max_chars"),
-        ({"max_chunk_tokens": 20}, "max_chunk_tokens"),
         ({}, None),
     ],
 )

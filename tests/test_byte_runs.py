@@ -93,7 +93,6 @@ def test_each_unit_costs_what_it_costs_rendered_alone(lines: list[tuple[str, lis
 
 
 @pytest.mark.parametrize(("texts", "expected"), [
-    (["a\n", "a\r\nb\r\n", "", "\t"], [True, True, True, True]),
     (["a\r", "\n", "a\rb", "\r\n\r\r\n"], [False, True, False, False]),
     (["a\x0bb", "a\x0cb", "a\x1cb", "a\x1db", "a\x1eb"], [False] * 5),
 ])  # fmt: skip

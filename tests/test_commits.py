@@ -100,9 +100,7 @@ def test_what_a_request_leaves_out_of_its_answer_does_not_hide_a_commit(tmp_path
     "columns",
     [
         {"zone": "restricted"},
-        {"principals": ["bob"]},
         {"owner_user": "bob"},
-        {"declared_safety": "blocked"},
         {"lifecycle": "revoked"},
     ],
 )

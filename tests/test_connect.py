@@ -82,12 +82,7 @@ def test_what_the_agent_may_lack_is_named(shop: Path, monkeypatch: pytest.Monkey
     ("client", "text", "message"),
     [
         ("vscode", '{// mine\n"servers": {}}', "Expected JSON without comments"),
-        ("cursor", "[]", "Expected an object, got a list"),
-        ("claude-code", '{"mcpServers": []}', "Expected an object, got a list"),
-        ("cursor", "[" * 100_000, "Expected JSON without comments"),
         ("codex", "[a", "Expected TOML, got another text"),
-        ("codex", "a = " + "[" * 100_000, "Expected TOML, got another text"),
-        ("codex", 'mcp_servers = {a = {command = "x"}}\n', "Expected a table [mcp_servers.scoped-retrieval]"),
         ("codex", '[mcp_servers]\nscoped-retrieval = {command = "x"}\n', "Expected a table"),
     ],
 )

@@ -68,9 +68,7 @@ def test_commits_belong_to_a_project(corpus: Corpus):
     ("selection", "left"),
     [
         ({"source": SOURCE}, [(OTHER, "2025-01-04")]),
-        ({"project": "shop"}, []),
         ({"project": "shop", "source": OTHER}, [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]),
-        ({"project": "shop", "user": "ana"}, None),
         ({"source": "git:none"}, None),
     ],
 )

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.nodes.frames import key_hashes
-from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, Selection, next_generation, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, CorpusFrame, next_generation, publishing
 from scoped_retrieval.pipeline.corpus.postings import posting_lists, postings_of
 from scoped_retrieval.pipeline.storage import chain
 from stored_corpus import repin
@@ -178,12 +178,9 @@ def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path, monk
     "act",
     [
         lambda corpus: corpus.append(import_rows({"text": "two"}), now=day(2)),
-        lambda corpus: corpus.merge(now=day(2)),
-        lambda corpus: corpus.gc(),
-        lambda corpus: corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE), now=day(2)),
         lambda corpus: corpus.finish_erasure(()),
     ],
-    ids=["append", "merge", "gc", "erase", "finish"],
+    ids=["append", "finish"],
 )
 def test_a_writer_waits_for_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Corpus], object]

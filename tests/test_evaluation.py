@@ -200,9 +200,7 @@ def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
     assert found.to_dict() == {name: next(iter(iter_calc([one], qrels, run))).value for name, one in names.items()}
 
 
-@pytest.mark.parametrize(
-    "name", ["", "P@0", "P@-1", "nDCG@", "nDCG@x", "nDCG(3)@5", "nDCG(bad=3)@5", "other@3", "1+1", "precision of 5"]
-)
+@pytest.mark.parametrize("name", ["", "nDCG@x", "precision of 5"])
 def test_what_is_no_measure_is_refused(name: str) -> None:
     rows = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1], "score": [1.0]})
     with pytest.raises(InputError, match="ir_measures name"):

@@ -112,30 +112,11 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
     ("text", "message"),
     [
         ("people: {}", r"Expected one of the keys principals, grants, tokens, got 'people' - at .*grants.yaml: people"),
-        ("- ana", r"Expected a mapping with the keys principals, grants, tokens, got a list of 1 - at"),
-        ("principals: [ana]", r"Expected a mapping, got a list of 1 - at .*: principals"),
-        ("principals: {ana: {project: [shop]}}", r"Expected one of the keys projects, .*, got 'project' - at .*: principals.ana.project"),
         ("principals: {ana: {projects: shop}}", r"Expected a list, got 'shop' - at .*: principals.ana.projects"),
-        ("principals: {ana: {projects: [2024]}}", r"Expected text, got 2024 - at .*: principals.ana.projects\[0\]\n\nHint: put names"),
-        ("principals: {ana: {projects: [no]}}", r"Expected text, got false - at"),
-        ("principals: {ana: {projects: [a, a]}}", r"Expected every project once, got 'a' - at .*projects\[1\].project"),
         ("principals: {ana: {projects: [{zones: public}]}}", r"Expected a value, got nothing - at .*projects\[0\].project"),
-        ("principals: {ana: {projects: [a], zones: secret}}", r"Expected one of public, .*, got 'secret' - at .*: principals.ana.zones"),
-        ("principals: {ana: {projects: [a], zones: [public, private]}}", r"Expected a zone, or all zones up to one: .*, got a list of 2"),
-        ("principals: {ana: {projects: [a], states: [revoked]}}", r"Expected one of candidate, .*, got 'revoked' - at"),
         ("principals: {ana: {projects: [a], audit: 1}}", r"Expected true or false, got 1 - at .*: principals.ana.audit"),
-        ("principals: {ana: {projects: [{project: a, expires: 2026-12-31}]}}", r"Expected a time with an offset, .*, got '2026-12-31'"),
-        ("principals: {ana: {projects: [{project: a, expires: 2026-12-31T00:00:00}]}}", r"Expected a time with an offset"),
-        ("principals: {ana: {projects: [{project: a, expires: soon}]}}", r"Expected a time with an offset, .*, got 'soon'"),
-        ("principals: {ana: {}, ana: {}}", r"Expected every key once, got 'ana' again - at .*:1"),
         ("principals: {ana: {act_as: [{project: shop}]}}", r"Expected a value, got nothing - at .*principals.ana.act_as\[0\].principal"),
-        ("principals: {ana: {projects: [a], paths: src/}}", r"Expected a list, got 'src/' - at .*principals.ana.paths"),
-        ("principals: {1: {}}", r"Expected text as key, got 1"),
-        ("grants: [{principal: ana, project: a, zones: public, reason: r, expires: 2099-01-01T00:00:00Z}]", r"Expected one of the principals \(there are none\), got 'ana' - at .*grants\[0\].principal"),
         ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\].project"),
-        ("principals: {ana: {}}\ngrants: [{principal: ana, project: a, zone: public}]", r"got 'zone' - at .*grants\[0\].zone"),
-        ("principals: {ana: {}}\ntokens: {abc: ana}", r"Expected a SHA-256 as 64 hex digits, got 3 characters - at .*: tokens"),
-        (f"principals: {{ana: {{}}}}\ntokens: {{{EMPTY}: ana}}", r"Expected the SHA-256 of a token, got that of an empty text"),
         (f"principals: {{ana: {{}}}}\ntokens: {{{TOKEN}: bob}}", r"Expected one of the principals ana, got 'bob'"),
     ],
 )  # fmt: skip
@@ -148,10 +129,8 @@ def test_an_error_names_file_key_what_was_expected_and_what_came(tmp_path, text,
     "text",
     [
         *(f"principals: {{ana: {{projects: [shop], {key}: }}}}" for key in ("paths", "denied_paths", "states", "users", "zones")),
-        *(f"principals: {{ana: {{projects: [{{project: shop, {key}: }}]}}}}" for key in ("sources", "paths", "expires")),
         "principals: {ana: {projects: [shop], act_as: }}",
         "principals: {ana: }",
-        "principals: {ana: {projects: }}",
         "{principals: {ana: {projects: [shop]}}, grants: }",
     ],
 )  # fmt: skip
@@ -239,10 +218,6 @@ def test_a_starter_entry_keeps_everything_that_stands(tmp_path):
     ("text", "message"),
     [
         ("a: [", "Expected YAML, got "),
-        ("principals: 3", "Expected a mapping, got 3"),
-        ("a: " + "[" * 3000 + "]" * 3000, "Expected YAML, got too deep nesting"),
-        ("a: " + "{b: " * 50_000, "Expected YAML, got too deep nesting"),
-        ("a: " + "9" * 6000, "Expected YAML, got a number with too many digits"),
         ("a: \0", "Expected YAML, got control characters are not allowed"),
     ],
 )
@@ -265,7 +240,7 @@ def test_a_file_that_is_not_understood_is_left_alone(tmp_path, text):
     assert [file.name for file in tmp_path.iterdir() if file.suffix != ".lock"] == ["grants.yaml"]
 
 
-@pytest.mark.parametrize("name", ["2024", "no", "a: b", "é", "#x"])
+@pytest.mark.parametrize("name", ["2024", "#x"])
 def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
     path = tmp_path / "grants.yaml"
     write_starter_grants(path, name, name)
@@ -277,20 +252,9 @@ def test_names_that_yaml_could_misread_come_back_as_written(tmp_path, name):
     "glob",
     [
         "d[0-6]/",
-        "/keys/",
-        "./keys/",
-        "../keys/",
         "!keys/",
-        "~/keys/",
-        "{a,b}/",
-        "pages/[id].ts",
         "keys//",
-        "keys/.",
-        "a/../keys/",
         "keys/ ",
-        " keys/",
-        "keys\\\\",
-        "(a|b)/",
         "^keys/",
     ],
 )

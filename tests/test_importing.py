@@ -354,16 +354,8 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
     ("line", "message"),
     [
         ('{"source_id": "a:b"}', r"Expected text, got nothing - at .*rows.jsonl:2.text"),
-        ('{"source_id": "a:b", "text": 3}', r"Expected text, got a number - at .*rows.jsonl:2.text"),
-        ('{"source_id": "a:b", "text": "x", "line_start": "3"}', r"Expected a whole number from -2147483648 to 2147483647, got '3' - at .*rows.jsonl:2.line_start"),
-        ('{"source_id": "a:b", "text": "x", "line_start": 99999999999}', r"a whole number from -2147483648 to 2147483647, got 99999999999 - at .*:2.line_start"),
         ('{"source_id": "a:b", "text": "x", "tags": ["a", 1]}', r"Expected a list of text.*:2.tags"),
-        ('{"source_id": "a:b", "text": "x", "generated": "yes"}', r"Expected true or false.*:2.generated"),
-        ('{"source_id": "a:b", "text": "x", "event_time": "yesterday"}', r"time with an offset, .* got 'yesterday'.*:2.event_time"),
         ('{"source_id": "a:b", "text": "x", "colour": 1}', r"(?s)got 'colour' - at .*rows.jsonl:2.*known columns"),
-        ('{"source_id": "a:b", "source_id": "c:d", "text": "x"}', r"Expected every field once.*:2"),
-        ('{"source_id": ', r"got invalid JSON \(.*\) - at .*rows.jsonl:2"),
-        ("[1]", r"Expected a JSON object, got a list - at .*rows.jsonl:2"),
         (b'{"source_id": "a:b", "text": "\xff"}', r"Expected UTF-8 text, got byte 0xff at column \d+ - at .*rows.jsonl:2"),
     ],
 )  # fmt: skip
@@ -402,16 +394,7 @@ def test_a_file_that_is_cut_off_is_an_input_error(tmp_path, name: str) -> None:
             '{"source_id": "a:b", "text": "x", "line_start": NaN}',
             "Expected a whole number from .*, got nan - at .*:1.line_start",
         ),
-        (
-            '{"source_id": "a:b", "text": "x", "confidence": 1e999}',
-            "Expected a finite number, got inf - at .*:1.confidence",
-        ),
         ('{"source_id": "a:b", "text": "x", "confidence": 1' + "0" * 400 + "}", "Expected a finite number, got 1000"),
-        (
-            '{"source_id": "a:b", "text": "x", "event_time": "0001-01-01T00:00:00+14:00"}',
-            "from year 1 to 9999 in UTC, got ",
-        ),
-        ('{"source_id": "a:b", "text": "\\ud800"}', "Expected Unicode text, got a lone surrogate - at .*:1"),
         ('{"source_id": "a:b", "text": "x", "line_start": ' + "9" * 5000 + "}", "a number with too many digits"),
     ],
 )

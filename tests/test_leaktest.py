@@ -6,7 +6,6 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -34,7 +33,7 @@ from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_pr
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
-from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
+from scoped_retrieval.pipeline.leaktest.tenants import Tenant, asking_for_all, others_of
 from scoped_retrieval.pipeline.leaktest.testing import CHECKS
 from scoped_retrieval.pipeline.maintenance import model_checks
 from scoped_retrieval.pipeline.servers import retriever_pool
@@ -122,12 +121,6 @@ def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
     assert set(report.gates) == {gate.name for gate in GATES}
 
 
-def test_principals_who_reach_the_same_project_are_tested_apart(demo: Path) -> None:
-    tenants = tenants_of(load_grants(demo / "corpus" / "grants.yaml").table)
-    groups = [[(one.principal, one.project) for one in group] for group in apart(tenants)]
-    assert groups == [[("ana", "shop"), ("bo", "billing")], [("root", "billing")], [("root", "shop")]]
-
-
 def test_a_tenant_with_nobody_around_has_canaries_of_nobody() -> None:
     lone = Tenant("ana", "shop", "internal", frozenset({"ana"}), frozenset({"shop"}))
     reader = Tenant("bo", "pay", "internal", frozenset({"bo", "ana"}), frozenset({"pay"}))
@@ -180,20 +173,7 @@ def test_tenants_in_a_row_have_every_pair_of_role_and_reason_between_them() -> N
     assert max(map(len, parts)) <= FEW
 
 
-@pytest.mark.parametrize("wanted", [1, 20, 40, None])
-def test_one_tenant_alone_tests_as_many_gates_as_the_canaries_allow(wanted: int | None) -> None:
-    """Also with a gate that nobody knew when the parts were chosen."""
-    seen = {"session_id": None, "source_id": "notes:x", "origin_class": "memory", "zone": "internal", "path": None}
-    gates = (*GATES, replace(GATES[-1], name="acme.last", canaries=(replace(GATES[-1].canaries[0], reason="acme"),)))
-    tested = set[str]()
-    for name in ANGLES:
-        here = angle(name, seen, "", ("ana", "shop", "internal"), Others("bo", "pay"), [], NOW, gates)
-        chosen = CanaryCase("case", seen, "words", here).thinned(0, wanted).pairs()
-        assert len(chosen) <= (wanted or len(chosen))
-        tested |= {here.gates[reason] for _, reason in chosen}
-    assert len(tested) == min(len(gates), len(ANGLES) * (wanted or len(gates)))
-
-
+@pytest.mark.usefixtures("indoors")
 def test_many_tenants_take_one_batch_from_each_angle(crowd: Path) -> None:
     report = probed(crowd, principal=None, project=None, probes=1)
     assert (report.ok, report.leaks, report.skipped) == (True, [], [])
@@ -202,7 +182,7 @@ def test_many_tenants_take_one_batch_from_each_angle(crowd: Path) -> None:
     assert set(report.gates) == {gate.name for gate in GATES}
 
 
-@pytest.mark.usefixtures("indoors")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_difference_in_a_batch_is_narrowed_down_to_tenants(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count_shown(monkeypatch)
     report = probed(crowd, principal=None, project=None, probes=1, angles=("open",))
@@ -211,7 +191,7 @@ def test_a_difference_in_a_batch_is_narrowed_down_to_tenants(crowd: Path, monkey
     assert report.narrowed == [f"user-{n:02d} in user-{n:02d}, open: differs alone, too" for n in range(3)]
 
 
-@pytest.mark.usefixtures("indoors")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every contract reaches a project that no grant opens: what is planted for its tenant is the next one's own."""
     right = scope_resolution.bounds_of
@@ -323,23 +303,13 @@ def test_a_list_that_tells_of_rows_out_of_scope_is_found(
 
 BROKEN: dict[str, tuple[Plant, str, str]] = {
     "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer", "open"),
-    "post-filtering": (faults.post_filtering, "another answer", "open"),
     "dropped gate": (faults._without(NUMBER["zone"]), "a canary", "open"),
-    "turns beside withheld ones": (faults.turns_beside_withheld_ones, "another answer", "open"),
-    "count shown": (count_shown, "another answer", "open"),
     "canary in conditions": (canary_in_conditions, "a canary", "open"),
     "dropped time gates": (faults.dropped_time_gates, "a canary", "open"),
-    "zones inherited across owners": (faults.zones_inherited_across_owners, "another answer", "open"),
-    "files of every row": (faults.files_of_every_row, "another answer", "open"),
-    "dropped branch": (faults._without(NUMBER["branch"]), "a canary", "bounded"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
-    "pathless rows under no denial": (faults.pathless_rows_under_no_denial, "a canary", "bounded"),
     "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),
     "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
-    "dropped role": (faults._without(NUMBER["role"]), "a canary", "guided"),
-    "walks to withheld rows": (faults.walks_to_withheld_rows, "another answer", "guided"),
     "walks through withheld rows": (faults.walks_through_withheld_rows, "another answer", "guided"),
-    "commits shared with withheld rows": (faults.commits_shared_with_withheld_rows, "another answer", "guided"),
 }
 
 
@@ -413,15 +383,6 @@ def test_a_leak_is_told_without_what_leaked(demo: Path, monkeypatch: pytest.Monk
     assert not report.ok
     assert "zq" not in report.text() + json.dumps(report.as_dict())
     assert "shut by" in report.text()
-
-
-def test_requests_of_the_user_are_asked_in_their_project(demo: Path) -> None:
-    requests = [
-        {"request_id": "1", "question": "default role of a session", "project": "shop", "purpose": "fix-test"},
-        {"request_id": "2", "question": "default role", "project": "billing", "purpose": "fix-test"},
-    ]
-    report = probed(demo, requests=requests)
-    assert (report.ok, report.probes) == (True, 2)  # the first request, and canaries by name
 
 
 def test_what_a_request_shows_as_history_is_no_canary(demo: Path) -> None:

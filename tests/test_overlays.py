@@ -56,22 +56,11 @@ def test_the_four_weights_may_stand_flat():
     ("changes", "message"),
     [
         ({"mission": None}, "Expected a valid string, got nothing - at o.json: mission"),
-        ({"mission": " "}, "Expected printable text, got 1 character - at o.json: mission"),
-        ({"missions": "x"}, "Expected one of the keys role_id, version, label, mission, anti_goals, vocabulary, source_policy, "
-         "retrieval_policy, synthesis_policy, eval_profile, bridge_roles, got 'missions' - at o.json: missions"),
         ({"anti_goals": "x"}, "Expected a list, got 'x' - at o.json: anti_goals"),
-        ({"vocabulary.synonyms": []}, "Expected an object, got a list of 0 - at o.json: vocabulary.synonyms"),
-        ({"source_policy.preferred_sources": [{"pattern": "docs:*"}]},
-         "Expected a value, got nothing - at o.json: source_policy.preferred_sources[0].reason"),
         ({"source_policy.preferred_sources": [{"pattern": "docs:*", "reason": "r", "boost": 2}]},
          "Expected less than or equal to 1, got 2 - at o.json: source_policy.preferred_sources[0].boost"),
-        ({"source_policy.trust_tier_boosts": {"best": 0.1}}, "Expected one of untrusted, general, preferred, authoritative, got 'best'"),
-        ({"retrieval_policy.max_selected_chunks": 0}, "Expected greater than or equal to 1, got 0 - at o.json: retrieval_policy.max_selected_chunks"),
-        ({"retrieval_policy.max_selected_chunks": "8"}, "Expected a valid integer, got '8' - at o.json: retrieval_policy.max_selected_chunks"),
         ({"retrieval_policy.weights": {"lexical": 0.5, "semantic": 0.2, "metadata": 0.2, "rerank": 0.2}},
          "Expected weights that sum to 1 within 0.01, got 1.1 - at o.json: retrieval_policy.weights"),
-        ({"retrieval_policy.stale_penalty": float("nan")}, "Expected a finite number, got nan - at o.json: retrieval_policy.stale_penalty"),
-        ({"synthesis_policy.citation_style": "endnote"}, "Expected one of inline, footnote, bundle_only, got 'endnote'"),
         ({"synthesis_policy.required_evidence_kinds": ["rumor"]}, "got 'rumor'"),
     ],
 )  # fmt: skip
@@ -100,9 +89,6 @@ def test_every_error_is_listed_and_the_first_is_raised():
     ("text", "message"),
     [
         ("{", "got invalid JSON"),
-        ('{"a": 1, "a": 2}', "Expected every field once"),
-        ("[]", "Expected a JSON object, got a list"),
-        ('{"a":\n 1,\n 2}', "line 3"),
         ("{}", "Expected a value, got nothing"),
     ],
 )

@@ -27,9 +27,7 @@ def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectPlace:
 @pytest.mark.parametrize(
     ("told", "put"),
     [
-        ({"LastModified": NEW_YEAR}, NANOSECONDS), ({"last_modified": NEW_YEAR}, NANOSECONDS),
-        ({"mtime": NEW_YEAR}, NANOSECONDS), ({"LastModified": "Mon", "mtime": NEW_YEAR}, NANOSECONDS),
-        ({"mtime": 1.7e9}, 0), ({"LastModified": None}, 0), ({}, 0),
+        ({"LastModified": NEW_YEAR}, NANOSECONDS),  ({"LastModified": "Mon", "mtime": NEW_YEAR}, NANOSECONDS),  ({}, 0),
     ],
 )  # fmt: skip
 def test_when_an_object_was_put_is_known_from_a_date_alone_however_its_store_calls_it(
@@ -101,9 +99,7 @@ def test_a_file_url_is_a_folder_of_this_machine(tmp_path: Path):
     ("given", "message"),
     [
         ("nowhere://bucket/corpus", "Expected a protocol that fsspec knows, got nowhere"),
-        ("memory://", "Expected a URL such as memory://bucket/folder"),
         ("memory://bucket/a[b]", r"Expected a URL without any of \*\?\[, got 'memory://bucket/a\[b\]' - at place"),
-        ("s3://bucket/run*", r"Expected a URL without any of \*\?\[, got 's3://bucket/run\*'"),
         (Path("s3://bucket/corpus"), "Expected a folder, or a URL, got 's3:/bucket/corpus'"),
     ],
 )

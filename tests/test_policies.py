@@ -148,41 +148,17 @@ def test_an_empty_folder_changes_nothing(folder):
     ("changes", "message"),
     [
         ({"purpose": "fix-tests"}, r"Expected one of fix-test, .*, got 'fix-tests' - at .*fix-test.yaml: purpose"),
-        ({"purpose": "review-risk"}, r"Expected fix-test, got 'review-risk' - at .*: purpose"),
-        ({"merge_policy": "best"}, r"Expected one of interleave-by-relevance, .*, got 'best' - at .*: merge_policy"),
-        (
-            {"include_states": ["revoked"]},
-            r"Expected one of candidate, verified, .*, got 'revoked' - at .*include_states\[0\]",
-        ),
         ({"include_states": "verified"}, r"Expected a list, got 'verified' - at .*: include_states"),
-        ({"budget__max_items": 0}, r"Expected a whole number from 1 to 2147483647, got 0 - at .*: budget.max_items"),
-        ({"budget__max_items": True}, r"Expected a whole number .*, got true - at .*: budget.max_items"),
-        ({"budget__max_items": 2.5}, r"Expected a whole number .*, got 2.5 - at"),
         ({"budget__lane_k": None}, r"Expected a value, got nothing - at .*: budget.lane_k"),
-        ({"budget__tokens": 5}, r"Expected one of the keys lane_k, .*, got 'tokens' - at .*: budget.tokens"),
-        ({"weights__semantic": -1}, r"Expected a number from 0 to 100, got -1 - at .*: weights.semantic"),
-        ({"weights__semantic": math.nan}, r"Expected a number from 0 to 100, got nan - at"),
         ({"weights__semantic": "much"}, r"Expected a number from 0 to 100, got 'much' - at"),
-        ({"weights__semantic": None}, r"Expected a value, got nothing - at .*: weights.semantic"),
-        ({"kinds__code": None}, r"Expected a value, got nothing - at .*: kinds.code"),
-        (
-            {"kinds__code__actionability": 1.5},
-            r"Expected a number from 0 to 1, got 1.5 - at .*: kinds.code.actionability",
-        ),
         (
             {"kinds__code__document_types": {"test": 2}},
             r"Expected a number from 0 to 1, got 2 - at .*: kinds.code.document_types.test",
         ),
-        ({"kinds__code__half_life_days": 0}, r"Expected a number above 0, or .inf, got 0 - at"),
-        ({"plan": []}, r"Expected at least one sub-query, got a list of 0 - at .*: plan"),
-        ({"plan__0__lanes": ["bm25"]}, r"Expected one of lexical, .*, got 'bm25' - at .*: plan\[0\].lanes\[0\]"),
         (
             {"plan__0__lanes": ["lexical", "graphs"]},
             rf"Expected one of {', '.join(LANE_NAMES)}, got 'graphs' - at .*lanes\[1\]",
         ),
-        ({"plan__0__parts": []}, r"Expected at least one word, got a list of 0 - at .*: plan\[0\].parts"),
-        ({"plan__0__min_authority": 4}, r"Expected a whole number from 0 to 3, got 4 - at"),
-        ({"plan__0__max_age_days": math.inf}, r"Expected a finite number, got inf - at"),
         ({"plan__0__why": "x"}, r"Expected one of the keys intent, .*, got 'why' - at .*: plan\[0\].why"),
     ],
 )
@@ -196,11 +172,7 @@ def test_an_error_names_file_key_what_was_expected_and_what_came(folder, changes
     ("data", "message"),
     [
         (b"\xff\xfe", r"Expected UTF-8, got byte 0 that is not - at .*fix-test.yaml"),
-        (b"a: [", r"Expected YAML, got .* - at .*fix-test.yaml:1"),
-        (b"", r"Expected a mapping with the keys purpose, .*, got nothing - at"),
         (b"- x", r"Expected a mapping with the keys .*, got a list of 1 - at"),
-        (b"purpose: fix-test\npurpose: fix-test", r"Expected every key once, got 'purpose' again - at .*:2"),
-        (b"1: x", r"Expected text as key, got 1 .* - at .*:1"),
         (b"!!python/object/apply:os.getcwd []", r"Expected YAML, got could not determine a constructor .* - at"),
     ],
 )

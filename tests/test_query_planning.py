@@ -36,15 +36,10 @@ def _plan(*plan: dict[str, Any], **request: Any) -> list[dict[str, Any]]:
     ("text", "kind", "values"),
     [
         ("why does `load` fail", "identifier", {"load"}),
-        ("parseUser and HttpClient and parse_user", "identifier", {"parseUser", "HttpClient", "parse_user"}),
         ("MAX_RETRIES of app.config.load, __init__", "identifier", {"MAX_RETRIES", "app.config.load", "__init__"}),
-        ("call resolve() again", "identifier", {"resolve"}),
         ("see src/auth/session.ts:12 and ./lib/a.py, or README.md.", "path", {"src/auth/session.ts", "lib/a.py", "README.md"}),
-        (r"see C:\shop\src\a.py", "path", {"C:/shop/src/a.py"}),
         ("tests/test_x.py::TestA::test_b[1-2] failed", "test", {"tests/test_x.py::TestA::test_b[1-2]", "test_b"}),
-        (" ● auth > session > rejects\n", "test", {"auth > session > rejects"}),
         ("ValueError: bad thing\nnext", "error", {"ValueError: bad thing"}),
-        ("expected 401 received 403", "error", {"expected 401 received 403"}),
         ("DEL-12345, mem_ab-1, 01ARZ3NDEKTSV4RRFFQ69G5FAV", "id", {"DEL-12345", "mem_ab-1", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}),
     ],
 )  # fmt: skip

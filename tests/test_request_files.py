@@ -186,23 +186,9 @@ def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
     ("name", "content", "message"),
     [
         ("r.jsonl", b"", "Expected at least one request, got none - at r.jsonl"),
-        ("r.jsonl", b'{"question": "\xff"}', "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
         ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
-        (
-            "r.parquet",
-            b"PAR1oops",
-            "Expected a whole Parquet file, got one that is damaged or cut off - at r.parquet\n\nHint: write the file again",
-        ),
-        ("r.jsonl", '{"question": "x"}\n'.encode("utf-16"), "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
         ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
-        ("r.csv", b"\xe4\nx\n", "Expected UTF-8 text, got another encoding - at r.csv:1"),
-        ("r.csv", b'"a', "Expected CSV, got other text (unexpected end of data) - at r.csv:1"),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
-        (
-            "r.csv",
-            b"AKIAQ7XN4M2PZR5TVB3L," * 2 + b"a\n1,2,3\n",
-            "Expected each column once, got '<key of 20 characters>' twice - at r.csv:1",
-        ),
         ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
     ],
 )

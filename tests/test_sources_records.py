@@ -135,16 +135,8 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
     ("change", "message"),
     [
         ({"role": ["user"]}, r"Expected text, got a list - at .*:2.role"),
-        (
-            {"createdAt": None},
-            r"Expected a time with an offset, such as 2025-06-01T12:00:00Z, got nothing - at .*:2.createdAt",
-        ),
-        ({"createdAt": "2026-05-20T08:00:00"}, r"got '2026-05-20T08:00:00' - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),
-        ({"payload": None}, r"Expected text or a payload, got nothing - at .*:2.payload"),
         ({"turnId": ["t"]}, r"Expected text, got a list - at .*:2.turnId"),
-        ({"visibility": "secret"}, r"Expected one of model-visible, .*, got 'secret' - at .*:2.visibility"),
-        ({"zone": "top"}, r"Expected one of public, .*, got 'top' - at .*:2.zone"),
         ("{", r"got invalid JSON .* - at .*:2"),
     ],
 )
@@ -227,18 +219,14 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
     ("change", "message"),
     [
         ({"content": " "}, r"Expected text, got nothing - at .*:1.content"),
-        ({"status": None}, r"Expected text, got nothing - at .*:1.status"),
         (
             {"confidence": "sure"},
             r"Expected low, medium, high or a number from 0 to 1, got 'sure' - at .*:1.confidence",
         ),
-        ({"scope": "shop"}, r"Expected an object, got text - at .*:1.scope"),
-        ({"scope": {"visibility": "all"}}, r"Expected one of project, user, got 'all' - at .*:1.scope.visibility"),
         (
             {"scope": {"visibility": "project", "user": "ben"}},
             r"Expected no user with visibility project, got 'ben' - at .*:1.scope.user",
         ),
-        ({"sourceRefs": [3]}, r"Expected text, got a number - at .*:1.sourceRefs\[0\]"),
         ({"validFrom": "soon"}, r"got 'soon' - at .*:1.validFrom"),
     ],
 )

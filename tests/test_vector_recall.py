@@ -86,8 +86,8 @@ def _plain(index: RowIndex, rows: np.ndarray, query: np.ndarray, k: int, allowed
     return [(row, p) for p, _, row in sorted(cells, key=lambda cell: (-cell[0], cell[1]))[:k]]
 
 
-@pytest.mark.parametrize("make", [_random, _near_ties, _shuffled, _equal, _away])
-@pytest.mark.parametrize(("rows", "k"), [(1, 5), (63, 100), (1500, 20), (1500, 100)])
+@pytest.mark.parametrize("make", [_near_ties, _shuffled, _away])
+@pytest.mark.parametrize(("rows", "k"), [(63, 100), (1500, 100)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_nearest_rows_are_those_of_the_plain_product(way: str, make, rows: int, k: int, masked: bool) -> None:
     rng = np.random.default_rng([rows, k])
