@@ -510,7 +510,10 @@ def test_non_interference_finds_what_conversations_leak(plant: Plant, found_in_t
 
 @pytest.mark.parametrize("plant", DEPENDENCE.values(), ids=DEPENDENCE)
 def test_one_answer_finds(plant: Plant) -> None:
-    asked = (partial(check_one_answer, world, batch=4, order=Random(3), threads=2) for world, _ in cases("budgets"))
+    asked = (
+        partial(check_one_answer, world, batch=4, order=Random(3), threads=2, batches=3)
+        for world, _ in cases("budgets")
+    )
     assert any(finds(plant, check) for check in asked)
 
 
