@@ -1,4 +1,4 @@
-"""Capabilities of document 000 that no other file shows, each on a few visible rows; `docs/capabilities.md` lists all."""
+"""Capabilities of document 000 that no other file shows, each on a few visible rows; `tests/capabilities.md` lists all."""
 
 from __future__ import annotations
 

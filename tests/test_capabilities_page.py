@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "capabilities.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "tests" / "capabilities.md").read_text(encoding="utf-8")
 COUNTS = {"S0": 129, "S1": 40, "S2": 42, "S3": 71, "S4": 18}
 CAPABILITIES = [f"{document}.{number}" for document, count in COUNTS.items() for number in range(1, count + 1)]
 MOST_WORDS = 12

@@ -64,7 +64,7 @@ _FORM = (
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
 SCHEMA_VERSION = 1
-"""Schema version of grants files; see `docs/versions.md`."""
+"""Schema version of grants files; see `docs/reference/limits.md`."""
 _TOP = ("principals", "grants", "tokens")
 _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "append", "audit")
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")

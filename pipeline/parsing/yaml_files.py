@@ -187,7 +187,7 @@ class YamlItem:
         if not isinstance(self.value, dict) or VERSION_KEY not in self.value:
             return self
         if (stated := self.value[VERSION_KEY]) != version or isinstance(stated, bool):
-            hint = "a later version of scoped-retrieval wrote it: install that version, or write the file as `docs/versions.md` says."
+            hint = "a later version of scoped-retrieval wrote it: install that version, or write the file as `docs/reference/limits.md` says."
             raise YamlItem(stated, self.file, VERSION_KEY).wrong(f"schema version {version}", hint=hint)
         return YamlItem({key: value for key, value in self.value.items() if key != VERSION_KEY}, self.file, self.key)
 

@@ -228,7 +228,7 @@ def _nearest(parent: str, leaf: str) -> str:
 
 
 SCHEMA_VERSION = 1
-"""Schema version of requests; a row without one has this one. See `docs/versions.md`."""
+"""Schema version of requests; a row without one has this one. See `docs/reference/limits.md`."""
 _VERSION_KEYS = ("schema_version", "schemaVersion")
 
 

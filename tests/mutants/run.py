@@ -1,4 +1,4 @@
-"""Change the code in one place after another and see whether its tests notice: `make mutants`, `docs/mutants.md`.
+"""Change the code in one place after another and see whether its tests notice: `make mutants`, `tests/mutants/RESULTS.md`.
 
 Mutants are made by Cosmic Ray in this working tree, which has to be as committed; each is undone after its tests. Of every
 part a sample is drawn, the same for the same seed, since all mutants would take days. `--suite` and `--sample` choose
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cosmic_ray.work_item import MutationSpec
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/mutants.md"
+PAGE = ROOT / "tests/mutants/RESULTS.md"
 SEED = 7
 EXCLUDED = (
     "core/AddNot",
@@ -164,7 +164,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", action="append", choices=[suite.name for suite in SUITES])
     parser.add_argument("--sample", type=int, default=40, help="mutants of each part")
-    parser.add_argument("--record", action="store_true", help="write docs/mutants.md")
+    parser.add_argument("--record", action="store_true", help="write tests/mutants/RESULTS.md")
     chosen = parser.parse_args()
     status = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, check=True, capture_output=True, text=True)
     if status.stdout.strip():

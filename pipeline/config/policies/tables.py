@@ -60,7 +60,7 @@ _NEEDED_WEIGHTS = tuple(term.name for term in TERMS if term.share and term.name 
 """The terms over which a role's four weights are distributed. Any other term that a policy omits has weight 0."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
 SCHEMA_VERSION = 1
-"""Schema version of policy files; see `docs/versions.md`."""
+"""Schema version of policy files; see `docs/reference/limits.md`."""
 _TOP = (
     "purpose",
     "merge_policy",

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-"""Schema version of weight files; see `docs/versions.md`."""
+"""Schema version of weight files; see `docs/reference/limits.md`."""
 MOST = 100
 """The largest weight, as in the policies of purposes."""
 
