@@ -1,4 +1,4 @@
-"""The data dictionary: every declared table as Markdown, read from `nodes/tables/` and `nodes/context_tables/`."""
+"""The data dictionary: every stored table as Markdown, read from `nodes/tables/` and `nodes/context_tables/`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scoped_retrieval.nodes.tables import TABLES
 
 INTRODUCTION = """# Data dictionary
 
-Made from `nodes/tables/` and `nodes/context_tables/` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
+The tables that runs and records of inputs store, which `sql` queries. Made from `nodes/tables/` and `nodes/context_tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
 start at 1. *Caller* columns may reach the caller; all others are for auditors. *Text* columns are stored apart, by
 SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
 """
@@ -16,22 +16,24 @@ SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: 
 CONTEXT = """
 # The context policy
 
-The tables of the second line. *Stored* means recorded with a projection.
+The tables that are recorded with a projection.
 """
 
 
 def data_dictionary() -> str:
-    """Every table with its key, order and columns, in declared order."""
-    line = "".join(_table_section(table) for table in TABLES.values())
-    return INTRODUCTION + line + CONTEXT + "".join(_table_section(table) for table in CONTEXT_TABLES.values())
+    """Every stored table with its key, order and columns, in declared order."""
+    line, context = (
+        "".join(_table_section(table) for table in tables.values() if table.persist)
+        for tables in (TABLES, CONTEXT_TABLES)
+    )
+    return INTRODUCTION + line + CONTEXT + context
 
 
 def _table_section(table: Table) -> str:
-    stored = "stored with a run" if table.persist else "derived, not stored"
     lines = [
         f"\n## `{table.name}`\n",
         f"{table.doc}\n",
-        f"Key: {_names(table.key)}. Order: {_names(table.order)}. {stored.capitalize()}.\n",
+        f"Key: {_names(table.key)}. Order: {_names(table.order)}.\n",
         "| column | type | null | audience | what it is |",
         "| --- | --- | --- | --- | --- |",
     ]
