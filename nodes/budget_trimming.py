@@ -36,6 +36,7 @@ from .tables import (
     FITS,
     TRIMMED,
     TRIMS,
+    Anchors,
     Contracts,
     Evidence,
     FactChecks,
@@ -59,6 +60,7 @@ def fits(
     evidence: Evidence,
     placements: Placements,
     match_terms: MatchTerms,
+    anchors: Anchors,
     counters: Counters,
 ) -> Fits:
     """Every item that reached trimming, by request and position, with the part of its text that fits."""
@@ -68,7 +70,7 @@ def fits(
     texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
     notes = fact_notes(kept, fact_checks)
     work = _Work(kept, owner, contracts, texts, notes, ranked, placements, evidence)
-    terms = RequestTerms.of(match_terms, contracts["request_id"])
+    terms = RequestTerms.of(match_terms, contracts["request_id"]).quoting(anchors, contracts["request_id"])
     found = _counted_whole(fit(work.wanted, counters, terms), work, counters)
     number, start, end, before, inside, after, bound = (np.array(each, np.int64) for each in vars(found).values())
     chosen, shown = pa.array(number > 0), np.array([look.fenced for look in work.wanted.looks], dtype=bool)[owner]

@@ -106,7 +106,7 @@ def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:
 def exact_hits(
     lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Hits:
-    """The rows whose id is named in the request, by sub-query and rank."""
+    """The rows whose id or text the request quotes, by sub-query and rank."""
     if "exact" not in lanes:
         return hit_table(recall_tables, "exact", _nothing())
     return hit_table(recall_tables, "exact", recall_terms(recall_tables, query_terms, postings, "exact", bm25).found)

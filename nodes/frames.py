@@ -21,8 +21,9 @@ from .columns.kept import Kept
 from .columns.keys import flat
 from .columns.ragged import expand_ranges
 
-FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
-"""Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length."""
+FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c", "literal": "l"}
+"""Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length, and `literal` keys are
+not stored: recall finds their rows by their words and texts."""
 
 LISTS_KEPT = 3 << 28
 """Bytes of the lists of whole scopes that all frames of a corpus cache together: 768 MiB."""

@@ -36,7 +36,7 @@ LANES = (
     Lane("symbol", "definitions and references of what a request names, and one hop of calls"),
     Lane("file", "the best chunks of the files of code that answer best as a whole", measured=False),
     Lane("recent", "the newest rows of the sources and kinds of a query", measured=False),
-    Lane("exact", "rows whose id a request names", measured=False),
+    Lane("exact", "rows whose id a request names, or whose text it quotes", measured=False),
     Lane(
         "expansion",
         "what the best hits lead to: neighbors, parents, conflict partners, cited documents, records",

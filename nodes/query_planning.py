@@ -45,8 +45,8 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text.anchor_keys import definition_terms, id_terms, path_terms, small_ids
-from .text.anchor_patterns import KINDS, anchors_in, normalized_paths, spoken_state
+from .text.anchor_keys import definition_terms, id_terms, literal_terms, path_terms, small_ids
+from .text.anchor_patterns import KINDS, anchors_in, fixed_part, normalized_paths, spoken_state
 from .text.role_words import EXPANSION_WEIGHT, expansions
 from .text.text_analysis import query_tokens
 from .vocabulary import RECALL_EFFORTS, REQUIRED_EVIDENCE
@@ -84,7 +84,8 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
     """The anchors of each request, by request, kind and value; of equal values the most trusted origin is kept."""
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
-    parts += _found(_texts(requests, session_texts))
+    parts += [_declared(requests, "error_text", "literal"), *_found(_texts(requests, session_texts))]
+    parts = [_searchable(*part) for part in parts]
     parts = [part for part in parts if len(part[0])]
     if not parts:
         return ANCHORS.empty()
@@ -190,6 +191,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
         ("symbol", ("identifier", "test"), ("definition", "reference"), definition_terms),
         ("symbol", ("path",), ("path",), path_terms),
         ("exact", ("id",), ("id",), id_terms),
+        ("exact", ("literal",), ("literal",), literal_terms),
     ):
         chosen = (np.logical_or.reduce([kind == KINDS.index(k) for k in kinds]) & (owner >= 0)).nonzero()[0]
         if not len(chosen) or not len(lanes[lane]):
@@ -241,6 +243,16 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
     kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
     at, values = at[kept], values.filter(pa.array(kept))
     return at, np.full(len(at), KINDS.index(kind)), values, column
+
+
+def _searchable(at: Int, kind: Int, values: pa.Array, origin: str) -> tuple[Int, Int, pa.Array, str]:
+    """Anchors with each literal as its fixed part; those of less than two words are no literals."""
+    literal = kind == KINDS.index("literal")
+    if not literal.any():
+        return at, kind, values, origin
+    texts = [fixed_part(text) if one else text for text, one in zip(values.to_pylist(), literal, strict=True)]
+    kept = np.array([not one or len(text.split()) > 1 for text, one in zip(texts, literal, strict=True)])
+    return at[kept], kind[kept], pa.array(texts, _TEXT).filter(pa.array(kept)), origin
 
 
 def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, pa.Array]]:

@@ -205,11 +205,11 @@ TERMS = (
     ),
     ScoreTerm(
         "definition",
-        f"how clearly the question names a symbol that it defines; {_NO_CODE}",
+        "how clearly the question names a symbol that it defines, in source code, or quotes its text",
         "file",
         "lexical",
-        reason="defines what is asked for",
-        weighed="weight of the definition term, under a role as well; of rows that are no source code the term is 0",
+        reason="has what is asked for by name",
+        weighed="weight of the definition term, under a role as well",
     ),
 )
 """Every score term, in column order."""

@@ -10,7 +10,8 @@ row that was ranked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -78,11 +79,13 @@ Bool = NDArray[np.bool_]
 @dataclass(frozen=True)
 class RequestTerms:
     """The query terms of each request: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place
-    of the key, ascending, and the weight of each."""
+    of the key, ascending; `literals`, the texts that are asked for as they are written, with their requests; and the
+    weight of each code and each literal."""
 
     keys: Int
     codes: Int
     weights: Float
+    literals: tuple[tuple[int, bytes], ...] = ()
 
     @classmethod
     def of(cls, terms: pa.Table, requests: pa.ChunkedArray | pa.Array) -> RequestTerms:
@@ -107,6 +110,15 @@ class RequestTerms:
         order = order[first_of_runs(codes[order])]
         order = order[request[order] >= 0]
         return cls(distinct, codes[order], weight[order])
+
+    def quoting(self, anchors: pa.Table, requests: pa.ChunkedArray | pa.Array) -> RequestTerms:
+        """With the literals among ANCHORS; each weighs twice as much as all words of its request."""
+        some = anchors.filter(pc.equal(anchors["kind"], "literal"))
+        owner = positions(some["request_id"], requests)
+        texts = [text.encode() for text in some["value"].to_pylist()]
+        words = np.bincount(self.codes // max(len(self.keys), 1), self.weights, minlength=len(requests))
+        weights = np.concatenate((self.weights, 2 * words[owner]))
+        return replace(self, literals=tuple(zip(owner.tolist(), texts, strict=True)), weights=weights)
 
     @property
     def bits(self) -> int:
@@ -237,8 +249,14 @@ def _occurrences(units: Units, opening: Int, closing: Int, asking: Int, terms: R
     words = of_text.searchsorted(np.arange(len(one) + 1))
     item, at = spread(words[text], np.diff(words)[text])
     hit, found = _asked(key[at], asking[item], terms)
-    every = np.unique(np.stack([item[hit], found, unit[at[hit]]]), axis=1)
-    owner, term, place = every
+    parts = [np.stack([item[hit], found, unit[at[hit]]])]
+    for term, (request, literal) in enumerate(terms.literals, len(terms.codes)):
+        for number in np.flatnonzero(asking == request).tolist():
+            low, high = bounds[[opening[number], closing[number]]].tolist()
+            at = [match.start() for match in re.finditer(re.escape(literal), data[low:high].tobytes())]
+            place = bounds.searchsorted(low + np.array(at, np.int64), side="right") - 1
+            parts.append(np.stack([np.full(len(at), number), np.full(len(at), term), place]))
+    owner, term, place = np.unique(np.concatenate(parts, axis=1), axis=1)
     return _Occurrences(owner, term, place, np.rint(terms.weights[term] / RESOLUTION).astype(np.int64))
 
 

@@ -33,9 +33,9 @@ HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
 
 
 def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Weighed:
-    """The lexical lane (BM25 over text terms) or the exact lane (ids, by idf)."""
-    field = {"lexical": "text", "exact": "id"}[lane]
-    terms = FieldTerms.of(tables, query_terms, (field,))
+    """The lexical lane (BM25 over text terms) or the exact lane (ids and literals, by idf)."""
+    fields = {"lexical": ("text",), "exact": ("id", "literal")}[lane]
+    terms = FieldTerms.of(tables, query_terms, fields)
     parts = [
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
         for scope in tables.scope_groups(lane)

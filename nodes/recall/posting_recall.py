@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, first_of_runs
+from ..columns.keys import distinct_numbers, first_of_runs, gathered
 from ..columns.numbers import EXACT_BELOW, quantise
-from ..columns.ragged import slabs, spread
+from ..columns.ragged import slabs, spread, starts_of
 from ..errors import SchemaError
-from ..frames import PostingIndex
+from ..frames import Matches, PostingIndex, posting_keys
 from ..kernels.compiled import kernels
+from ..text.text_analysis import query_tokens
 from .bm25 import Bm25
 from .compiled_recall import recall_compiled
 from .compiled_recall import score_rows as compiled_score_rows
@@ -77,7 +80,7 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
 
 
 def _postings(scope: ScopeGroup, postings: PostingIndex, keys: list[str]) -> _Postings:
-    matches = postings.lookup(keys, scope.segments)
+    matches = _matches(scope, postings, keys)
     local = scope.local(matches.rows)
     kept = local >= 0
     local = local[kept]
@@ -85,6 +88,24 @@ def _postings(scope: ScopeGroup, postings: PostingIndex, keys: list[str]) -> _Po
     flag[local] = True
     starts = np.concatenate(([0], kept.cumsum()))[matches.starts]
     return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
+
+
+def _matches(scope: ScopeGroup, postings: PostingIndex, keys: list[str]) -> Matches:
+    """The postings of keys; of a literal, the rows whose text has it, among those that have all of its words."""
+    found = postings.lookup(keys, scope.segments)
+    prefix = posting_keys("literal", [""])[0]
+    literals = {at: key.removeprefix(prefix) for at, key in enumerate(keys) if key.startswith(prefix)}
+    if not literals:
+        return found
+    rows, frequencies = np.split(found.rows, found.starts[1:-1]), np.split(found.freqs, found.starts[1:-1])
+    for at, literal in literals.items():
+        words = posting_keys("text", query_tokens(pa.array([literal])).flatten().unique().to_pylist())
+        row, count = np.unique(postings.lookup(words, scope.segments).rows, return_counts=True)
+        row = row[(count == len(words)) & (scope.local(row) >= 0)]
+        text = gathered(scope.tables.evidence["text"], row)
+        rows[at] = row[np.asarray(pc.match_substring(text, literal))]
+        frequencies[at] = np.ones(len(rows[at]), dtype=np.int32)
+    return Matches(starts_of(np.array([len(row) for row in rows])), np.concatenate(rows), np.concatenate(frequencies))
 
 
 def profiles_of(scope: ScopeGroup, entries: Entries) -> tuple[Int, Entries]:

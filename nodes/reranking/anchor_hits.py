@@ -42,6 +42,7 @@ SIGNALS = {
     ("path", "stack_trace"): "named in the stack trace",
     ("path", ""): "matched a named path",
     ("error", ""): "matched the error text",
+    ("literal", ""): "contains the quoted text",
     ("identifier", ""): "matched a named identifier",
     ("id", ""): "matched a named id",
 }
@@ -49,15 +50,17 @@ SIGNALS = {
 
 CALLEE_SIGNAL = "called by what is named"
 
-_KINDS = ("test", "path", "error", "identifier", "id")
+_KINDS = ("test", "path", "error", "literal", "identifier", "id")
 _READ = ("evidence_id", "entity", "uri", "path", "symbols", "calls", "text")
 
 
 @dataclass(frozen=True)
 class AnchorTerm:
-    """`value` is float64, 0 to 1; `signal` is the strongest hit in words, null without a hit."""
+    """`value` is float64, 0 to 1; `quoted` is the weight of the strongest literal that was hit, 0 to 1; `signal` is the
+    strongest hit in words, null without a hit."""
 
     value: Float
+    quoted: Float
     signal: pa.Array
 
 
@@ -77,7 +80,7 @@ def anchor_term(
     has_anchors[anchor_owner] = True
     anchored = has_anchors[owner].nonzero()[0]
     if not len(anchored):
-        return AnchorTerm(np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
+        return AnchorTerm(np.zeros(len(owner)), np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
     weight = quantise(anchors["weight"].to_numpy())
     stored = gathered_columns(evidence, _READ, row[anchored])
     hits = [
@@ -110,7 +113,9 @@ def anchor_term(
     callee = np.zeros(len(owner), dtype=bool)
     callee[candidate[lead]] = quality[lead] == CALLEE
     signal = pc.if_else(pa.array(callee), CALLEE_SIGNAL, signal)
-    return AnchorTerm(quantise(best + (1 - best) * share), signal)
+    quoted, literal = np.zeros(len(owner)), kind[anchor] == _KINDS.index("literal")
+    np.maximum.at(quoted, candidate[literal], np.minimum(gain[literal], 1.0))
+    return AnchorTerm(quantise(best + (1 - best) * share), quoted, signal)
 
 
 def _hits(owner: Int, rows: Rows, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:

@@ -9,10 +9,10 @@ ANCHORS = table(
     key=("request_id", "kind", "value"),
     order=("request_id", "kind", "value"),
     persist=True,
-    doc="What the request names: identifiers, paths, tests, error lines and ids found in question, anchors and traces.",
+    doc="What the request names: identifiers, paths, tests, error lines, ids and quoted texts found in question, anchors and traces.",
     request_id=string("the request", digest=False),
-    kind=string("identifier, path, test, error, id"),
-    value=text("the anchor as matched"),
+    kind=string("identifier, path, test, error, id, literal"),
+    value=text("the anchor as matched; of a literal its longest part without values"),
     origin=string(
         "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state, context_summary or "
         "session_events"
@@ -74,7 +74,7 @@ QUERY_TERMS = table(
     request_id=string("the request"),
     sub_query_id=string("the sub-query"),
     field=string(
-        "text, definition, reference, path or id: the index field; the expansion lane alone asks for conflict"
+        "text, definition, reference, path, id or literal: the index field; the expansion lane alone asks for conflict"
     ),
     term=string("the term as indexed"),
     weight=float64(

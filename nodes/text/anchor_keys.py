@@ -50,6 +50,12 @@ def id_terms(values: pa.Array) -> Keys:
     return keys, np.ones(len(keys.codes))
 
 
+def literal_terms(values: pa.Array) -> Keys:
+    """Key of a literal: itself."""
+    keys = Ragged.of(values)
+    return keys, np.ones(len(keys.codes))
+
+
 def small_ids(texts: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """Lower-case ids (S1.20), each with the number of its text: look-up keys, not anchors.
 

@@ -9,6 +9,8 @@ text in between; the control characters are removed from the text first, so a te
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import NOWHERE, constants
 
-KINDS = ("identifier", "path", "test", "error", "id")
+KINDS = ("identifier", "path", "test", "error", "id", "literal")
 LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
 """An id like those of kind `id`, in lower case; many words look like one (`utf-8`), so it is not an anchor."""
 
@@ -34,6 +36,11 @@ _EXTENSIONS = (
 _PART = r"[\w@+~-][\w.@+~-]*"
 _START = r"(?:^|[^\w/.@+~-])"
 _NAME = r"[A-Za-z_$][\w$]*"
+
+_VALUE = re.compile(
+    r"""%[-+#.\d]*\w|[#$]?\{[^{}]*\}|'[^']*'|"[^"]*"|\b\d[\w.]*|\b[\w.]*(?:Error|Exception|Warning|Failure):"""
+)
+"""A value or its placeholder in a text that a program prints, and the class before a message."""
 
 _TEXT = pa.large_string()
 _SMALL, _CAPITAL, _SCORE = 1, 2, 3
@@ -129,6 +136,13 @@ PATTERNS = (
     ),
     Pattern("id", "evidence id", r"\b([0-9a-v]{26})\b", run=26),
     Pattern("id", "commit", r"\b([0-9a-f]{40})\b", run=40),
+    *(Pattern("literal", "quoted", rf"\B{q}([^{q}\n]*\s[^{q}\n]*){q}\B", needs=(q,)) for q in "\"'`"),
+    Pattern(
+        "literal",
+        "message",
+        r"(?:Error|Exception|Warning|Failure): ([^\n]*)",
+        needs=("Error", "Exception", "Warning", "Failure"),
+    ),
 )
 
 
@@ -141,8 +155,8 @@ class AnchorMatches:
     value: pa.Array
 
 
-def anchors_in(texts: pa.Array) -> AnchorMatches:
-    """Every anchor in an array of texts without nulls, with repetitions.
+def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
+    """Every anchor of some kinds in an array of texts without nulls, with repetitions.
 
     URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
     """
@@ -156,7 +170,8 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
     if features.has("://"):
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
         features = TextFeatures.of(clean)
-    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in PATTERNS if features.may_match(one)]
+    wanted = [one for one in PATTERNS if one.kind in kinds and features.may_match(one)]
+    found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in wanted]
     text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
     kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
     if not len(text):
@@ -225,6 +240,11 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
     found = np.asarray(pc.match_substring(flat, _CLOSE))
     value = pc.list_element(pc.split_pattern(flat.filter(pa.array(found)), _CLOSE, max_splits=1), 0)
     return hit[parent[found]], value.cast(pa.large_string())
+
+
+def fixed_part(text: str) -> str:
+    """The longest part of a printed text that its program has as well: no numbers, quotes, placeholders or classes."""
+    return max(_VALUE.split(text), key=len).strip()
 
 
 def _is_file(values: pa.Array) -> NDArray[np.bool_]:

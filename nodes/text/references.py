@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..columns.ragged import Ragged
 from ..frames import posting_keys
-from .anchor_patterns import KINDS, LOWER_CASE_ID, anchors_in, find_all
+from .anchor_patterns import LOWER_CASE_ID, anchors_in, find_all
 from .index_keys import id_keys, path_keys
 
 __all__ = ["References", "cited_documents", "named_records"]
@@ -53,10 +53,9 @@ def named_records(paths: pa.Array, texts: pa.Array) -> References:
 
 
 def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[NDArray[np.int64], pa.Array]]:
-    found = anchors_in(texts)
-    wanted = np.flatnonzero(np.isin(found.kind, [KINDS.index(kind) for kind in kinds]))
-    keys = Ragged.of(found.value.take(pa.array(wanted))).expand(_document_keys)
-    return [(found.text[wanted][keys.rows], keys.vocabulary.take(pa.array(keys.codes)))]
+    found = anchors_in(texts, kinds)
+    keys = Ragged.of(found.value).expand(_document_keys)
+    return [(found.text[keys.rows], keys.vocabulary.take(pa.array(keys.codes)))]
 
 
 def _document_keys(link: str) -> list[str]:
