@@ -10,13 +10,11 @@ import pyarrow.compute as pc
 import pytest
 from golden_file import expect_golden
 from judged_folders import documents_folder
-from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import HITS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.evaluation.measuring import EACH, Measured, frozen, ranked_without, terms_named
+from scoped_retrieval.pipeline.evaluation.measuring import EACH, ranked_without, terms_named
 from scoped_retrieval.pipeline.evaluation.rankings import ALONE, ANY, RECALLED, gold_table, lane_shares
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
@@ -78,39 +76,6 @@ def test_gold_that_one_lane_found_alone_is_told_apart():
     assert shares["symbol"] == {RECALLED: third, ALONE: 0.0}
     assert shares["recent"] == {RECALLED: 0.0, ALONE: 0.0}
     assert shares[ANY] == {RECALLED: pytest.approx(2 / 3), ALONE: third}
-
-
-def test_a_run_is_measured_again_without_asking(tmp_path: Path):
-    collection, how = open_collection(documents_folder(tmp_path)), {"work": tmp_path / "work", "semantic": False}
-    first = evaluate([collection], blocks=[500], **how)
-    again = evaluate([collection], run_id=first.run_id, without=["lexical"], **how)
-    assert len(RunStore(tmp_path / "work/runs").run_ids()) == 1
-    before, after = (one.scores[0].metrics for one in (first, again))
-    assert {system: values for system, values in after.items() if system != "without lexical"} == before
-    assert set(after) - set(before) == {"without lexical"}
-    with pytest.raises(
-        StoreError, match="Expected a request for every query of the collections, got none for papers/q3"
-    ):
-        evaluate([collection], run_id=evaluate([collection], limit=2, **how).run_id, **how)
-
-
-def test_rankings_are_taken_from_requests_under_their_own_budget_alone(tmp_path: Path):
-    done = evaluate([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, blocks=[500])
-    run = RunStore(tmp_path / "w/runs").open(done.run_id)
-    assert set(frozen(run, "score_terms")["request_id"].to_pylist()) == {"papers/q1", "papers/q2", "papers/q3"}
-    assert list(Measured.of(run).orders) == ["full"]
-
-
-def test_every_value_behind_a_mean_is_written(tmp_path: Path):
-    done = evaluate([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, metrics=["R@5"])
-    values = pd.read_parquet(tmp_path / "w/per-query.parquet")
-    assert list(values.columns) == ["collection", "kind", "query_id", "system", "metric", "value"]
-    means = values.groupby("system")["value"].mean()
-    assert means.to_dict() == pytest.approx({s: v["R@5"] for s, v in done.scores[0].metrics.items() if "R@5" in v})
-    assert pd.read_parquet(tmp_path / "w/gold.parquet")["doc_id"].tolist() == ["d2", "d1", "d3"]
-    pooled = next(r for r in done.records() if (r["collection"], r["system"]) == ("all documents", "lexical"))
-    assert {"low", "high", "difference", "difference_low", "difference_high", "p", "p_holm"} <= set(pooled)
-    assert pooled["queries"] == 3
 
 
 @pytest.mark.golden

@@ -154,23 +154,6 @@ def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
     assert run("reproduce", snapshot["snapshot_id"], capsys=capsys)[0] == 0
 
 
-def test_a_server_that_is_down_or_slow_is_the_same(
-    served: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert index(capsys)[0] == 0
-    monkeypatch.setenv("SCOPED_RETRIEVAL_ENDPOINT_TIMEOUT_SECONDS", "1")
-    served.slow.clear()
-    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
-    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
-    assert f"{SILENT}got no answer within 1 s; raise endpoint_timeout_seconds" in err
-    assert "no answer within 1 s" in lane(capsys)["found"]
-    served.slow.set()
-    served.socket.close()
-    code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
-    assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
-    assert f"{SILENT}got no server; start the server, or correct its URL" in err
-
-
 def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
     served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,21 +190,6 @@ def test_vectors_of_two_models_do_not_meet(
     assert (code, "Expected encoder openai:" in err) == (7, True)
 
 
-def test_a_corpus_of_a_server_that_is_not_set_asks_nobody(
-    served: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert index(capsys)[0] == 0
-    served.asked.clear()
-    monkeypatch.delenv("SCOPED_RETRIEVAL_ENCODER")
-    code, _, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
-    assert (code, "lane_off" in err, "set `encoder` to the one that the corpus was indexed with" in err) == (
-        0,
-        True,
-        True,
-    )
-    assert served.asked == []
-
-
 def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,17 +212,6 @@ def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
     assert "gives no vectors: Expected weights in .safetensors, got none; a folder as `SentenceTransformer" in err
     assert str(model) not in err
     assert lane(capsys)["status"] == "fail"
-
-
-def test_doctor_asks_a_cross_encoder_too(
-    place: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SCOPED_RETRIEVAL_CROSS_ENCODER", server.reranker)
-    assert lane(capsys, "cross-encoder")["status"] == "ok"
-    server.broken = (500, b"{}")
-    assert "got HTTP status 500" in lane(capsys, "cross-encoder")["found"]
-    monkeypatch.setenv("SCOPED_RETRIEVAL_CROSS_ENCODER", "models/none")
-    assert "got no folder" in lane(capsys, "cross-encoder")["found"]
 
 
 def loaded(place: Path, text: str) -> dict[str, object]:

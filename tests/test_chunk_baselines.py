@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from judged_folders import documents_folder
 from scoped_retrieval.pipeline.evaluation.baselines import CHUNK_LINES, chunk_systems
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000
-from scoped_retrieval.pipeline.evaluation.report import TOKENS
 
 pytest.importorskip("bm25s", reason="needs the extra eval")
 
@@ -62,30 +58,3 @@ def test_messages_of_others_and_of_later_are_not_seen(tmp_path: Path) -> None:
     found = chunk_systems(open_collection(tmp_path), [500])
     assert set(found["bm25-chunks-rows"][500].shown["doc_id"]) == {"m1"}
     assert set(found["bm25-chunks-windows"][500].shown["doc_id"]) == {"m1", "m4"}
-
-
-def test_gold_per_1000_tokens_of_a_kind_is_of_all_its_tokens(tmp_path: Path) -> None:
-    pytest.importorskip("ir_measures", reason="needs the extra eval")
-    collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
-    done = evaluate(collections, work=tmp_path / "w", semantic=False, baselines=True, blocks=[120, 2000])
-    for system in ("block@120", "bm25-chunks-rows@120", "bm25-chunks-rows@2000"):
-        each = [one.metrics[system] for one in done.scores]
-        tokens = [one[TOKENS] * 3 for one in each]
-        gold = sum(one[GOLD_PER_1000] * n for one, n in zip(each, tokens, strict=True))
-        [pooled] = [
-            row for row in done.records()
-            if (row["collection"], row["system"], row["metric"]) == ("all documents", system, GOLD_PER_1000)
-        ]  # fmt: skip
-        assert (pooled["value"], pooled["queries"]) == (round(gold / sum(tokens), 4), 6)
-        assert done.comparison(GOLD_PER_1000).loc[system, "all documents"] == pytest.approx(gold / sum(tokens))
-    assert "all documents" not in done.comparison("nDCG@10").columns
-
-
-def test_a_script_without_spaces_is_compared_by_pairs_of_characters(tmp_path: Path) -> None:
-    folder = documents_folder(tmp_path)
-    pd.DataFrame(
-        [("d1", "", "我最喜欢的颜色是蓝色"), ("d2", "", "今天下雨")], columns=["doc_id", "title", "text"]
-    ).to_parquet(folder / "corpus.parquet")
-    pd.DataFrame({"query_id": ["q1"], "text": ["喜欢什么颜色?"]}).to_parquet(folder / "queries.parquet")
-    pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "relevance": [1]}).to_parquet(folder / "qrels.parquet")
-    assert chunk_systems(open_collection(folder), [500])["bm25-chunks-rows"][500].shown["doc_id"].tolist() == ["d1"]

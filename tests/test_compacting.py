@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.runs import RunStore, RunTakenError, compact, compacting, packed, verify
@@ -63,16 +61,6 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
     assert store.starter_of(session.run_id) == "ana"
 
 
-def test_a_query_vector_outlives_compaction_whichever_snapshot_searched_by_it(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    session = session_of(store, line_tables)
-    for number, vectors in ((1, {}), (2, {"nothing to remark": np.array([3, 4], np.int16)}), (3, {})):
-        session.write([packed(line_tables(1, run_id=session.run_id, first=number), vectors)])
-    texts = compact(store, session.run_id).texts
-    of_all = texts.filter(pc.equal(texts["text"], "nothing to remark"))
-    assert of_all["vector"].to_pylist() == [[3, 4]]
-
-
 def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
@@ -81,15 +69,4 @@ def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: P
     part.write_bytes(b"half")
     compact(store, run.run_id)
     assert not part.exists()
-    assert verify(store, run.run_id).ok
-
-
-def test_a_long_session_is_compacted_in_shards(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
-    store = RunStore(tmp_path)
-    run = live(store, line_tables, 5)
-    before = run.snapshots["snapshot_digest"].to_pylist()
-    monkeypatch.setattr(compacting, "SNAPSHOTS_EACH", 2)
-    compacted = compact(store, run.run_id)
-    assert [part["rows"] for part in compacted.manifest["tables"]["snapshots"]["parts"]] == [2, 2, 1]
-    assert compacted.snapshots["snapshot_digest"].to_pylist() == before
     assert verify(store, run.run_id).ok

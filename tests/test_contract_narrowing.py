@@ -102,17 +102,6 @@ def test_the_common_part_of_two_lists_allows_what_both_allow(rows, one, other):
     assert seen(rows, {"allowed_paths": common}, wide) == expected
 
 
-@pytest.mark.parametrize(("one", "other", "message"), [
-    ({"project": "shop"}, {"project": "pay"}, "Expected 'shop', as in the preset or parent contract, got 'pay' - at child.project"),
-    ({"branch": "main"}, {"branch": "dev"}, "Expected 'main', as in the preset or parent contract, got 'dev' - at child.branch"),
-    ({"as_of": NOON}, {"as_of": NOON - timedelta(days=1)}, "as in the preset or parent contract, got '2026-02-28 12:00:00"),
-])  # fmt: skip
-def test_two_places_have_no_common_part(one, other, message):
-    with pytest.raises(InputError) as caught:
-        narrowed(Fields(one), Fields(other), "child")
-    assert message in caught.value.message
-
-
 def test_a_place_that_is_settled_as_none_stays_none():
     settled = Fields({}, frozenset({"workspace_root"}))
     for one, other in ((settled, Fields({"workspace_root": "/w"})), (Fields({"workspace_root": "/w"}), settled)):
@@ -155,8 +144,3 @@ def test_a_bad_preset_names_file_field_and_what_came(tmp_path, text, message):
     with pytest.raises(InputError) as caught:
         load_preset(file)
     assert message in str(caught.value)
-
-
-def test_a_missing_preset_is_an_error_of_input(tmp_path):
-    with pytest.raises(InputError, match="No such file or directory: file of request fields"):
-        load_preset(tmp_path / "none.json")

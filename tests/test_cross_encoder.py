@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -123,21 +122,6 @@ def test_a_weight_of_zero_leaves_every_score_as_it_was(story: Story, tmp_path: P
     assert on.equals(off)
 
 
-def test_a_request_weighs_it_as_any_term(story: Story) -> None:
-    assert places(ask(story, Reader(), weights={"cross_encoder": 0})) == places(ask(story))
-
-
-def test_a_purpose_that_does_not_weigh_it_weighs_it_zero(tmp_path: Path) -> None:
-    silent = policies_with(tmp_path / "own", purpose=lambda content: content["weights"].pop("cross_encoder"))
-    weights = {each["purpose"]: each["weight_cross_encoder"] for each in silent.purpose_policies.to_pylist()}
-    assert weights == {"answer-question": 0.0, "explain-code": 0.3, "fix-test": 0.3, "review-risk": 0.3}
-
-
-def test_a_role_takes_the_weight_of_the_purpose(story: Story) -> None:
-    weights = ask(story, Reader(), role="architect").tables["rerank_weights"]
-    assert weights["cross_encoder"].to_pylist() == [0.3]
-
-
 def test_no_row_that_a_wall_stops_reaches_the_model(story: Story) -> None:
     reader = Reader()
     found = ask(story, reader)
@@ -247,16 +231,6 @@ def test_a_loaded_model_travels_by_its_folder(folder: Path, tmp_path: Path) -> N
         pickle.loads(sent)
 
 
-def test_the_profile_names_weights_and_tokenizer(folder: Path, tmp_path: Path) -> None:
-    profile = load_cross_encoder(folder).profile
-    assert load_cross_encoder(model_at(tmp_path / "same")).profile == profile
-    assert load_cross_encoder(model_at(tmp_path / "weights", seed=1)).profile != profile
-    renamed = model_at(tmp_path / "tokens")
-    config = json.loads((renamed / "tokenizer_config.json").read_text())
-    (renamed / "tokenizer_config.json").write_text(json.dumps(config | {"do_lower_case": False}))
-    assert load_cross_encoder(renamed).profile != profile
-
-
 def without_head(folder: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
@@ -281,18 +255,6 @@ def test_a_damaged_folder_is_named(story: Story, tmp_path: Path, damage: str) ->
     with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
         story.open(cross_encoder=folder)
     assert "sentence-transformers' CrossEncoder" in str(raised.value)
-
-
-def test_a_missing_folder_is_named(story: Story, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"Expected a cross-encoder with model.safetensors, got no folder - at .*nowhere"
-    ):
-        story.open(cross_encoder=tmp_path / "nowhere")
-
-
-def test_a_model_of_several_labels_is_refused(story: Story, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"Expected a model with one label, got 3 - at .*three"):
-        story.open(cross_encoder=model_at(tmp_path / "three", labels=3))
 
 
 class Broken(Reader):

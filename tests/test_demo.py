@@ -1,6 +1,5 @@
 """The demo: the failing-test story of the sample comes out as told, and its boundaries hold."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -90,12 +89,6 @@ def test_a_generated_file_is_guarded_by_its_decision_record(demo):
     assert "decision-record" in {c["evidence_kind"] for c in demo.rows["3-review-risk"]["citations"]}
 
 
-def test_nothing_of_the_other_project_is_shown(demo):
-    for request in demo.rows:
-        assert "accountant" not in block(demo, request) if demo.rows[request]["blocks"] else True
-        assert not [d for d in demo.rows[request]["decisions"] if "billing" in d["source_id"]]
-
-
 def test_the_auditor_reads_why_the_twin_is_refused(demo):
     assert demo.twin
     assert {(t["decided_by"], t["reason_code"]) for t in demo.twin} == {("project", "out_of_scope_project")}
@@ -132,13 +125,6 @@ def test_the_replay_is_the_block(demo):
     assert demo.replayed
 
 
-def test_the_text_shows_all_there_is_to_see(demo):
-    text = demo.text()
-    for part in ("Results", "=== Recall X-ray ===", "byte for byte", "out_of_scope_project", "lineage.dot", "tables"):
-        assert part in text
-    assert json.loads(json.dumps(demo.as_dict(), default=str))["replayed"] is True
-
-
 def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(demo):
     lines = demo.screen().rstrip().splitlines()
     assert len(lines) <= 36
@@ -151,14 +137,6 @@ def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(dem
     page = Path(lines[-1]).read_text(encoding="utf-8")
     assert "keeps the role of an admin" in page
     assert "Lineage" in page
-
-
-def test_its_tables_fit_a_terminal_without_breaking_a_word(demo):
-    tables = demo.text().partition("\nThe block of ")[0].splitlines()
-    assert max(map(len, tables)) <= 80
-    rows = [line.split() for line in tables if line.strip()[:1].isdigit()]
-    shown = [["-" if value is None else str(value) for value in row] for row in demo.results()]
-    assert rows == [row[:5] for row in shown] + [[row[0], *row[5:]] for row in shown]
 
 
 def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
@@ -181,15 +159,6 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     with pytest.raises(InputError, match="an empty folder or an earlier demo"):
         run_demo(tmp_path, semantic=False)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_the_same_sample_gives_the_same_blocks(demo, tmp_path):
-    again = run_demo(tmp_path / "again", semantic=False, say=lambda line: None)
-    for request in demo.rows:
-        if demo.rows[request]["blocks"]:
-            assert block(again, request) == block(demo, request)
-    digests = [{r: d.rows[r]["snapshots"][0]["snapshot_digest"] for r in d.rows} for d in (demo, again)]
-    assert digests[0] == digests[1]
 
 
 def test_the_refusal_in_the_readme_is_what_one_gets(demo, monkeypatch, capsys):

@@ -150,11 +150,6 @@ def test_a_passage_that_shows_a_signature_stays() -> None:
     assert outline(text, "cooki").endswith("def read(ctx):\n    return cookies")
 
 
-def test_a_definition_that_ended_before_a_passage_is_not_around_it() -> None:
-    text = f"def first():\n    pass\n\n{FILE}print(cookies)\n"
-    assert outline(text, "cooki").endswith("print(cookies)")
-
-
 def test_the_passage_lies_in_the_row_that_was_ranked() -> None:
     rows = [
         {"text": CLASS, "path": "a.py", "line_start": 1, "byte_start": 0, "semantic_raw": 0.4},
@@ -165,7 +160,6 @@ def test_the_passage_lies_in_the_row_that_was_ranked() -> None:
     assert "return cookies" in made["trimmed"]["visible_text"][0].as_py()
 
 
-IMPORTS = "from cookies import (\n    first_cookies,\n    second_cookies,\n)\n"
 CALL = "response = send(\n    first,\n    second,\n    cookies=jar,\n)\n"
 
 
@@ -178,16 +172,6 @@ def test_a_passage_is_of_whole_statements(text: str, language: str) -> None:
     assert "cookies" in shown
     assert shown.count("(") == shown.count(")")
     assert shown.count("/*") == shown.count("*/")
-
-
-def test_a_passage_does_not_end_between_a_head_and_its_body() -> None:
-    text = FILE + "".join(f"if cookies{n}:\n    send(cookies{n})\n" for n in range(40))
-    assert not outline(text, "cooki").rstrip().endswith(":")
-
-
-def test_an_import_answers_nothing() -> None:
-    text = f"{IMPORTS}{FILE}DEFAULT_COOKIES = 0\n{FILE}"
-    assert "DEFAULT_COOKIES" in outline(text, "cooki")
 
 
 def test_a_passage_is_a_run_of_one_block() -> None:

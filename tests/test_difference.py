@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 from audited_runs import ASKED, audited, settings_of
-from scoped_retrieval.nodes.errors import AccessError, InputError
-from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.reading.auditing.difference import compared
-from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 
 
@@ -86,48 +84,3 @@ def test_a_caller_learns_nothing_of_gates(world):
     assert "gate" not in " ".join(found.items["why"])
     with pytest.raises(AccessError, match="that you may read"):
         compared(settings_of(world.folder, "bob"), world.bob, world.ana)
-
-
-def test_a_snapshot_and_a_run_are_not_compared(world):
-    with pytest.raises(InputError, match="Expected two snapshots or two runs"):
-        compared(settings_of(world.folder), world.ana, world.run)
-
-
-def test_it_is_plain_json(world):
-    import json
-
-    told = json.loads(json.dumps(compared(settings_of(world.folder), world.ana, world.short).as_dict()))
-    assert sorted(item["change"] for item in told["items"]) == ["left"] * 5 + ["same"] * 2
-    assert sorted(item["position_before"] for item in told["items"]) == list(range(1, 8))
-
-
-def test_sides_that_show_nothing_are_compared(tmp_path, monkeypatch, capsys):
-    world = audited(tmp_path)
-    settings = settings_of(tmp_path)
-    nothing = [
-        ASKED | {"purpose": "fix-test", "project": "pay"},
-        ASKED | {"denied_paths": ["**"], "denied_sources": ["*"]},
-    ]
-    with world.story.open(runs=tmp_path / "runs") as retriever:
-        denied, empty = (retriever.retrieve(asked) for asked in nothing)
-        assert (denied.status, empty.status) == ("denied", "empty")
-        runs = [retriever.run([nothing[0] | {"request_id": name}]).run_id for name in ("a", "b")]
-        refused = [retriever.run([ASKED | {"request_id": name, "mode": "none"}]).run_id for name in ("c", "d")]
-    names = [denied.snapshot_id, empty.snapshot_id]
-    for before in names:
-        for after in names:
-            found = compared(settings, before, after)
-            assert found.same and not len(found.items)
-            assert found.as_dict()["requests"][0]["status_before"] in ("denied", "empty")
-        assert what_if(settings, before, {"max_items": 3}).as_dict()["items"] == []
-    assert compared(settings, *runs).same
-    apart = compared(settings, *refused)
-    assert (apart.only_before, apart.only_after, len(apart.pairs)) == (1, 1, 0)
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", settings["principal"])
-    flags = ["--runs", str(settings["runs"]), "--grants", str(settings["grants"])]
-    assert main(["diff", *refused, *flags]) == 0
-    assert capsys.readouterr().out.endswith("0 same\n\nno request is on both sides\n")
-    for pair in (runs, names):
-        assert main(["diff", *pair, *flags]) == 0
-        assert capsys.readouterr().out.endswith("every item is where it was\n")
-    assert not len(reranked(settings, empty.snapshot_id, {"weights": {"lexical": 0.9}}).requests)

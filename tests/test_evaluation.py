@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pytest
-from history_check import alive_at, reassemble
-from placed import flat
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.encoders.encoder import NAME
-from scoped_retrieval.pipeline.evaluation import evaluate as evaluation
-from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
 from scoped_retrieval.pipeline.runs import RunStore
-from stand_in_encoder import WordsByTheirStart
 
 ADD = "def add(a, b):\n    return a + b\n"
 ADD_FIXED = "def add(a, b):\n    return int(a) + int(b)\n"
@@ -85,16 +78,6 @@ def conversations(tmp_path: Path) -> Path:
     )
 
 
-def test_snapshots_put_together_from_rows_are_the_snapshots(code: Path) -> None:
-    collection = open_collection(code)
-    rows = flat(collection.rows())
-    as_of = {request["request_id"]: pd.Timestamp(request["as_of"]) for request in collection.requests()}
-    assert rows.num_rows == 2 + 1 + 1 + 1  # c1 has two, c2 edits one and drops one, c3 brings both back
-    for query, (_, _, tree) in zip(["code/q1", "code/q2", "code/q3"], SNAPSHOTS, strict=True):
-        alive = alive_at(rows, as_of[query].to_pydatetime())
-        assert {path: text.decode() for path, text in reassemble(alive).items()} == tree
-
-
 def test_snapshots_are_the_commits_of_their_project(tmp_path: Path, code: Path, documents: Path) -> None:
     corpus = index_collections([open_collection(code), open_collection(documents)], tmp_path, semantic=False)
     commits = corpus.commits("code").to_pylist()
@@ -133,26 +116,6 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert GOLD_PER_1000 not in found["full"]
 
 
-def test_every_query_is_asked_with_the_effort_that_is_named(tmp_path: Path, code: Path) -> None:
-    work = tmp_path / "work"
-    done = evaluate([open_collection(code)], work=work, semantic=False, metrics=["R@5"], effort="graph")
-    asked = RunStore(work / "runs").open(done.run_id).table("contracts")["recall_effort"].to_pylist()
-    assert set(asked) == {"graph"}
-    assert "graph" in done.scores[0].metrics
-
-
-def test_collections_that_stand_in_the_corpus_are_not_read_again(tmp_path: Path, documents: Path) -> None:
-    class Unread(Collection):
-        def rows(self) -> Iterator[pa.Table]:
-            raise AssertionError("read again")
-
-    collection = open_collection(documents)
-    first = evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
-    unread = Unread(**vars(collection))
-    again = evaluate([unread], work=tmp_path / "work", semantic=False, metrics=["nDCG@10"])
-    assert [s.metrics for s in again.scores] == [s.metrics for s in first.scores]
-
-
 def test_a_collection_that_changed_goes_into_a_fresh_corpus(tmp_path: Path, documents: Path) -> None:
     collection, work = open_collection(documents), tmp_path / "work"
     evaluate([collection], work=work, semantic=False, metrics=["nDCG@10"])
@@ -162,17 +125,6 @@ def test_a_collection_that_changed_goes_into_a_fresh_corpus(tmp_path: Path, docu
     assert done.scores[0].metrics["full"]["RR@1"] == 0.0, "d1 has the words now"
     assert sorted(path.name for path in work.glob("corpus*")) == ["corpus", "corpus-2"]
     assert Corpus.open(work / "corpus").frame().evidence.num_rows == 2, "what older runs rest on stays"
-
-
-def test_an_encoder_has_a_corpus_of_its_own(tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "load_encoder", lambda name: {NAME: WordsByTheirStart}[name]())
-    (tmp_path / "work").mkdir()
-    profiles = [
-        index_collections([open_collection(documents)], tmp_path / "work", semantic=semantic).encoder_profile
-        for semantic in (False, True, False)
-    ]
-    assert profiles == [None, WordsByTheirStart().profile, None]
-    assert len(list((tmp_path / "work").glob("corpus*"))) == 2
 
 
 def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, code: Path) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.text import same_texts
 from selection_line import line
 
 
@@ -92,22 +89,6 @@ def test_the_same_text_is_shown_once_by_its_best_row() -> None:
     rows = {row["evidence_id"]: row for row in made["packs"].to_pylist()}
     assert rows[best]["kept"]
     assert (rows[other]["reason_code"], rows[other]["merged_into"]) == ("duplicate", best)
-
-
-@pytest.mark.parametrize("way", ["in blocks", "whole", "compiled"])
-@given(texts=st.lists(st.text(st.sampled_from("aB9 -é你"), max_size=9), max_size=6))
-def test_letters_and_digits_add_up_alike_in_any_order_case_and_way(way: str, texts: list[str]) -> None:
-    loops = compiled.kernels(compiled.PAYS_FROM) if way == "compiled" else None
-    if way == "compiled" and loops is None:
-        pytest.skip("needs the extra fast")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(same_texts, "kernels", lambda visits: loops)
-        patch.setattr(same_texts, "BYTES_AT_ONCE", 5 if way == "in blocks" else same_texts.BYTES_AT_ONCE)
-        sums = same_texts._checksums(pa.array(texts, pa.large_string())).tolist()
-    letters = [sorted(letter for letter in text.lower() if letter in "ab9") for text in texts]
-    assert [[one == other for other in sums] for one in sums] == [
-        [one == other for other in letters] for one in letters
-    ]
 
 
 def test_texts_that_differ_only_in_case_signs_and_spacing_are_near_duplicates() -> None:

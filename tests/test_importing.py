@@ -167,11 +167,6 @@ def test_authority_is_a_rank_or_a_word(given_authority: object, rank: int) -> No
     assert of_class("workspace", authority=given_authority)["authority"] == rank
 
 
-def test_authority_outside_its_range_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"got '4' - at rows\[0\].authority"):
-        of_class("workspace", authority=4)
-
-
 def test_content_cannot_call_itself_an_instruction() -> None:
     assert of_class("external", declared_standing="instruction")["declared_standing"] == "evidence"
 
@@ -313,17 +308,6 @@ def test_chunking_of_the_table_does_not_matter(values: list[tuple[str, str, bool
     assert first == second
 
 
-def test_importing_twice_gives_the_same_rows() -> None:
-    table, _ = normalize(
-        rows({"source_id": "memory:m", "text": f"token {TOKEN}"}), project="shop", principal="ana", now=NOW
-    )
-    again, report = normalize(
-        table.drop_columns("redactions"), project="shop", principal="eve", now=NOW + timedelta(days=1)
-    )
-    assert again.equals(table)
-    assert not report.defaulted
-
-
 # --- files of evidence
 
 
@@ -364,29 +348,6 @@ def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | 
         read_evidence(jsonl(tmp_path, '{"source_id": "a:b", "text": "x"}', line))
 
 
-def test_wrong_types_of_a_stored_table_are_named_by_file_row_and_column(tmp_path) -> None:
-    pq.write_table(pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, 3]}), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"Expected string, got int64 - at .*r.parquet:row 2.zone"):
-        read_evidence(tmp_path / "r.parquet")
-
-
-@pytest.mark.parametrize(("given", "said"), [({TOKEN: "x"}, "struct"), ([{TOKEN: "x"}], "list of struct")])
-def test_fields_of_a_stored_column_of_another_type_are_not_quoted(tmp_path, given: object, said: str) -> None:
-    pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"], "tags": [given]}), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=rf"Expected list of string, got {said} - at .*r.parquet:row 1.tags"):
-        read_evidence(tmp_path / "r.parquet")
-
-
-@pytest.mark.parametrize("name", ["r.parquet", "r.arrow"])
-def test_a_file_that_is_cut_off_is_an_input_error(tmp_path, name: str) -> None:
-    pq.write_table(pa.table({"source_id": ["a:b"], "text": ["x"]}), tmp_path / "whole.parquet")
-    (tmp_path / name).write_bytes((tmp_path / "whole.parquet").read_bytes()[:-20])
-    with pytest.raises(
-        InputError, match=r"Expected a whole (Parquet|Arrow) file, got one that is damaged or cut off - at "
-    ):
-        read_evidence(tmp_path / name)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -413,9 +374,3 @@ def test_a_parquet_file_with_text_that_is_not_utf8_or_a_number_that_is_none_is_n
     )
     with pytest.raises(InputError, match=r"Expected a finite number, got nan - at .*n.parquet:row 1.confidence"):
         read_evidence(tmp_path / "n.parquet")
-
-
-def test_an_empty_file_has_no_rows_and_a_missing_one_is_an_error(tmp_path) -> None:
-    assert read_evidence(jsonl(tmp_path, "")).num_rows == 0
-    with pytest.raises(InputError, match="Expected a Parquet, Arrow or JSONL file, got nothing"):
-        read_evidence(tmp_path / "absent.parquet")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.progress import quiet
 from scoped_retrieval.pipeline.storage import file_access
@@ -198,40 +195,6 @@ def _read_only(dir: Path) -> Any:  # noqa: A002 - as the library has it
     raise OSError(30, "Read-only file system", str(dir))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody makes a folder")
-def test_an_import_into_a_place_that_takes_no_folder_reads_nothing(tmp_path: Path):
-    flags = {"corpus": "/proc/some/corpus", "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    said: list[str] = []
-    with pytest.raises(StoreError, match=r"^.*: /proc/some/corpus"):
-        index_into(settings, IndexRequest(evidence=(tmp_path / "none.jsonl",)), say=said.append)
-    assert said == []
-
-
-def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
-    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": f"token {secret}"}))
-    lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
-    assert lines[0] == "evidence: 1 row"
-    assert "masked: a secret in 1 row" in lines
-
-
-def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(importing, "load_encoder", lambda choice, known: HashEncoder())
-    monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
-    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"source_id": "a:b", "text": f"t{n}"}) for n in range(3)))
-    flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    said: list[str] = []
-    index_into(settings, IndexRequest(evidence=(tmp_path / "rows.jsonl",)), say=said.append)
-    assert said == [
-        "reading sources of project shop",
-        "loading the encoder",
-        "writing what is new of 3 rows",
-        "embedding 3 texts; --no-semantic skips it",
-    ]
-
-
 def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop/a.md").write_text("# a\n\nText.\n")
@@ -246,13 +209,6 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         read=(("memory", Path("m.jsonl")), ("memory", Path("shop/../m.jsonl"))),
     )
     assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
-
-
-def test_a_path_that_no_file_system_can_name_is_refused_as_others_that_are_not_utf8(tmp_path: Path):
-    flags = {"corpus": "corpus", "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    with pytest.raises(InputError, match="Expected names and paths in UTF-8, got another encoding"):
-        index_into(settings, IndexRequest(paths=(Path("a\ud800"),)))
 
 
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
@@ -301,16 +257,6 @@ def test_a_folder_that_was_moved_is_the_same_source(tmp_path: Path):
     assert report.published["closed_placements"] == report.published["new_rows"] == 0
     (tmp_path / "link").symlink_to(other.parent)
     assert indexed(tmp_path, paths=tmp_path / "link" / "src").unread == {"work tree": 1}
-
-
-def test_folders_of_one_name_whose_files_have_the_same_names_are_two(tmp_path: Path):
-    for above in ("a", "b"):
-        (tmp_path / above / "src").mkdir(parents=True)
-        for name in ("main.py", "README.md"):
-            (tmp_path / above / "src" / name).write_text(f"# zebra of {above} in {name}\n")
-    indexed(tmp_path, paths=tmp_path / "a" / "src")
-    with pytest.raises(InputError, match="got another folder of that name"):
-        indexed(tmp_path, paths=tmp_path / "b" / "src")
 
 
 def test_two_folders_of_one_name_are_not_read_as_one(tmp_path: Path):

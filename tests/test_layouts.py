@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder
-from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
@@ -66,20 +65,6 @@ def test_the_digest_moves_with_the_documents(tmp_path):
     assert open_collection(folder).digest() != before
 
 
-def test_topics_as_lines_and_texts_in_latin_1_are_read(tmp_path):
-    folder = trec(tmp_path / "papers")
-    (folder / "topics.txt").write_text("q1\theat of a tube\n\nq2\tlift of wings\nq3\tslow flow\n")
-    (folder / "papers.trec").write_bytes("<DOC><DOCNO>d2</DOCNO>die Wärme</DOC>".encode("latin-1"))
-    collection = open_collection(folder)
-    assert [request["question"] for request in collection.requests()] == [
-        "heat of a tube",
-        "lift of wings",
-        "slow flow",
-    ]
-    (rows,) = collection.rows()
-    assert rows["text"].to_pylist() == ["die Wärme"]
-
-
 def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, capsys):
     folder = beir(tmp_path / "papers")
     (folder / "theirs.run").write_text("q1 Q0 d2 1 9.5 x\nq1 Q0 d1 2 7 x\nq2 Q0 d4 1 3 x\nq2 Q0 d1 2 2 x\n")
@@ -101,38 +86,3 @@ def test_files_that_are_not_what_was_expected_are_named(tmp_path, name, text, sa
     (folder / name).write_text(text)
     with pytest.raises(InputError, match=said):
         open_collection(folder).requests()
-
-
-@pytest.mark.parametrize("missing", ["topics.txt", "qrels.txt"])
-def test_a_missing_file_is_named_with_what_there_should_be(tmp_path, missing):
-    folder = trec(tmp_path / "papers")
-    (folder / missing).unlink()
-    part = {"topics.txt": "queries", "qrels.txt": "qrels"}[missing]
-    with pytest.raises(
-        StoreError, match=f"Expected files of corpus, queries and qrels, got none of {part} - at .*papers"
-    ):
-        open_collection(folder).requests()
-
-
-def test_a_folder_without_a_collection_or_without_labels_says_what_is_missing(tmp_path):
-    with pytest.raises(StoreError, match=r"Expected a folder with a labeled collection, got none - at .*absent"):
-        open_collection(tmp_path / "absent")
-    folder = beir(tmp_path / "papers")
-    (folder / "queries.jsonl").unlink()
-    for judged in (folder / "qrels").glob("*.tsv"):
-        judged.unlink()
-    with pytest.raises(StoreError, match=r"got none of queries and qrels - at .*papers"):
-        open_collection(folder)
-    plain = documents_folder(tmp_path, "plain")
-    (plain / "qrels.parquet").unlink()
-    with pytest.raises(StoreError, match=r"got none of qrels - at .*plain"):
-        open_collection(plain)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(StoreError, match=r"got none of corpus and queries and qrels - at .*empty"):
-        open_collection(tmp_path / "empty")
-
-
-def test_a_corpus_of_parquet_goes_before_other_files(tmp_path):
-    folder = documents_folder(tmp_path)
-    (folder / "corpus.jsonl").write_text("{}")
-    assert isinstance(open_collection(folder).qrels, pd.DataFrame)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-import uuid
-from datetime import datetime
 from pathlib import Path
 
 import pytest
-from audited_runs import ASKED, SAYS, audited, settings_of
-from command_line import run as command
+from audited_runs import ASKED, audited, settings_of
 from golden_file import expect_golden
-from scoped_retrieval.nodes.errors import InputError, VerificationError
+from scoped_retrieval.nodes.errors import VerificationError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.reading.auditing.export import exported
 from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.views.drawing import FORMATS, drawn
+from scoped_retrieval.pipeline.views.drawing import drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
 from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg
 from scoped_retrieval.pipeline.views.steps import passed, steps_of
@@ -43,16 +39,6 @@ def test_steps_come_in_the_order_of_the_line_with_rows_and_time():
     assert [step.rows for step in steps] == [3, None, 3, None]
     assert [step.seconds for step in steps] == [None, None, 0.75, None]
     assert [node.name for node in steps[2].nodes] == ["b", "b2"]
-
-
-def test_what_goes_back_is_marked_and_what_a_chain_passes_on_is_left_out():
-    found = [(one.source, one.target, one.nodes, one.back) for one in passed(steps_of(small()))]
-    assert found == [
-        ("first", "second", ("a",), False),
-        ("third", "second", ("c",), False),
-        ("second", "third", ("b",), True),
-        ("second", "fourth", ("b2",), False),
-    ]
 
 
 def test_the_overview_wraps_to_a_page_and_names_every_step_of_the_line():
@@ -86,18 +72,6 @@ def test_the_page_has_every_node_and_column_no_script_and_no_address():
     assert drawn(small(), "html", title="<b>").decode().count("<b>") == 0
 
 
-def test_a_step_is_drawn_with_columns_on_its_edges_and_an_unknown_one_is_named():
-    dot = drawn(small(), "dot", "second", title="t", rows={"b": 2}, seconds={"b": 0.25}).decode()
-    assert '"a" -> "b" [label="a_score"];' in dot
-    assert "2 rows, 250 ms" in dot
-    assert '"d"' not in dot
-    for form in FORMATS:
-        with pytest.raises(
-            InputError, match="Expected one of steps, all, first, third, second, fourth, got 'fifth' - at --of"
-        ):
-            drawn(small(), form, "fifth", title="t")
-
-
 @pytest.fixture(name="world", scope="module")
 def world_fixture(tmp_path_factory):
     return audited(tmp_path_factory.mktemp("lineage"))
@@ -117,35 +91,3 @@ def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(world):
                     shown = ask(settings, snapshot)
                     shown[0].lineage  # noqa: B018 - what `lineage` draws
             file.write_bytes(written)
-
-
-def test_a_run_is_an_openlineage_event_without_content(world, monkeypatch, capsys):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    flags = [
-        "--runs",
-        str(world.folder / "runs"),
-        "--grants",
-        str(world.folder / "grants.yaml"),
-        "--format",
-        "openlineage",
-    ]
-    code, out, err = command("lineage", world.run, *flags, capsys=capsys)
-    assert code == 0, err
-    event = json.loads(out)
-    assert (event["eventType"], event["job"]["name"]) == ("COMPLETE", "line")
-    uuid.UUID(event["run"]["runId"])
-    datetime.fromisoformat(event["eventTime"])
-    written = {one["name"].rpartition("/")[2]: one for one in event["outputs"]}
-    assert written["snapshots"]["outputFacets"]["outputStatistics"]["rowCount"] == 3
-    assert {"name": "request_id", "type": "string"} in written["hits"]["facets"]["schema"]["fields"]
-    assert all(
-        facet["_schemaURL"] and facet["_producer"] for one in event["outputs"] for facet in one["facets"].values()
-    )
-    assert SAYS not in out
-    assert "src/retry.py" not in out
-    assert json.loads(command("lineage", world.run, *flags, capsys=capsys)[1]) == event
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert command("lineage", world.run, *flags, capsys=capsys)[0] == 3
-    code, _, err = command("lineage", "--format", "openlineage", capsys=capsys)
-    assert code == 2
-    assert "Expected a run, got none - at RUN" in err

@@ -10,11 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from retrieving import batch, opened
-from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore, listing
-from scoped_retrieval.pipeline.runs.listing import listed
-from scoped_retrieval.pipeline.runs.run import Run
+from scoped_retrieval.pipeline.runs import listing
 
 
 @pytest.fixture(name="asked")
@@ -32,20 +28,6 @@ def lists(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str, str]]:
     return [
         run(*args, capsys=capsys) for args in (("snapshots",), ("snapshots", "--json"), ("runs",), ("runs", "--json"))
     ]
-
-
-def test_lists_are_the_same_from_what_was_kept_and_read_no_run(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = lists(capsys)
-    assert len(json.loads(before[1][1])) == 3
-    assert {file.stem for file in (asked / ".index").iterdir()} == {*RunStore(asked).run_ids()}
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "joined_live", lambda *_: pytest.fail("a run was read"))
-        assert lists(capsys) == before
-    for file in (asked / ".index").iterdir():
-        file.unlink()
-    assert lists(capsys) == before
 
 
 def test_each_principal_gets_their_own_list(
@@ -73,19 +55,6 @@ def test_a_damaged_listing_is_made_again(asked: Path, capsys: pytest.CaptureFixt
     for file in (asked / ".index").iterdir():
         file.write_bytes(content)
     assert lists(capsys) == before
-
-
-def test_of_a_session_that_goes_on_the_new_snapshots_are_read_and_no_other(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session, store, read = opened(corpus, runs=tmp_path / "runs"), RunStore(tmp_path / "runs"), list[list[str]]()
-    whole = Run.joined_live
-    monkeypatch.setattr(Run, "joined_live", lambda run, names, only: read.append(only) or whole(run, names, only))
-    for number, row in enumerate(batch(3), start=1):
-        session.retrieve(row)
-        assert listed(store.list()[0]).num_rows == number
-        assert listed(store.list()[0]).num_rows == number
-    assert [[name[-4:] for name in names] for names in read] == [["0001"], ["0002"], ["0003"]]
 
 
 @pytest.mark.parametrize(("last", "listed", "said"), [("1", 1, True), ("2", 2, True), ("3", 3, False), ("0", 3, False)])

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.evaluation.lost_gold import LostGold, lost_gold
+from scoped_retrieval.pipeline.evaluation.lost_gold import lost_gold
 from small_corpus import Story, row
 
 GOLDEN = Path(__file__).parent / "golden" / "lost_gold.txt"
@@ -97,11 +97,6 @@ def test_an_auditor_learns_where_each_judged_document_was_lost(world):
     }  # fmt: skip
 
 
-def test_what_a_pool_and_a_limit_cut_are_told_apart(world):
-    told = fates(world, "ana", "narrow")
-    assert {stage for stage, _ in told.values()} >= {"merge", "shown", "recall"}
-
-
 def test_a_document_is_named_by_entity_path_or_evidence_id(world):
     (first,) = lost_gold(settings_of(world.folder, "ana"), world.run_id, qrels("wide", ["shown"])).records()
     assert fates(world, "ana", documents=["shown.md", first["evidence_id"]]) == {
@@ -146,15 +141,6 @@ def test_each_answer_is_that_of_why(world):
                 ("shown", "shown") if answer["outcome"] == "selected" else (answer["stage"], answer["reason_code"])
             )
             assert row_["decided_by"] == answer["decided_by"] or row_["stage"] == "recall"  # `why` looks closer
-
-
-def test_an_outranked_row_names_the_terms_that_it_lacks(world):
-    found = lost_gold(settings_of(world.folder, "ana"), world.run_id, qrels("wide"))
-    behind = {row["doc_id"]: row["behind"] for row in found.records()}
-    assert {name for name, terms in behind.items() if terms} == {"weaker", "parts"}
-    assert list(behind["weaker"]) == ["lexical"]
-    assert behind["parts"]["lexical"] > behind["weaker"]["lexical"] > 0
-    assert found.behind().to_dict("records")[0]["gold"] == 2
 
 
 def test_the_funnel_falls_from_all_to_those_shown(world):
@@ -204,22 +190,3 @@ def test_the_tables_of_why_gold_are_the_golden_ones(world, tmp_path, capsys, mon
         patch.setitem(sys.modules, "matplotlib", None)
         assert main(["why", world.run_id, "--gold", str(file), *places, "--picture", str(tmp_path / "no.svg")]) == 2
     assert "Expected the package matplotlib, got none - at --picture" in capsys.readouterr().err
-
-
-def test_nothing_judged_gives_empty_tables():
-    empty = LostGold("run", pd.DataFrame(columns=["query_id", "doc_id", "stage", "reason", "behind"]))
-    assert (empty.funnel(), empty.records(), len(empty.stages()), len(empty.behind())) == ({"judged": 0}, [], 0, 0)
-
-
-@pytest.mark.parametrize(("name", "text", "said"), [
-    ("a.qrels", "q1 0 d1\n", "Expected query 0 document relevance, got '?3 columns'? - at a.qrels:1"),
-    ("a.parquet", "no", "Expected a Parquet file, got none that can be read"),
-])  # fmt: skip
-def test_judgements_that_are_no_judgements_are_named(tmp_path, name, text, said):
-    from scoped_retrieval.pipeline.evaluation.judgements import read_qrels
-
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=said):
-        read_qrels(tmp_path / name)
-    with pytest.raises(InputError, match=r"No such file or directory: |Expected a Parquet file"):
-        read_qrels(tmp_path / f"absent-{name}")

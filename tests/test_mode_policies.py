@@ -79,20 +79,6 @@ def test_the_yaml_of_the_document_reads_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "days", "paths"),
-    [
-        ("last_30_days", 30.0, ["**"]),
-        ("2w", 14.0, ["**"]),
-        ({"last": "7d", "paths": ["/logs/"]}, 7.0, ["logs/"]),
-    ],
-)
-def test_a_window_holds_for_every_path_or_for_those_it_names(tmp_path: Path, window, days, paths) -> None:
-    params = {**SMALL["retrieval_params"], "time_window": window}
-    row = modes(written(tmp_path, yaml.safe_dump({**SMALL, "retrieval_params": params})))["review"]
-    assert (row["window_days"], row["window_paths"]) == (days, paths)
-
-
-@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"strategies": ["Guesswork"]}, "Expected a text that begins with one of semantic, bm25, keyword"),

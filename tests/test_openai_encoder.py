@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from model_server import ModelServer, model_server
-from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders import openai_encoder
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
@@ -69,25 +69,12 @@ def test_passages_and_questions_get_their_prompts(server: ModelServer):
     assert server.asked == ["passage: login", PROBES[0], "query: login", PROBES[0]]
 
 
-def test_a_long_text_is_cut_where_that_is_set(server: ModelServer):
-    encoder = encoder_at(server, max_chars=5)
-    assert "+5chars+" in encoder.profile
-    encoder.encode(["payment queue"])
-    assert "payme" in server.asked
-
-
 def test_a_server_that_rounds_otherwise_is_the_one_that_it_was(server: ModelServer):
     server.noise = 0.01
     first = encoder_at(server).profile
     again = encoder_at(server, first)
     assert again.profile == first
     assert pickle.loads(pickle.dumps(again)).profile == first
-
-
-def test_another_model_under_the_same_name_is_not(server: ModelServer):
-    first = encoder_at(server).profile
-    server.seed = 1
-    assert encoder_at(server, first).profile != first
 
 
 def test_a_corpus_of_texts_that_were_sent_together_is_not_asked_one_by_one(server: ModelServer):
@@ -134,20 +121,6 @@ def test_an_answer_that_is_no_vector_is_refused(server: ModelServer, bad: tuple[
     assert caught.value.hint
 
 
-def test_fewer_vectors_than_texts_are_refused(server: ModelServer):
-    encoder = encoder_at(server)
-    assert encoder.profile
-    server.answers = [answer([1.0] * 512)]
-    with pytest.raises(ModelError, match="got 1 of 3 vectors"):
-        encoder.encode(TEXTS)
-
-
-def test_a_model_of_zeros_has_no_profile(server: ModelServer):
-    server.broken = answer([0.0] * 8)
-    with pytest.raises(ModelError, match="got a vector of zeros"):
-        _ = encoder_at(server).profile
-
-
 def test_the_corpus_does_not_say_who_is_asked(server: ModelServer):
     """Its profile names a server; only the one that is chosen is sent a question."""
     profile = encoder_at(server).profile
@@ -158,13 +131,3 @@ def test_the_corpus_does_not_say_who_is_asked(server: ModelServer):
     own = encoder_of(profile, EncoderChoice(f"openai:{server.url}/#tiny"))
     assert own is not None
     assert own.profile == profile
-
-
-@pytest.mark.parametrize(
-    "given", ["tiny",    "http://h:x#m",   "http://h?key=pass#m"]
-)  # fmt: skip
-def test_what_is_no_address_with_a_model_is_refused_and_not_quoted(given: str):
-    with pytest.raises(InputError, match=r"^Expected .* - at encoder") as caught:
-        OpenAIEncoder(EncoderChoice(f"openai:{given}"))
-    assert "pass@" not in str(caught.value)
-    assert "key=" not in str(caught.value)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from audited_runs import ASKED, SAYS, audited
-from command_line import run as command
 from scoped_retrieval.pipeline.engines import shards
 
 pytest.importorskip("openlineage.client", reason="needs openlineage-python, of the extra `dev`")
@@ -129,23 +128,6 @@ def test_a_run_that_breaks_off_fails_and_completes_when_it_is_resumed(world, mon
         retriever.run(resume=begun[1], emit=events.append)
     assert [event["eventType"] for event in events] == ["START", "FAIL", "START", "COMPLETE"]
     assert len({event["run"]["runId"] for event in events}) == 1
-
-
-def test_the_command_appends_events_to_a_file(world, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asked.jsonl").write_text(json.dumps(ASKED | {"purpose": "answer-question"}) + "\n")
-    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(world.folder / "grants.yaml"), "--lanes", "lexical"]
-    flags += ["--corpus", str(world.folder / "corpus"), "--workers", "1", "--openlineage", "events.jsonl"]
-    for _ in range(2):
-        code, _, err = command("run", "asked.jsonl", *flags, capsys=capsys)
-        assert code == 0, err
-    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
-    assert [event["eventType"] for event in events] == ["START", "COMPLETE"] * 2
-    flags[-1] = "nowhere/events.jsonl"
-    code, _, err = command("run", "asked.jsonl", *flags, capsys=capsys)
-    assert code == 2
-    assert "No such file or directory: --openlineage" in err
 
 
 def _full() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.tables import EVIDENCE
-from scoped_retrieval.pipeline.corpus.outlines import ENCODED_COLUMNS, encoded_texts
+from scoped_retrieval.pipeline.corpus.outlines import encoded_texts
 from selection_line import ROW
 
 PYTHON = '''@cache
@@ -59,20 +59,3 @@ def test_the_body_of_a_definition_is_no_part_of_its_outline() -> None:
 )
 def test_of_other_rows_title_section_and_text_are_read(columns: dict[str, Any]) -> None:
     assert encoded(PYTHON, title="Users", section="Reading", **columns) == f"Users\nReading\n{PYTHON}"
-
-
-def test_a_row_without_signature_or_documentation_still_has_its_names() -> None:
-    assert encoded("x\n", symbols=["made_elsewhere"], path=None) == "made_elsewhere"
-
-
-def test_every_column_that_is_read_is_declared() -> None:
-    row = {"title": "t", "path": "p", "section": "s", "symbols": ["n"], "text": "x", "evidence_kind": "code"}
-    assert set(row) == set(ENCODED_COLUMNS)
-    other = {"title": "u", "path": "q", "section": "r", "symbols": ["m"], "text": "def s(): 1", "evidence_kind": "doc"}
-    read = {encoded(**(row | {name: value})) for name, value in other.items() if name != "title"}
-    assert len(read | {encoded(**row)}) == len(row)
-
-
-def test_long_lines_and_many_names_are_cut() -> None:
-    text = encoded(f"def f({'x' * 5000}): 1\n", section="f", symbols=["f", *(f"name{n}" for n in range(500))])
-    assert max(map(len, text.split("\n"))) == 300

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -14,20 +13,16 @@ from hypothesis import strategies as st
 from judged_folders import documents_folder
 from plugin_package import ENTRIES, SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError, PolicyError
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.contracts.scope import fields_of_snapshot
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.plugins import Plugins, installed
+from scoped_retrieval.pipeline.plugins import installed
 from scoped_retrieval.pipeline.reading.auditing.frozen_plugins import frozen_plugins
 from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
-from scoped_retrieval.pipeline.reading.auditing.what_if import changes_of, what_if
-from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.requests.presets import load_preset
-from scoped_retrieval.pipeline.runs.verify import verify
 from small_corpus import Story, row
 
 SENTENCE = "The retry limit of billing is three. "
@@ -158,24 +153,6 @@ def test_a_term_that_is_not_on_is_refused_with_those_that_are(story, plugins, sa
         answered(story, {"plugins": plugins}, weights={said: 0.5})
 
 
-@pytest.mark.parametrize("value", [-1, 101, "much", True])
-def test_a_weight_of_a_plugin_s_term_is_one_that_any_term_may_have(story, value):
-    with pytest.raises(InputError, match=r"at request.*weights\.acme\.length"):
-        answered(story, weights={"acme.length": value})
-
-
-def test_a_snapshot_shows_its_caller_the_weight_that_was_asked_for(story, tmp_path):
-    with opened(story, runs=tmp_path / "runs") as retriever:
-        snapshot = retriever.retrieve(ASKED | {"weights": {"acme.length": 0.8}}).snapshot_id
-        assert replayed(settings_of(story, runs=tmp_path / "runs"), snapshot).request["weight_acme.length"] == 0.8
-        retriever.close(compacted=True)
-        (run,) = retriever.runs.list()
-        assert (
-            fields_of_snapshot(settings_of(story, runs=tmp_path / "runs"), snapshot).given["weight_acme.length"] == 0.8
-        )
-        assert verify(retriever.runs, run.run_id).status == "ok"
-
-
 # --- one answer everywhere ------------------------------------------------------------------------------------------
 
 
@@ -222,23 +199,6 @@ def test_a_plugin_that_is_gone_keeps_the_weight_and_the_reason_that_the_run_show
     assert (term.weight, term.reason) == (3.0, "it is long")
 
 
-def open_run_of(story: Story, run: str) -> Any:
-    with story.open(runs=story.folder / "runs") as retriever:
-        return retriever.runs.open(run)
-
-
-@pytest.mark.usefixtures("gone")
-def test_the_own_weights_of_a_run_s_requests_hold_where_they_are_not_changed(story, recorded):
-    found = reranked(settings_of(story), recorded[0], {"weights": {"recency": 0.0}})
-    stored = open_run_of(story, recorded[0]).table("ranked")
-    for request in ("r0", "r1", "r2"):
-        ours, theirs = (
-            sorted(each["acme.length"] for each in table.to_pylist() if each["request_id"] == request)
-            for table in (found.after, stored)
-        )
-        assert ours == theirs
-
-
 @pytest.mark.parametrize("ask", [what_if, reranked], ids=["what_if", "reranked"])
 @pytest.mark.parametrize("removed", [False, True], ids=["installed", "gone"])
 def test_a_term_that_the_run_did_not_record_is_refused_with_those_that_it_did(
@@ -250,32 +210,6 @@ def test_a_term_that_the_run_did_not_record_is_refused_with_those_that_it_did(
         InputError, match=r"Expected one of semantic, .*, acme\.length, got 'acme\.width' - at changes\.w"
     ):
         ask(settings_of(story), recorded[0], {"weights": {"acme.width": 1.0}})
-
-
-def test_a_weight_on_the_command_line(story, recorded, capsys, monkeypatch):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    assert changes_of(["weights.acme.length=5"]) == {"weight_acme.length": 5}
-    flags = [f"--{name}={story.folder / place}" for name, place in
-             (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
-    command = ["what-if", recorded[1], *flags]
-    assert main([*command, "--set", "weights.acme.length=0"]) == 0
-    assert "changes: weights.acme.length=0\n" in capsys.readouterr().out
-    for weight, changed in (("3.0", False), ("0", True)):  # the term's own weight first
-        assert main([*command, "--set", f"weights.acme.length={weight}", "--ranking"]) == 0
-        out = capsys.readouterr().out
-        assert f"changes: weights.acme.length={weight}\n" in out
-        assert ("every row among the first 10 has the rank that it had" in out) != changed
-        assert ("those that change most" in out) == changed
-    assert main([*command, "--set", "weights.acme.width=0"]) == 2
-    assert "acme.length, got 'acme.width'" in capsys.readouterr().err
-    assert main([*command, "--set", "weights.width=0"]) == 2
-    assert "weights.PLUGIN.TERM, got 'weights.width'" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("gone")
-def test_lanes_that_run_again_need_the_plugin(story, recorded):
-    with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
-        what_if(settings_of(story), recorded[1], {"pool_k": 1})
 
 
 def test_gates_of_a_plugin_that_is_gone_are_not_passed_over(tmp_path, monkeypatch):
@@ -294,14 +228,6 @@ def test_gates_of_a_plugin_that_is_gone_are_not_passed_over(tmp_path, monkeypatc
             ask()
     assert frozen_plugins(run, judging=False).term_names == ("acme.length",)
     assert reranked(settings_of(story), snapshot, weights).after.equals(order_alone)  # no row is judged, none shown
-
-
-def test_a_term_of_a_plugin_that_was_given_as_an_object_is_weighed_again(story, tmp_path):
-    (term,) = installed(("acme",)).line.score_terms
-    with opened(story, plugins=Plugins(score_terms=(replace(term, name="own.length"),)), runs=tmp_path / "runs") as one:
-        snapshot = one.retrieve(ASKED).snapshot_id
-        found = one.what_if(snapshot, {"weights": {"own.length": 0.0}})
-        assert found.tables["rerank_weights"]["own.length"].to_pylist() == [0.0]
 
 
 # --- eval --------------------------------------------------------------------------------------------------

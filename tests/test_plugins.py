@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -23,19 +21,15 @@ from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
+from scoped_retrieval.pipeline.config.policies.weight_files import weight_file_text
 from scoped_retrieval.pipeline.contracts.explain import explain
-from scoped_retrieval.pipeline.contracts.scope import ContractScope, resolver_of
+from scoped_retrieval.pipeline.contracts.scope import resolver_of
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.evaluation import Reweighing
-from scoped_retrieval.pipeline.leaktest.angles import Others, angle
 from scoped_retrieval.pipeline.line.lanes import advice
 from scoped_retrieval.pipeline.plugins import (
     PLUGIN_REASON,
-    Canary,
-    Case,
     Gate,
     Installed,
     Plugins,
@@ -43,11 +37,10 @@ from scoped_retrieval.pipeline.plugins import (
     installed,
 )
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
-from scoped_retrieval.pipeline.reading.auditing.sql import queried
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
-from small_corpus import NOON, Story, places, row
+from small_corpus import Story, places, row
 
 ROWS = (
     row("doc", "open.md", "The retry limit of billing is three."),
@@ -132,28 +125,6 @@ def test_walls_that_disagree_show_nothing(story, wall):
     )
     found = answered(story, plugins=without(installed(("acme",)), gates=gates))
     assert found.status == "failed" and not found.citations
-
-
-def test_a_gate_is_shown_nothing_of_a_request_but_what_groups_requests(story):
-    seen: list[set[str]] = []
-
-    def stops(segment: Any, contract: Any) -> None:
-        seen.append(set(contract))
-
-    gate = replace(
-        installed(("acme",)).line.gates[0], stops=stops, removes=lambda rows, _: np.zeros(rows.num_rows, bool)
-    )
-    answered(story, plugins=Plugins(gates=(gate,), digest="x"))
-    assert seen and all("principal" in names and not {"request_id", "question", "as_of"} & names for names in seen)
-
-
-def test_a_row_that_another_gate_stops_stays_with_it(story):
-    """A visibility gate of a plugin brings no row into the record that an access gate keeps out of it."""
-    story.tell(row("doc", "apart.md", "The retry limit of billing is four.", tags=["embargo"], branch="other"))
-    found = answered(story, branch="main")
-    assert "apart.md" not in {decision["path"] for decision in found.tables["decisions"].to_pylist()}
-    ladder = {line["gate"]: line["considered"] - line["admitted"] for line in found.tables["filter_ladder"].to_pylist()}
-    assert (ladder["branch"], ladder["acme.embargo"]) == (1, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, len(GATES)), st.booleans(), st.booleans()), min_size=1, max_size=30))
@@ -251,20 +222,6 @@ def test_a_weight_file_weighs_the_term_of_a_plugin_and_the_run_is_reproduced(sto
         story.open(policies=policies)
 
 
-def test_a_slider_moves_the_weight_of_a_plugin_s_term(story):
-    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
-        asked = {"request_id": "r1", "project": "shop", "purpose": "answer-question", "question": QUESTION}
-        run = retriever.runs.open(retriever.run([asked]).run_id)
-    rows = run.table("ranked").to_pandas()
-    longest = rows.loc[rows["acme.length"].idxmax(), "evidence_id"]
-    qrels = pd.DataFrame({"query_id": ["r1"], "doc_id": [longest], "relevance": [1]})
-    reweighing = Reweighing.of(run, qrels)
-    assert reweighing.weights["acme.length"] == 0.3
-    assert reweighing.values("R@1", {"acme.length": 50.0}).tolist() == [1.0]
-    sliders = reweighing.sliders().move(**{"acme.length": 5.0})
-    assert load_weights(sliders.save(story.folder / "mine.yaml")).weights["answer-question"]["acme.length"] == 5.0
-
-
 @pytest.mark.parametrize("declared", [SCORE_TERMS, RERANK_WEIGHTS, RANKED], ids=lambda table: table.name)
 def test_digests_cover_the_columns_of_plugins(declared):
     plain = declared.empty()
@@ -291,14 +248,6 @@ def test_a_term_that_looks_at_other_rows_fails_the_request(story):
     )  # fmt: skip
     found = answered(story, plugins=Plugins(score_terms=(term,), digest="x"))
     assert found.status == "failed"
-
-
-@pytest.mark.parametrize("given", [float("nan"), float("inf")])
-def test_a_value_that_is_no_number_fails_the_request(story, given):
-    term = ScoreTerm(
-        "acme.odd", "odd", weight=1.0, columns=("text",), value=lambda rows, _: np.full(rows.num_rows, given)
-    )
-    assert answered(story, plugins=Plugins(score_terms=(term,), digest="x")).status == "failed"
 
 
 # --- lanes ----------------------------------------------------------------------------------------------------------
@@ -380,15 +329,6 @@ def test_every_file_of_a_plugin_s_distribution_is_part_of_the_code_of_a_run(tmp_
     assert code() == code(acme="import os")
 
 
-def test_snapshots_name_the_plugins_code(story):
-    def code(plugins: Any) -> str:
-        with story.open(plugins=plugins) as retriever:
-            parts = retriever._granted.line.provenance.to_pylist()
-        return next(part["value"] for part in parts if part["part"] == "code")
-
-    assert code(()) != code(("acme",))
-
-
 def test_worker_processes_load_the_plugins_of_a_run(story, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(story.folder / "site"))
     asked = [
@@ -399,20 +339,6 @@ def test_worker_processes_load_the_plugins_of_a_run(story, monkeypatch):
         done = [retriever.run(asked, engine=engine).run_id for engine in (in_this_process, ProcessEngine(2))]
         here, there = (retriever.runs.open(run).table("snapshots")["snapshot_digest"].to_pylist() for run in done)
     assert sorted(here) == sorted(there)
-
-
-def test_views_show_contributions_of_plugins(story):
-    audited(story)
-    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
-        run = retriever.run([{"project": "shop", "purpose": "answer-question", "question": QUESTION}]).run_id
-    table = queried(settings_of(story), "select term, sum(contribution) as total from scores group by term", [run])
-    assert dict(zip(*(table[name].to_pylist() for name in ("term", "total")), strict=True))["acme.length"] > 0
-
-
-@pytest.mark.parametrize("weight", [101.0, "0.05"])
-def test_a_weight_is_no_more_than_a_purpose_may_give(weight):
-    with pytest.raises(InputError, match=r"Expected a number from 0 to 100, got .* - at acme\.big\.weight"):
-        Plugins(score_terms=(ScoreTerm("acme.big", "", weight=weight, columns=("text",), value=lambda rows, _: rows),))
 
 
 def _undeclared(rows: pa.Table, *_: Any) -> Any:
@@ -433,44 +359,6 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
     (message,) = (one["message"] for one in found.conditions if re.fullmatch(said, one["message"]))
     assert "in `columns`" in advice(message)
-
-
-def _embargo_explained(gate: Gate) -> Any:
-    contract = ContractScope(Fields({}), {}, None, np.empty(0, np.int64), np.empty(0, np.int64), (gate,))
-    contract.__dict__.update({"contract": defaultdict(str, denied=False), "bounds": []})
-    return explain(contract)
-
-
-def _ground(gate: Gate) -> Any:
-    return angle("open", {}, "", ("ana", "shop", "internal"), Others("bo", "pay"), (), NOON, (gate,))
-
-
-@pytest.mark.parametrize(
-    ("field", "asked"),
-    [
-        ("explain", _embargo_explained),
-        ("remedy", lambda gate: gate.opening(Case({}, [], {}, []))),
-        ("canaries.row", _ground),
-        ("canaries.asked", _ground),
-    ],
-)
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (lambda *_: {}["uri"], r"Expected a plugin that runs, got KeyError - at {at} \(test_plugins\.py, line \d+\)"),
-        (lambda *_: 1, r"Expected .*, got a number - at {at}"),
-    ],
-)
-def test_what_a_gate_says_wrongly_is_told_by_its_name(field, asked, given, message):
-    if field == "canaries.row":
-        field_, said = "canaries", (Canary("acme", given),)
-    elif field == "canaries.asked":
-        field_, said = "canaries", (Canary("acme", lambda _: {}, given),)
-    else:
-        field_, said = field, given
-    gate = Gate("acme.embargo", "visibility", PLUGIN_REASON, "", **{field_: said})
-    with pytest.raises(SchemaError, match="^" + message.format(at=rf"acme\.embargo\.{re.escape(field)}") + "$"):
-        asked(gate)
 
 
 @pytest.mark.parametrize("compacted", [False, True])

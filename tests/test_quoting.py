@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.vocabulary import ZONES
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.parsing.quoting import shown
 from scoped_retrieval.pipeline.requests.presets import fields_in
-from scoped_retrieval.pipeline.sources.jsonl import parse_json, read_lines
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 PROSE = "the launch code of the north site is four words"
@@ -89,15 +87,3 @@ def test_no_loader_of_grants_prints_what_a_file_holds(tmp_path: Path, text: str)
         load_grants(written(tmp_path, text))
     for secret in (TOKEN, TOKEN[:20], PROSE, PROSE[:20], "Sommer2024A"):
         assert secret not in str(refused.value)
-
-
-def test_a_word_outside_a_list_and_a_name_that_stands_twice_are_no_place_for_a_secret(tmp_path: Path):
-    (record,) = read_lines(written(tmp_path, json.dumps({"zone": TOKEN})))
-    for read in (lambda: record.word(ZONES, "zone"), lambda: parse_json(f'{{"{TOKEN}":1,"{TOKEN}":2}}'.encode(), "f")):
-        with pytest.raises(InputError) as refused:
-            read()
-        assert TOKEN not in str(refused.value)
-    (tmp_path / "scoped-retrieval.toml").write_text(f'a = {{ "{TOKEN}" = 1, "{TOKEN}" = 2 }}')
-    with pytest.raises(InputError) as refused:
-        load_settings(cwd=tmp_path, environ={}, user=tmp_path / "none")
-    assert TOKEN not in str(refused.value)

@@ -105,15 +105,6 @@ def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_rea
         assert [readable(settings, mine), readable(settings, theirs), readable(bot, theirs)] == [False] * 3
 
 
-def test_rows_and_times_of_a_run_are_for_those_who_audit_all_of_it(settings: Settings):
-    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"]}}}))
-    with opened(settings) as retriever:
-        runs = (retriever.run([ASKED]).run_id, run_of(retriever.retrieve(ASKED).snapshot_id))
-    assert [measured(settings, run_id)[1:] for run_id in runs] == [({}, {})] * 2
-    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
-    assert all(rows and seconds for _, rows, seconds in (measured(settings, run_id) for run_id in runs))
-
-
 def test_a_manifest_that_somebody_wrote_is_damage(settings: Settings):
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     with opened(settings) as retriever:

@@ -17,7 +17,7 @@ from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores
+from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
 from scoped_retrieval.nodes.tables import (
@@ -153,13 +153,6 @@ def _said(*texts: tuple[str, str, float]) -> dict[str, float]:
     return dict(zip(found["term"].to_pylist(), found["weight"].to_pylist(), strict=True))
 
 
-def test_terms_weigh_what_they_are_of_each_row_by_its_score() -> None:
-    """P(t|R) of RM1: token is 1/2 of the first row and 1/4 of the second, and so on; 1 on average over three terms."""
-    found = _said(("doc", "token queue", 0.5), ("doc", "token login login login", 0.25))
-    parts = {"token": 0.5 * 0.5 + 0.25 * 0.25, "queue": 0.5 * 0.5, "login": 0.25 * 0.75}
-    assert found == pytest.approx({term: 3 * part / sum(parts.values()) for term, part in parts.items()})
-
-
 def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
     others = (
         ("code", "return", 0.9),
@@ -169,19 +162,6 @@ def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
     )
     assert set(_said(*others, ("rule", "the token", 0.1))) == {"token"}
     assert _said(("code", "return self", 0.9)) == {}
-
-
-def test_twenty_terms_are_taken_and_of_equal_ones_the_first_by_their_text() -> None:
-    words = [f"x{chr(97 + n)}" for n in range(20)] + ["xzz", "xzy"]
-    found = _said(("doc", " ".join([*words[::-1], "zebra zebra"]), 0.5))
-    assert sorted(found) == [*words[:19], "zebra"]
-    assert found["zebra"] == pytest.approx(2 * found["xa"])
-    assert sum(found.values()) == pytest.approx(20)
-
-
-def test_only_the_beginning_of_a_long_row_is_read() -> None:
-    assert set(_said(("doc", "note " * 3_999 + "zebra", 0.5))) == {"note", "zebra"}
-    assert set(_said(("doc", "note " * 4_000 + "zebra", 0.5))) == {"note"}
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -228,69 +208,6 @@ def written_out(world: dict[str, Any], request: Row, counts: dict[str, float], b
 def stem_of(word: str) -> str:
     """A word as the index has it."""
     return Stemmer.Stemmer("english").stemWord(word)
-
-
-def test_loops_and_arrays_say_the_same_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba", reason="needs the extra fast")
-    world = frame(rows(3_000, seed=4))
-    plain = fed(world)["scores"]
-    compiled.load()
-    for cells in (1, 50, 1 << 21):
-        monkeypatch.setattr(posting_recall, "CELLS", cells)
-        assert fed(world)["scores"].equals(plain), cells
-    monkeypatch.setattr(posting_recall, "kernels", lambda visits: None)
-    monkeypatch.setattr(posting_recall, "PAIRS", 7)
-    for cells in (1, 50, 1 << 21):
-        monkeypatch.setattr(posting_recall, "CELLS", cells)
-        assert fed(world)["scores"].equals(plain), cells
-
-
-def test_the_query_expanded_by_the_terms_is_the_sum_of_both(world: dict[str, Any]) -> None:
-    """RM3 is linear in the weights of its terms, and so is BM25."""
-    found, bm25 = fed(world), Bm25()
-    tables = found["tables"]
-    pairs = Pairs(
-        positions(found["pool"]["request_id"], tables.contracts["request_id"]), found["pool"]["row"].to_numpy()
-    )
-    out = line(world, REQUESTS, "lexical_recall", plan=PLAN)["lexical_recall"]
-    asked = TermWeights.concat(out.weights)
-    _, example = np.unique(tables.sub_request, return_index=True)
-    asked_once = np.isin(asked.sub, example)
-    asked = TermWeights(asked.keys, asked.sub[asked_once], asked.key[asked_once], asked.weight[asked_once])
-    owner = positions(found["terms"]["request_id"], tables.contracts["request_id"])
-    keys = [f"t:{term}" for term in found["terms"]["term"].to_pylist()]
-    # idf of each term under its request's A(r)
-    idf = []
-    for key, request in zip(keys, owner.tolist(), strict=True):
-        rows_ = [at for at in range(len(world["rows"])) if passes(world, REQUESTS[request], at)]
-        held = sum(key[2:] in map(stem_of, world["rows"][at]["text"].split()) for at in rows_)
-        idf.append(float(bm25.idf(np.array([held]), np.array([len(rows_)]))[0]) if held else 0.0)
-    weight = np.array(idf) * found["terms"]["weight"].to_numpy()
-    fed_back = TermWeights(tuple(keys), example[owner], np.arange(len(keys)), weight)
-    share = 0.2
-    mixed = TermWeights.concat(
-        [
-            TermWeights(asked.keys, asked.sub, asked.key, (1 - share) * asked.weight),
-            TermWeights(fed_back.keys, fed_back.sub, fed_back.key, share * fed_back.weight),
-        ]
-    )
-    plain, extra, both = (
-        lexical_scores(pairs, one, tables, world["postings"], bm25) for one in (asked, fed_back, mixed)
-    )
-    assert both == pytest.approx((1 - share) * plain + share * extra, abs=1e-7)
-    reach = bm25_reach(fed_back, tables, bm25)[pairs.request]
-    worded = found["lanes"]["bm25_reach"].to_numpy() > 0
-    wanted = np.divide(extra, reach, out=np.zeros(len(extra)), where=(reach > 0) & worded)
-    assert found["scores"]["lexical"].to_numpy() == pytest.approx(wanted, abs=1e-8)
-
-
-def test_without_the_lexical_lane_there_is_no_lexical_feedback(world: dict[str, Any]) -> None:
-    found = fed(world)
-    nothing = found["lanes"].set_column(
-        found["lanes"].schema.get_field_index("bm25_reach"), "bm25_reach", pa.array(np.zeros(found["lanes"].num_rows))
-    )
-    given = (found["pool"], found["rows"], found["terms"], nothing, found["tables"], world["postings"], Bm25(), None)
-    assert not feedback_scores(*given)["lexical"].to_numpy().any()
 
 
 def test_alone_is_as_together(world: dict[str, Any]) -> None:

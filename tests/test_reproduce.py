@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from scoped_retrieval.nodes.errors import AccessError, ModelError
-from scoped_retrieval.nodes.tables import DECISIONS, SNAPSHOTS
+from scoped_retrieval.nodes.tables import SNAPSHOTS
 from scoped_retrieval.pipeline.corpus.blocks import BlockSums
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
@@ -144,23 +144,6 @@ def test_one_changed_cell_is_named_by_table_row_and_column(world):
     assert found.first.row == {name: ranked[name][3].as_py() for name in ("request_id", "evidence_id")}
     assert (found.first.stored, found.first.computed) == (final[3], final[3] - 0.25)
     assert str(found.first).startswith("ranked.final [request_id=")
-
-
-def test_a_row_that_is_missing_is_named(world):
-    run = RunStore(world.folder / "runs").open(world.run)
-    stored = {"decisions": run.table("decisions")}
-    less = {"decisions": stored["decisions"].slice(1)}
-    for was, now, side in ((stored, less, "stored"), (less, stored, "computed")):
-        found = first_difference(was, now, (DECISIONS,))
-        assert found and found.column is None
-        assert found.row["evidence_id"] == stored["decisions"]["evidence_id"][0].as_py()
-        assert str(found).endswith(f"row only {side}")
-
-
-def test_the_order_and_chunks_of_rows_are_no_difference(world):
-    stored = RunStore(world.folder / "runs").open(world.run).table("decisions")
-    turned = pa.concat_tables([stored.slice(4), stored.slice(0, 4)])
-    assert first_difference({"decisions": stored}, {"decisions": turned}, (DECISIONS,)) is None
 
 
 def test_the_envelope_is_not_compared(world):

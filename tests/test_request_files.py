@@ -13,7 +13,7 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
 from scoped_retrieval.pipeline.requests.fields import NUMBERS
-from scoped_retrieval.pipeline.requests.files import Unreadable, read_requests
+from scoped_retrieval.pipeline.requests.files import read_requests
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
@@ -34,39 +34,6 @@ def test_a_line_in_another_encoding_fails_alone(tmp_path: Path):
         assert [request["question"] for request in requests] == ["x"]
         said = "Expected UTF-8 text, got another encoding - at"
         assert failures == {f"line-{n}": f"{said} {name}:{n}" for n in lines}
-
-
-def test_a_cell_of_parquet_that_has_no_value_fails_alone(tmp_path: Path):
-    pq.write_table(
-        pa.table(
-            {"project": ["shop"] * 2, "purpose": ["fix-test"] * 2, "question": pa.array([b"x", b"\xff"]).view("string")}
-        ),
-        tmp_path / "r.parquet",
-    )
-    requests, failures = resolved(*read_requests(tmp_path / "r.parquet"))
-    assert [request["question"] for request in requests] == ["x"]
-    assert failures["row-2"].endswith("got a value that is neither - at r.parquet:row 2")
-
-
-def test_a_row_of_csv_that_does_not_parse_fails_alone(tmp_path: Path):
-    (tmp_path / "r.csv").write_text(
-        'project,purpose,question\nshop,fix-test,one\nshop,fix-test,"two\nshop,fix-test,"three\nand four"\n'
-        'shop,fix-test,"five" or so\nshop,fix-test,six\nshop,fix-test,"seven'
-    )
-    requests, failures = resolved(*read_requests(tmp_path / "r.csv"))
-    assert {request["question"] for request in requests} == {"one", "three\nand four", "six"}
-    reason = "Expected CSV, got other text"
-    assert {name: error.partition(" (")[0] for name, error in failures.items()} == dict.fromkeys(
-        ("line-3", "line-6", "line-8"), reason
-    )
-    assert failures["line-8"] == f"{reason} (unexpected end of data) - at r.csv:8"
-
-
-def test_every_bad_row_of_a_long_csv_is_named_and_the_others_are_read(tmp_path: Path):
-    (tmp_path / "r.csv").write_text("project,purpose,question\n" + 'shop,fix-test,"x"y\nshop,fix-test,z\n' * 3000)
-    rows = read_requests(tmp_path / "r.csv")
-    assert [row.number for row in rows] == list(range(2, 6002))
-    assert [isinstance(row, Unreadable) for row in rows] == [True, False] * 3000
 
 
 def test_an_id_that_is_a_whole_number_is_its_text_in_every_format(tmp_path: Path):
@@ -176,12 +143,6 @@ def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
     assert list(failures) == ["line-1"]
 
 
-def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
-    (tmp_path / "r.csv").write_text("project,purpose,question\nshop,fix-test," + "x" * 1_000_000)
-    (request,), _ = resolved(*read_requests(tmp_path / "r.csv"))
-    assert len(request["question"]) == 1_000_000
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -197,13 +158,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content:
     with pytest.raises(InputError) as caught:
         read_requests(tmp_path / name)
     assert str(caught.value) == message
-
-
-def test_a_column_that_stands_twice_is_refused(tmp_path: Path):
-    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["question", "question"])
-    pq.write_table(twice, tmp_path / "r.parquet")
-    with pytest.raises(InputError, match=r"Expected each column once, got 'question' twice - at r.parquet"):
-        read_requests(tmp_path / "r.parquet")
 
 
 def test_a_damaged_parquet_file_is_named_wherever_the_damage_lies(tmp_path: Path):

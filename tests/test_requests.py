@@ -112,13 +112,6 @@ def test_what_is_not_expected_is_named(fields: dict[str, Any], message: str):
     assert refusal(ROW | fields).startswith(message)
 
 
-def test_one_bad_row_fails_alone():
-    rows = [ROW | {"request_id": "good"}, {"request_id": "bad", **ROW, "purpose": "?"}, 7, ROW]
-    requests, failures = resolved(*rows)
-    assert sorted(failures) == ["bad", "row-3"]
-    assert len(requests) == 2
-
-
 def test_ids_are_the_digest_of_what_is_asked():
     assert the_only(trace_id="t1")["request_id"] == the_only()["request_id"]
     assert the_only(question="what else?")["request_id"] != the_only()["request_id"]
@@ -131,23 +124,6 @@ def test_the_second_of_two_equal_ids_fails_under_another():
     assert failures == {"row-2-2": "Expected a unique request_id, got a duplicate - at requests[1].request_id"}
 
 
-def test_rows_that_ask_the_same_get_numbers_that_nobody_wrote():
-    (only,), _ = resolved(ROW)
-    digest = only["request_id"]
-    requests, failures = resolved(ROW, ROW, ROW | {"request_id": f"{digest}-2", "question": "else"}, ROW)
-    assert not failures
-    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2", f"{digest}-3", f"{digest}-4"]
-    assert requests[1]["question"] == "else"
-    requests, failures = resolved(ROW, ROW | {"request_id": digest})
-    assert not failures
-    assert [request["request_id"] for request in requests] == [digest, f"{digest}-2"]
-
-
-def test_nobody_asks_without_a_name():
-    with pytest.raises(InputError, match="Expected a principal, got none - at credential"):
-        resolve_requests([ROW], principal="", asked_at=NOW)
-
-
 def test_a_commit_resolves_in_its_own_project_only():
     class Commits:
         def commit_time(self, sha: str, request: dict[str, Any]) -> datetime | None:
@@ -156,17 +132,6 @@ def test_a_commit_resolves_in_its_own_project_only():
     (request,), _ = resolved(ROW | {"as_of": "commit:ABC1234"}, corpus=Commits())
     assert request["as_of"] == NOW
     assert "abc1234" in refusal(ROW | {"project": "pay", "as_of": "commit:abc1234"}, corpus=Commits())
-
-
-def test_a_field_is_named_as_the_row_says_it():
-    unknown = {"project": "shop", "purpose": "fix-test", "question": "x", "time": {"asOf": "commit:abcdef0"}}
-    assert "got 'commit:abcdef0' - at requests[0].time.asOf" in refusal(unknown)
-    window = {"time.include_after": "2025-01-01T00:00:00Z", "time.exclude_after": "2024-01-01T00:00:00Z"}
-    assert refusal(ROW | window).endswith(" - at requests[0].time.exclude_after")
-
-
-def test_windows_are_lengths_in_days():
-    assert [the_only(window=w)["window_days"] for w in ("30d", "12h", "2w", "P7D", 1.5)] == [30.0, 0.5, 14.0, 7.0, 1.5]
 
 
 def test_authority_has_words_and_ranks():
@@ -299,8 +264,3 @@ def test_a_name_that_means_nothing_has_the_nearest_of_its_group_or_all_of_them(g
 )
 def test_a_request_beyond_a_declared_limit_is_refused_by_name(fields: dict[str, Any], message: str):
     assert message in refusal({"question": "why?", "project": "shop", "purpose": "fix-test", **fields})
-
-
-def test_a_request_at_its_limits_is_taken():
-    row = the_only(question="x" * 1_000_000, denied_paths=[f"a{n}" for n in range(1_000)])
-    assert (len(row["question"]), len(row["denied_paths"])) == (1_000_000, 1_000)

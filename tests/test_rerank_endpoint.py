@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from model_server import ModelServer, model_server
-from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders import endpoint, rerank_endpoint
 from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
 from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
@@ -39,21 +37,6 @@ def test_scores_are_those_of_the_server_by_their_index(server: ModelServer) -> N
     assert model.profile.startswith(f"{server.reranker}+together+shares+")
     assert set(server.paths) == {"/v1/rerank"}
     assert len(model.scores([])) == 0
-
-
-def test_logits_are_told_from_shares_by_the_fixed_pairs(server: ModelServer) -> None:
-    server.logits = True
-    model = load_cross_encoder(server.reranker)
-    assert "+logits+" in model.profile
-    assert model.scores(PAIRS) == pytest.approx((1 / (1 + np.exp([-2.4, 4.0, -4.0, 4.0]))).tolist(), abs=1e-3)
-
-
-def test_a_share_that_is_none_is_refused(server: ModelServer) -> None:
-    model = load_cross_encoder(server.reranker)
-    assert model.profile
-    server.broken = 200, b'{"results": [{"index": 0, "relevance_score": 1.5}]}'
-    with pytest.raises(ModelError, match="got a score outside of 0 to 1"):
-        model.scores(PAIRS[:1])
 
 
 def test_where_neighbors_count_each_text_is_sent_alone(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,18 +130,3 @@ def test_a_server_that_dies_later_fails_its_term_alone(story: Story, server: Mod
     (failed,) = [each for each in found.conditions if each["subject"] == "cross_encoder"]
     assert failed["condition"] == "lane_failed"
     assert found.status == "partial"
-
-
-def test_another_process_asks_the_server_itself(server: ModelServer) -> None:
-    model = load_cross_encoder(server.reranker)
-    assert pickle.loads(pickle.dumps(model)).scores(PAIRS).tolist() == model.scores(PAIRS).tolist()
-    sent = pickle.dumps(model)
-    server.logits = True
-    with pytest.raises(ModelError, match="got another model than before"):
-        pickle.loads(sent).scores(PAIRS)
-
-
-@pytest.mark.parametrize("given", ["rerank:", "rerank:http://h", "rerank:ftp://h#m"])
-def test_what_is_no_address_with_a_model_is_refused(given: str) -> None:
-    with pytest.raises(InputError, match=r"^Expected .* - at cross_encoder"):
-        load_cross_encoder(given)

@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from corpus_rows import HashEncoder
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking import session
-from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
@@ -169,48 +168,11 @@ def test_rows_of_other_projects_change_nothing_a_caller_sees(
         assert seen.tables["ranked"].equals(expected.tables["ranked"])
 
 
-class Looked(set[str]):
-    """Says how often it was looked into; a copy of it grows with the session."""
-
-    looks = 0
-
-    def __contains__(self, name: object) -> bool:
-        self.looks += 1
-        return super().__contains__(name)
-
-    def __or__(self, other: object) -> set[str]:
-        raise AssertionError("a copy for every request")
-
-
-def test_asking_the_same_again_takes_as_long_however_often_it_was_asked(corpus: Corpus, tmp_path: Path):
-    question = "what does role_3 return?"
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
-        request_id = retriever.retrieve(question).tables["requests"]["request_id"][0].as_py()
-        used = retriever._session.used = Looked({request_id, *(f"{request_id}-{n}" for n in range(2, 1000))})
-        asked = []
-        for _ in range(3):
-            used.looks = 0
-            asked.append(retriever.retrieve(question).tables["requests"]["request_id"][0].as_py())
-    assert asked == [f"{request_id}-{n}" for n in (1000, 1001, 1002)]
-    assert used.looks < 10
-
-
 def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(corpus: Corpus):
     foreign, unknown = (opened(corpus).retrieve("default role", project=p) for p in ("pay", "nowhere"))
     assert foreign.status == unknown.status == "denied"
     for name in ("action", "block", "block_ref", "conditions", "citations"):
         assert getattr(foreign, name) == getattr(unknown, name), name
-
-
-def test_the_clock_of_the_door_changes_nothing_of_an_answer_without_rows(tmp_path: Path, corpus: Corpus):
-    bare = Corpus.create(tmp_path / "empty")
-    asked = {"question": "what does role_5 return?", "project": "shop", "as_of": NOON.isoformat()}
-    found = []
-    for seconds in (0, 1):
-        grants, clock = tmp_path / "corpus" / "grants.yaml", NOON + timedelta(seconds=seconds)
-        with Retriever.open(bare, principal="ana", grants=grants, clock=lambda now=clock: now) as retriever:
-            found.append(retriever.retrieve(asked).tables["snapshots"]["snapshot_digest"].to_pylist())
-    assert found[0] == found[1]
 
 
 def test_no_block_leaves_if_its_required_snapshot_was_not_written(corpus: Corpus, tmp_path: Path):
@@ -226,20 +188,6 @@ def test_no_block_leaves_if_its_required_snapshot_was_not_written(corpus: Corpus
         assert lenient.block and lenient.snapshot_id is None and lenient.action == "degrade"
         retriever._session.live = None
     assert opened(corpus).retrieve("default role", require_snapshot=True).block == ""
-
-
-def test_what_is_asked_wrongly_is_an_error(corpus: Corpus, tmp_path: Path):
-    retriever = opened(corpus)
-    with pytest.raises(InputError, match="Expected one of fix-test"):
-        retriever.retrieve("x", purpose="?")
-    with pytest.raises(InputError, match="Expected a folder of runs, got none - at runs"):
-        retriever.run(batch(1))
-    with pytest.raises(InputError, match="Expected at least one request, got none"):
-        opened(corpus, runs=tmp_path / "runs").run([])
-    with pytest.raises(InputError, match="Expected a principal, got none"):
-        opened(corpus, principal="")
-    with pytest.raises(InputError, match="Expected one of lexical, semantic"):
-        opened(corpus, lanes=("magic",))
 
 
 def test_as_of_a_commit_is_resolved_for_those_who_may_ask(corpus: Corpus):

@@ -43,15 +43,6 @@ def reweighing(asked):
     return Reweighing.of(asked.run, asked.qrels)
 
 
-def test_as_run_it_measures_what_the_run_ranked(asked, reweighing):
-    ids = asked.run.table("score_terms")["evidence_id"].unique().to_pylist()
-    order = full_ranking(asked.run.table("ranked"), pd.Series(ids, index=ids))
-    expected = per_query(asked.qrels, order, MEASURES).loc[list(reweighing.terms.queries)]
-    for measure in MEASURES:
-        np.testing.assert_allclose(reweighing.values(measure), expected[measure], atol=1e-12)
-    assert 0.2 < expected["nDCG@10"].mean() < 1
-
-
 def test_a_moved_slider_gives_what_what_if_gives_and_no_lane_runs(asked, reweighing, tmp_path):
     moved = {"lexical": 0.9, "recency": 0.0, "authority": 0.0}
     answer = asked.retriever.what_if(asked.run.run_id, {"weights": moved})
@@ -124,13 +115,6 @@ def test_a_widget_moves_the_weights_and_its_page_needs_none(reweighing):
     assert "<script" not in sliders.html()
 
 
-def test_a_sweep_passes_through_the_run(reweighing):
-    swept = reweighing.sweep(["lexical"], steps=3)
-    assert swept["weight"].tolist() == [0.0, 0.5, 1.0]
-    assert swept["nDCG@10"].tolist() == [reweighing.values("nDCG@10", {"lexical": w}).mean() for w in (0.0, 0.5, 1.0)]
-    assert reweighing.values("R@10", reweighing.weights).equals(reweighing.values("R@10"))
-
-
 def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
     nobody = pd.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
     with pytest.raises(InputError, match="Expected judgements of requests of the run, got none"):
@@ -141,18 +125,6 @@ def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
         reweighing.sliders().move(lexicon=1.0)
     with pytest.raises(InputError, match="answer-question"):
         Reweighing.of(asked.run, asked.qrels, purpose="fix-test")
-
-
-def test_known_items_are_the_same_for_the_same_seed(asked):
-    evidence = asked.retriever.corpus.frame(["shop"]).evidence
-    assert known_items(evidence, 5, seed=3)[0] == known_items(evidence, 5, seed=3)[0]
-    assert known_items(evidence, 5, seed=3)[0] != known_items(evidence, 5, seed=4)[0]
-    texts = dict(zip(evidence["evidence_id"].to_pylist(), evidence["text"].to_pylist(), strict=True))
-    requests, qrels = known_items(evidence, 9)
-    for request, doc in zip(requests, qrels["doc_id"], strict=True):
-        assert all(word in texts[doc].lower() for word in request["question"].split())
-    with pytest.raises(InputError, match="Expected rows with 9000 words, got none"):
-        known_items(evidence, 1, words=9000)
 
 
 def test_commits_ask_about_the_state_before_them(tmp_path):

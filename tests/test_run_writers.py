@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from scoped_retrieval.nodes.errors import ErasedError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasing, replay, verify
 from scoped_retrieval.pipeline.runs.ids import run_named
@@ -47,15 +46,6 @@ def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriev
     assert list(statuses(store).values()) == ["ok", "ok"]
     assert store.uncompacted() == [store.open(str(found[1].snapshot_id)).run_id]
     assert store.open(str(found[2].snapshot_id)).snapshots.num_rows == 2
-
-
-def test_requests_asked_together_go_on_together(retriever: Retriever, store: RunStore):
-    first = retriever.retrieve(QUESTION)
-    compact(store, str(first.snapshot_id))
-    found = list(retriever._session.answers([PendingRequest({**one}, 0.0) for one in ROWS]))
-    names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
-    assert [replay(store, str(name)).request["request_id"] for name in names] == ["a", "b", "c"]
-    assert list(statuses(store).values()) == ["ok", "ok"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
@@ -181,9 +171,3 @@ def test_an_interrupt_at_the_line_of_a_snapshot_leaves_it_whole_or_not_there(
     retriever.close()
     assert [verify(store, run_id).problems for run_id in (first, second)] == [(), ()]
     assert store.open(first).snapshots.num_rows == (2 if stands else 1)
-
-
-def test_the_answers_of_a_pass_share_a_line(retriever: Retriever, store: RunStore):
-    found = list(retriever._session.answers([PendingRequest({**one}, 0.0) for one in ROWS]))
-    (line,) = store.log.lines()
-    assert [one["snapshot_id"] for one in line.body["snapshots"]] == [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them

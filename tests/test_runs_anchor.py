@@ -68,17 +68,6 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
     assert [problem.part for problem in verify(store, run.run_id).problems] == [f"snapshots/{ids[1]}"]
 
 
-def test_a_manifest_that_tells_of_more_rows_than_there_are_is_found(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = batch(store, line_tables)
-    sha256 = forge(
-        run.folder / "manifest.json", lambda manifest: manifest["tables"]["decisions"]["parts"][0].update(rows=7)
-    )
-    log_again(store, ("run", {"run_id": run.run_id, "manifest_sha256": sha256}))
-    (problem,) = verify(store, run.run_id).problems
-    assert problem.part == "tables/decisions/part-00000.parquet"
-
-
 def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_files(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = live(store, line_tables)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from scoped_retrieval.pipeline.runs import (
     StagedRun,
     erase_evidence,
     replay,
-    replays_kept,
     verify,
 )
 from scoped_retrieval.pipeline.runs.files import files_below
@@ -86,28 +84,6 @@ def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
     assert "block of r0001" in run.texts["text"].to_pylist()
 
 
-def test_an_unfinished_run_is_listed_apart(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    staged = stage(store, line_tables)
-    assert store.unfinished() == [staged.run_id]
-    assert store.list() == []
-    with pytest.raises(StoreError, match="Expected a finished run, got an unfinished one"):
-        store.open(staged.run_id)
-    run = do_the_rest(store.resume(staged.run_id), line_tables)
-    assert store.unfinished() == []
-    assert [r.run_id for r in store.list()] == [run.run_id]
-    with pytest.raises(StoreError, match="Expected an unfinished run, got a finished one"):
-        store.resume(run.run_id)
-
-
-def test_an_unfinished_run_is_not_verified(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    staged = stage(store, line_tables)
-    staged.write(0, line_tables(2, run_id=staged.run_id))
-    report = verify(store, staged.run_id)
-    assert (report.ok, report.status, report.parts) == (False, "unfinished", 0)
-
-
 def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
     store = RunStore(tmp_path)
     staged = stage(store, line_tables)
@@ -122,13 +98,6 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
     with pytest.raises(StoreError, match="got one that another process has finished"), another.lock():
         pass
     assert [line.body["kind"] for line in store.log.lines()] == ["run"]
-
-
-def test_a_run_that_somebody_removed_is_not_written_on(tmp_path: Path, line_tables: Maker):
-    staged = stage(RunStore(tmp_path), line_tables)
-    shutil.rmtree(staged.folder / "stage")
-    with pytest.raises(StoreError, match="got one that another process has finished"), staged.lock():
-        pass
 
 
 def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
@@ -180,16 +149,6 @@ def test_a_record_that_does_not_add_up_is_not_stored(tmp_path: Path, line_tables
     ):
         with pytest.raises(VerificationError, match=message):
             check_conservation(tables | wrong, "run")
-
-
-def test_requests_that_failed_at_the_door_are_the_last_shard(tmp_path: Path, line_tables: Maker, filled: Callable):
-    tables, failures = line_tables(4), filled("failures", [{"request_id": "r9"}])
-    inputs = {name: tables[name] for name in PER_RUN}
-    staged = RunStore(tmp_path).stage(
-        tables["requests"], failures, pa.array([0, 0, 1, 1]), now=NOON, inputs=inputs, settings={}, lineage={}
-    )
-    shards = [staged.shard(shard) for shard in staged.pending()]
-    assert [(mine.num_rows, failed.num_rows) for mine, failed in shards] == [(2, 0), (2, 0), (0, 1)]
 
 
 def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, line_tables: Maker):
@@ -316,18 +275,6 @@ def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: 
     assert found.citations["evidence_id"].to_pylist() == ["shown-r0003"]
     assert found.decisions.num_rows == 3
     assert found.provenance == {"code": "c0de", "generation": "g1"}
-
-
-def test_a_snapshot_is_replayed_once_while_replays_are_kept_and_anew_afterwards(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = written(store, line_tables)
-    first, second = snapshot_id(run.run_id, 1), snapshot_id(run.run_id, 2)
-    with replays_kept():
-        kept = replay(store, first)
-        assert replay(store.open(run.run_id), first) is kept
-        assert replay(store, second).block == "block of r0002"
-    again = replay(store, first)
-    assert again is not kept and again.block == kept.block
 
 
 @pytest.mark.parametrize(

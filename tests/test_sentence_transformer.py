@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.probe import PROBES, same_sketch, sketch_of
+from scoped_retrieval.pipeline.encoders.probe import same_sketch, sketch_of
 from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
@@ -53,19 +53,6 @@ def test_vectors_are_those_of_the_library_with_the_prompts_of_the_folder(
             assert own([text])[0] / 2**15 == pytest.approx(expected, abs=1e-3)
 
 
-def test_questions_and_passages_are_read_apart(encoder: SentenceTransformerEncoder) -> None:
-    assert not np.array_equal(encoder.encode(["role"]), encoder.encode_queries(["role"]))
-
-
-def test_prompts_that_are_set_take_the_place_of_those_of_the_folder(
-    folder: Path, encoder: SentenceTransformerEncoder
-) -> None:
-    own = encoder_of_folder(folder, prompts=Prompts("what is the ", ""))
-    assert np.array_equal(own.encode(["of the role"]), encoder.encode(["role"]))
-    assert np.array_equal(own.encode_queries(["role"]), encoder.encode_queries(["role"]))
-    assert own.profile != encoder.profile
-
-
 def test_pooling_and_length_are_those_of_the_folder(
     folder: Path, encoder: SentenceTransformerEncoder, tmp_path: Path
 ) -> None:
@@ -87,13 +74,6 @@ def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
         assert np.array_equal(encoder.encode([TEXTS[at] for at in chosen]), alone[chosen])
     finally:
         pa.set_cpu_count(before)
-
-
-def test_texts_that_would_change_each_other_are_read_one_by_one(folder: Path) -> None:
-    """The fixed texts themselves, as they are asked when the model is loaded."""
-    bare = encoder_of_folder(folder, prompts=Prompts(passage=""))
-    for texts in (PROBES, PROBES[:0:-2]):
-        assert bare.encode(texts).tolist() == [bare.encode([text])[0].tolist() for text in texts]
 
 
 def test_the_profile_names_files_and_not_their_folder(
@@ -141,24 +121,6 @@ def without_layers(folder: Path) -> None:
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def as_pickle(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
-def with_code(folder: Path) -> None:
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[0]["type"] = "modeling_own.Transformer"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "modeling_own.py").write_text("raise SystemExit('code of a folder was run')\n")
-
-
-def not_finite(folder: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
-    weights = {name: value * np.float32("nan") for name, value in load_file(folder / "model.safetensors").items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (lambda at: (at / "model.safetensors").unlink(), r"weights in .safetensors, got none"),
     "fewer layers": (without_layers, r"weights of \d+ numbers, got \d+"),
@@ -175,32 +137,6 @@ def test_a_damaged_folder_is_named(folder: Path, tmp_path: Path, damage: str) ->
     with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
         _ = encoder_of_folder(damaged).profile
     assert raised.value.hint
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"^Expected the folder of a model, got none - at .*nowhere"):
-        _ = encoder_of_folder(tmp_path / "nowhere").profile
-
-
-def cached(folder: Path, home: Path) -> None:
-    """The folder as the cache of the hub has `someone/tiny`."""
-    place = home / "hub" / "models--someone--tiny"
-    commit = "a" * 40
-    (place / "refs").mkdir(parents=True)
-    (place / "refs" / "main").write_text(commit)
-    shutil.copytree(folder, place / "snapshots" / commit)
-
-
-def test_a_model_of_the_cache_is_found_by_its_id(
-    folder: Path, encoder: SentenceTransformerEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from huggingface_hub import constants
-
-    cached(folder, tmp_path)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    for download in (False, True):  # what is there is not looked up
-        named = SentenceTransformerEncoder(EncoderChoice("sentence-transformers:someone/tiny", download=download))
-        assert named.profile == encoder.profile
 
 
 def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

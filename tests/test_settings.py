@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.vocabulary import PURPOSES
 from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, SETTINGS, load_settings
-from scoped_retrieval.pipeline.line import driver
 
 
 @pytest.fixture
@@ -106,10 +104,6 @@ def test_a_flag_that_was_not_given_changes_nothing(place):
     assert place.load({"project": None}).origin("project") == "default"
 
 
-def test_an_empty_variable_counts_as_unset(place):
-    assert place.load(environ={"SCOPED_RETRIEVAL_PROJECT": ""}).origin("project") == "default"
-
-
 @pytest.mark.parametrize("where", ["user", "project"])
 def test_a_relative_path_is_relative_to_its_file(place, where):
     file = getattr(place, where)
@@ -163,27 +157,6 @@ def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
     with pytest.raises(InputError, match=message) as caught:
         place.load()
     assert str(place.user) in caught.value.message
-
-
-def test_a_file_in_another_encoding_is_named(place):
-    place.project.write_bytes(b'project = "a"\ncorpus = "\xff"\n')
-    with pytest.raises(InputError, match=r"Expected TOML in UTF-8, got another encoding - at .*:2"):
-        place.load()
-
-
-def test_lanes_keep_their_declared_order(place):
-    environ = {"SCOPED_RETRIEVAL_LANES": "symbol, lexical"}
-    assert place.load(environ=environ)["lanes"] == ("lexical", "symbol")
-
-
-def test_settings_choose_among_the_lanes_and_purposes_that_there_are():
-    assert SETTINGS["lanes"].choices == SETTINGS["lanes"].default == driver.LANES
-    assert SETTINGS["purpose"].choices == PURPOSES.values
-
-
-def test_a_number_out_of_range_names_the_variable_it_came_from(place):
-    with pytest.raises(InputError, match=r"Expected a number from 0 to 1, got 3.0 - at SCOPED_RETRIEVAL_BM25_B$"):
-        place.load(environ={"SCOPED_RETRIEVAL_BM25_B": "3"})
 
 
 def test_tokenizer_files_are_relative_to_where_they_were_written(place):

@@ -59,16 +59,6 @@ def asked(number: int, project: str = "shop", question: str = VECTORS) -> dict[s
     return {"request_id": f"r{number:02d}", "project": project, "purpose": purpose, "question": f"{question} {number}"}
 
 
-def test_an_encoder_that_is_gone_is_asked_twice_for_a_shard(story: Story):
-    encoder = Failing()
-    found = said(story, encoder, *map(asked, range(16)))
-    assert encoder.calls == 2
-    assert {row for rows in found.values() for row in rows} == {
-        ("lane_failed", "Expected vectors, got none - at server - in semantic_hits")
-    }
-    assert all(found.values())
-
-
 def test_an_encoder_that_is_gone_fails_only_those_that_have_vectors_to_compare_with(story: Story):
     requests = [asked(1), asked(2, "pay", PLAIN), asked(3)]
     together = said(story, Failing(), *requests)

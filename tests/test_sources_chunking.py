@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.pipeline.sources.chunking import DocumentChunk, chunk_document, read_document
-from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.grammars import grammar
+from scoped_retrieval.pipeline.sources.chunking import chunk_document, read_document
 from scoped_retrieval.pipeline.sources.lines import HARD_BYTES, HARD_LINES, MAX_BYTES, MAX_LINES
 
 PATHS = [
@@ -120,12 +118,6 @@ def test_a_chunk_is_at_most_60_lines_and_4000_bytes(path: str, text: str) -> Non
         assert body.count(b"\n") < MAX_LINES or chunk.text.lstrip() != chunk.text
 
 
-def test_identical_chunks_are_numbered_in_order() -> None:
-    part = "## Same\n\n" + "word " * 60 + "\n\n"
-    chunks = chunk_document("a.md", "# Top\n\nfirst\n\n" + part * 3)
-    assert [c.occurrence for c in chunks if c.section == "Top > Same"] == [0, 1, 2]
-
-
 def test_blank_documents_have_no_chunks() -> None:
     assert chunk_document("a.py", "") == chunk_document("a.md", "\n \r\n\n") == ()
 
@@ -219,14 +211,6 @@ def test_an_insertion_leaves_later_chunks_as_they_were() -> None:
     assert len(before & after) >= len(before) - 4
 
 
-def test_rst_sections_follow_the_order_of_adornments() -> None:
-    text = "=====\nTitle\n=====\n\nIntro `x <https://e.org/>`_\n\nOne\n---\n\na\n\nDeep\n~~~~\n\nb\n\nTwo\n---\n\nc\n"
-    document = read_document("a.rst", text)
-    assert document.title == "Title"
-    assert [c.section for c in document.chunks] == ["Title", "Title > One", "Title > One > Deep", "Title > Two"]
-    assert document.chunks[0].links == ("https://e.org/",)
-
-
 # --- code -------------------------------------------------------------------------------------------------------------
 
 PYTHON = '''\
@@ -315,50 +299,6 @@ def test_typescript_is_cut_by_definition(path: str) -> None:
     assert by_section["User"].text.startswith("@sealed")
 
 
-def test_a_test_block_defines_nothing_that_it_is_named_for() -> None:
-    (chunk,) = chunk_document("a.test.ts", 'describe("createSession", () => {\n  it("works", () => {\n  })\n})\n')
-    assert chunk.section == "createSession"
-    assert chunk.symbols == ("createSession > works",)
-
-
-def test_describe_and_it_are_definitions() -> None:
-    cases = "".join(
-        f"  it('does {i}', async () => {{\n" + "    expect(run()).toBe(1)\n" * 12 + "  })\n\n" for i in range(6)
-    )
-    chunks = chunk_document("a.test.js", f"describe('suite', () => {{\n{cases}}})\n")
-    assert [c.section for c in chunks][:2] == ["suite", "suite > does 1"]
-    assert "suite > does 0" in chunks[0].symbols
-    assert "toBe" in chunks[1].calls
-
-
 def test_code_that_does_not_parse_still_has_chunks() -> None:
     text = "def broken(:\n    }}}\nclass ???\n" * 100
     assert "".join(c.text for c in chunk_document("a.py", text)) == text
-
-
-# --- text that is not what its name says -----------------------------------------------------------------------------
-
-
-def test_a_chunk_of_one_endless_line_has_no_names() -> None:
-    chunks: tuple[DocumentChunk, ...] = chunk_document("a.js", "function f(){g()};" * 2_000)
-    assert len(chunks) > 5
-    assert {(c.line_start, c.line_end, c.symbols, c.calls) for c in chunks} == {(1, 1, (), ())}
-
-
-@pytest.mark.parametrize("path", ["a.py", "a.ts", "a.js"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[\n" * 9_000,
-    ],
-)
-def test_text_far_from_its_language_is_cut_by_line_windows(path: str, text: str) -> None:
-    assert grammar(file_kind(path).splitter).tree(text.encode()) is None
-    chunks = chunk_document(path, text)
-    assert "".join(chunk.text for chunk in chunks) == text
-    assert {chunk.section for chunk in chunks} == {None}
-
-
-def test_bare_headings_join_the_section_that_follows() -> None:
-    chunks = chunk_document("a.md", "# A\n\n## B\n\n# C\n\ntext\n\n# D\n")
-    assert [(c.section, c.line_start) for c in chunks] == [("C", 1), ("D", 9)]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.documents import read_decisions, read_external, read_standards
 from scoped_retrieval.pipeline.sources.headers import metadata_of, read_header
-from scoped_retrieval.pipeline.sources.memory import read_preferences
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",
@@ -76,13 +72,6 @@ def test_a_malformed_header_is_named(tmp_path, text: str, message: str) -> None:
         read(read_decisions, tmp_path)
 
 
-def test_a_date_that_does_not_exist_is_named_by_its_field_and_line(tmp_path) -> None:
-    front = "---\nentity: decision\nlevel: policy\nzone: internal\nreviewed: 2026-02-31\ndate: 2026-99-14\n---\n"
-    (tmp_path / "d3.md").write_text(front + BODY)
-    with pytest.raises(InputError, match=r"got '2026-99-14' - at .*d3.md:6.date"):
-        stored(read_decisions, tmp_path)
-
-
 def test_a_decision_without_a_header_is_an_error_if_named_and_left_out_of_a_folder(tmp_path) -> None:
     (tmp_path / "README.md").write_text("# Notes\n\nNo record.\n")
     (tmp_path / "a.md").write_text("---\nstatus: accepted\n---\n# A\n\nText.\n")
@@ -105,21 +94,6 @@ def test_a_decision_without_a_header_is_an_error_if_named_and_left_out_of_a_fold
 def test_hostile_front_matter_is_refused(front: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_header(f"---\n{front}\n---\n# T\n", "a.md")
-
-
-def test_prose_with_colons_is_no_header() -> None:
-    assert read_header("# T\n\n- note: read this\n- Decision: none\n\nSee: there\n", "a.md").fields == {}
-
-
-@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="names of files are Unicode here")
-def test_a_document_whose_name_is_no_unicode_is_left_out(tmp_path) -> None:
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("# T\n\nText.\n")
-    (tmp_path / "a.md").write_text("# T\n\nText.\n")
-    for reader in (read_standards, read_preferences):
-        rows, report = read(reader, tmp_path)
-        assert {row["path"] for row in rows} == {"a.md"}
-        assert report.skipped == {"path not utf-8": 1}
-        assert len(report.complete_sources) == 1
 
 
 def test_standards_are_rules_of_the_team(tmp_path) -> None:
@@ -181,13 +155,3 @@ def test_any_front_matter_closes_its_document(matter: str, kept: str | None) -> 
     text = f"---\n{matter}\n---\n\n# T\n\nzone: restricted\n"
     found = metadata_of("a.md", "T", text, SourceReport())
     assert found == ({"zone": kept} if kept else {})
-
-
-def test_front_matter_of_other_tools_gives_tags() -> None:
-    for matter, found in (
-        ("tags: [auth, roles]", {"tags": ["auth", "roles"]}),
-        ("tags: a, b", {"tags": ["a", "b"]}),
-        ("tags:", {}),
-    ):
-        text = f"---\n{matter}\n---\n\n# T\n\ntags: of the text\n"
-        assert metadata_of("a.md", "T", text, SourceReport()) == found

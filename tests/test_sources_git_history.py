@@ -224,12 +224,6 @@ def test_removal_deletes_and_rename_deletes_and_adds(stream: Stream) -> None:
     assert placements(rows, "c.py") == [("g", 1, 3.0, None, None)]
 
 
-def test_a_mode_change_changes_nothing(stream: Stream) -> None:
-    stream.commit({"a.py": function("f")}, time=0)
-    stream.commit({"a.py": ("100755", function("f").encode())}, time=3, parents=[1])
-    assert placements(read(stream.write()), "a.py") == [("f", 1, 0.0, None, None)]
-
-
 def test_a_merge_is_what_it_did_to_its_first_parent(stream: Stream) -> None:
     stream.commit({"a.py": function("f")}, time=0)
     stream.commit({"b.py": function("g")}, time=1, parents=[1], branch="side")
@@ -304,11 +298,6 @@ def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
     assert by_path["a.py"]["owner_project"] == "shop"
 
 
-def test_odd_paths_are_read_as_they_are(stream: Stream) -> None:
-    stream.commit({"näme mit space.py": function("f"), "-dash.md": "# A\n\nb\n"})
-    assert set(read(stream.write())["path"].to_pylist()) == {"näme mit space.py", "-dash.md"}
-
-
 def test_no_repository_no_branch_and_no_commit_are_told_apart(stream: Stream, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Expected a folder, got none - at "):
         read(tmp_path / "absent")
@@ -336,24 +325,6 @@ def test_a_repository_without_commits_has_no_rows(stream: Stream) -> None:
     assert dict(report.skipped) == {"no commits": 1}
     (stream.repo / "a.py").write_text(function("f"))
     assert read(stream.repo, reader=read_uncommitted)["path"].to_pylist() == ["a.py"]
-
-
-def test_a_naive_now_is_refused(stream: Stream) -> None:
-    git(stream.repo, "init", "-q")
-    with pytest.raises(InputError, match="Expected an instant with a time zone, got a naive one - at now"):
-        next(read_git_history(stream.repo, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
-
-
-def test_the_report_holds_every_commit_of_the_line(stream: Stream) -> None:
-    first = stream.commit({"a.py": "A = 1\n"})
-    aside = stream.commit({"b.py": "B = 1\n"}, parents=[first], branch="side")
-    stream.commit({}, parents=[first, aside], time=1)
-    stream.commit({"logo.svg": "<svg/>"}, time=2)
-    repo, report = stream.write(), SourceReport()
-    read(repo, report=report)
-    (commits,) = report.commits.values()
-    assert commits.num_rows == 3
-    assert commits.equals(commit_times(repo).select(["version", "recorded_time"]))
 
 
 def test_the_header_of_the_last_version_with_a_text_says_its_zone(stream: Stream) -> None:

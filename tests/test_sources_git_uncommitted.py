@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,11 +108,6 @@ def test_files_left_out_of_a_sparse_checkout_are_not_removed(repo: Path) -> None
     assert read(repo).num_rows == 0
 
 
-def test_files_too_large_to_be_text_have_no_rows_until_they_differ(repo: Path) -> None:
-    commit(repo, {"large.csv": "a,b\n" * 200_000})
-    assert read(repo).num_rows == 0
-
-
 def test_a_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path) -> None:
     (repo / "sub").mkdir()
     commit(repo, {"sub/b.py": function("f")})
@@ -120,10 +115,3 @@ def test_a_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path)
     (tmp_path / "outside" / "b.py").write_text(function("outside"))
     (repo / "sub").symlink_to(tmp_path / "outside")
     assert "outside" not in str(read(repo)["text"].to_pylist())
-
-
-def test_now_may_have_any_time_zone(repo: Path) -> None:
-    (repo / "a.py").write_text(function("f"))
-    east = NOW.astimezone(timezone(timedelta(hours=9)))
-    (table,) = read_uncommitted(repo, project="p", now=east, report=SourceReport())
-    assert table["recorded_time"].to_pylist() == [NOW]

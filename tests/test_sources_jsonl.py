@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources.jsonl import files_of, note_unread, read_lines
+from scoped_retrieval.pipeline.sources.jsonl import files_of, read_lines
 from scoped_retrieval.pipeline.sources.report import SourceReport
-
-TOKEN = "AKIA" + "Q7XN4M2PZR5TVB3L"
 
 
 def only(folder: Path, text: str | bytes):
@@ -20,13 +17,6 @@ def only(folder: Path, text: str | bytes):
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     (record,) = read_lines(file)
     return record
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
-    plain, marked = b'\n{"id": "e1"}\n', b'\xef\xbb\xbf{"id": "e1"}\n'
-    assert [(one.line, one.start, one.end) for one in (only(tmp_path, plain), only(tmp_path, marked))] == [
-        (2, 1, 13), (1, 3, 15)
-    ]  # fmt: skip
 
 
 def test_a_truth_value_is_neither_a_number_nor_an_id(tmp_path: Path) -> None:
@@ -60,10 +50,6 @@ def test_a_line_that_is_no_object_of_text_is_named(tmp_path: Path, line: bytes, 
         only(tmp_path, line)
 
 
-def test_a_pair_of_surrogates_is_a_character(tmp_path: Path) -> None:
-    assert only(tmp_path, '{"id": "\\ud83d\\ude00"}').text("id") == "\N{GRINNING FACE}"
-
-
 def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_ones(tmp_path: Path) -> None:
     for name in ("b.jsonl", "sub/A.JSONL", "notes.txt", ".hidden.txt", ".git/config"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -73,12 +59,3 @@ def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_one
     found = [file.relative_to(tmp_path).as_posix() for file in files_of(tmp_path, [".jsonl"], report)]
     assert found == ["b.jsonl", "sub/A.JSONL"]
     assert report.skipped_at == {"of another kind than .jsonl": ["notes.txt"]}
-
-
-def test_fields_that_no_reader_asked_for_are_noted_with_those_of_objects_inside(tmp_path: Path) -> None:
-    inside = {"user": "ana", "team": "x", TOKEN: 1}
-    record, report = only(tmp_path, json.dumps({"id": "e1", "extra": 1, "scope": inside})), SourceReport()
-    record.text("id")
-    record.mapping("scope").text("user")
-    note_unread([record], report, "events")
-    assert report.notes == ["events: fields not read: extra (1), scope.<key of 20 characters> (1), scope.team (1)"]

@@ -39,21 +39,6 @@ def test_pytest_output_is_cut_by_failing_test() -> None:
     assert {c.content_type for c in chunks} == {"excerpt"}
 
 
-def test_a_rule_of_underscores_names_a_test_among_failures_alone() -> None:
-    rule = "_________________________________ test_total __________________________________\n"
-    assert sections(f"begins\n{rule}    assert total([1]) == 2\n") == [None]
-    after = f"{PYTEST}{rule}printed afterwards\n"
-    assert sections(after) == [None, "test_total", "TestShop.test_sell", "short test summary info", None]
-
-
-def test_tracebacks_that_nothing_ties_are_two_failures() -> None:
-    first, second = (
-        f'Traceback (most recent call last):\n  File "{name}.py", line 1, in f\n{name}.Error: no\n'
-        for name in ("a", "b")
-    )
-    assert sections(first + second) == ["a.Error", "b.Error"]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -73,12 +58,6 @@ def test_tracebacks_that_nothing_ties_are_two_failures() -> None:
 )  # fmt: skip
 def test_a_failure_is_one_block(text: str, expected: list[str | None]) -> None:
     assert sections(text) == expected
-
-
-def test_the_first_failure_of_a_file_begins_where_jest_names_the_file() -> None:
-    log = "start\n FAIL  src/a.test.ts\n\n  ● cart \u203a adds\n\n    no\n\n  ● cart \u203a drops\n\n    no\n"
-    texts = [chunk.text.split("\n")[0] for chunk in chunk_document("run.log", log)]
-    assert texts == ["start", " FAIL  src/a.test.ts", "  ● cart \u203a drops"]
 
 
 def test_frames_are_calls_and_links() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 
@@ -41,28 +40,9 @@ def test_a_session_event_keeps_who_when_and_where(tmp_path) -> None:
     assert (row["line_start"], row["byte_start"], row["byte_end"]) == (1, 0, path.stat().st_size)
 
 
-def test_names_in_snake_case_are_accepted(tmp_path) -> None:
-    event = {
-        "event_id": 7,
-        "session_id": "s-1",
-        "turn_id": "t-1",
-        "type": "user.message",
-        "created_at": 1747728000000,
-        "text": "hi",
-    }
-    (row,), report = read(read_sessions, lines(tmp_path, event))
-    assert (row["entity"], row["event_time"]) == ("7", datetime(2025, 5, 20, 8, tzinfo=UTC))
-    assert not report.notes
-
-
 def test_what_tools_print_is_untrusted_and_what_people_say_is_history(tmp_path) -> None:
     path = lines(tmp_path, {**EVENT, "payload": "x"}, {**EVENT, "id": "e2", "kind": "user.message", "payload": "y"})
     assert [row["declared_standing"] for row in read(read_sessions, path)[0]] == ["untrusted", "history"]
-
-
-def test_a_payload_without_words_is_shown_as_json(tmp_path) -> None:
-    (row,), _ = read(read_sessions, lines(tmp_path, {**EVENT, "payload": {"exit": 1, "argv": ["a"]}}))
-    assert json.loads(row["text"]) == {"exit": 1, "argv": ["a"]}
 
 
 def test_a_long_event_is_cut_into_rows_of_the_same_event(tmp_path) -> None:
@@ -114,16 +94,6 @@ def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_res
     assert (row["text"], row["section"]) == ("It failed.", "e1")
     assert (row["title"], row["tags"]) == ("Ada (assistant) in s-1, turn t-1", ["role:assistant", "speaker:Ada"])
     assert not report.notes
-
-
-def test_a_message_in_parts_is_their_texts(tmp_path) -> None:
-    parts = [{"type": "text", "text": "One."}, {"type": "image"}, "Two."]
-    (row,), _ = read(read_sessions, lines(tmp_path, {**CHAT[0], "content": parts}))
-    assert row["text"] == "user: One.\nTwo."
-
-
-def test_an_event_log_is_never_complete(tmp_path) -> None:
-    assert read(read_sessions, lines(tmp_path, {**EVENT, "payload": "x"}))[1].complete_sources == set()
 
 
 def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
@@ -303,23 +273,3 @@ def test_nothing_at_the_path_is_an_error(tmp_path, reader) -> None:
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_an_empty_folder_gives_no_rows(tmp_path, reader) -> None:
     assert read(reader.read, tmp_path)[0] == []
-
-
-def test_fields_that_nobody_reads_are_noted_with_the_object_they_stand_in(tmp_path) -> None:
-    memory = {"id": "m1", "content": "x", "status": "verified", "onwer": "bo", "scope": {"visiblity": "project"}}
-    (tmp_path / "m.jsonl").write_text(json.dumps(memory))
-    report = SourceReport()
-    list(read_memory(tmp_path / "m.jsonl", project="p", now=NOW, report=report))
-    assert report.notes == ["m.jsonl: fields not read: onwer (1), scope.visiblity (1)"]
-
-
-def test_reports_add_up() -> None:
-    first, second = SourceReport(read=2), SourceReport(read=3, complete_sources={"a:b"})
-    first.skip("empty", at="a.md")
-    second.skip("empty", 2, at="b.md")
-    second.default("zone", to="internal")
-    second.note("said once", at="a.md:2")
-    assert first.merge(second).merge(SourceReport(notes=["said once"])).as_dict() == {
-        "read": 5, "skipped": {"empty": 3}, "skipped_at": {"empty": ["a.md", "b.md"]}, "defaulted": {"zone": 1}, "defaulted_to": {"zone": {"internal": 1}},
-        "complete_sources": ["a:b"], "notes": ["said once"], "noted_at": {"said once": ["a.md:2"]},
-    }  # fmt: skip

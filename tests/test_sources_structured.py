@@ -41,11 +41,6 @@ def test_each_record_is_a_row_by_its_key(tmp_path: Path) -> None:
     assert (first["line_start"], second["line_start"], first["authority"]) == (2, 3, 3)
 
 
-def test_records_of_yaml_are_a_list_or_a_mapping_by_key(tmp_path: Path) -> None:
-    written(tmp_path, a__yaml="- {id: A-1, open: true}\n", b__yaml="B-1: {due: 2025-11-15, tags: [x, y]}\n")
-    assert [row["text"] for row in sot(tmp_path)] == ["id: A-1\nopen: true\n", "id: B-1\ndue: 2025-11-15\ntags: x, y\n"]
-
-
 def test_a_record_was_recorded_when_it_says_so_else_when_its_file_was_modified(tmp_path: Path) -> None:
     written(tmp_path, a__csv="id,last_modified\nA,2025-08-01\n", b__csv="id,x\nB,1\n")
     os.utime(tmp_path / "b.csv", (1_750_000_000, 1_750_000_000))
@@ -87,29 +82,6 @@ def test_a_record_that_does_not_fit_is_named_by_file_row_and_column(tmp_path: Pa
     with pytest.raises(InputError) as raised:
         sot(tmp_path)
     assert str(raised.value).startswith(message.replace("{}", str(tmp_path / "x.csv")))
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ("key: id\n", "Expected a value, got nothing"),
-        ("key: nr\ncolumns: {id: id}\n", "Expected one of id, got 'nr'"),
-        ("key: id\ncolumns: {id: name}\n", "Expected one of text, id, ulid"),
-    ],
-)
-def test_a_malformed_schema_is_named_by_file_and_key(tmp_path: Path, schema: str, message: str) -> None:
-    written(tmp_path, x__csv=CSV, x__schema__yaml=schema)
-    with pytest.raises(InputError) as raised:
-        sot(tmp_path)
-    assert str(raised.value).startswith(message)
-    assert "x.schema.yaml" in str(raised.value)
-
-
-def test_a_yaml_file_of_another_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Expected a list of records or a mapping of key to record"):
-        sot(written(tmp_path, x__yaml="- 1\n"))
-    with pytest.raises(InputError, match=r"Expected one value or a list of values, got an object - at .*record 1.a"):
-        sot(written(tmp_path, x__yaml="- {id: x, a: {b: 1}}\n"))
 
 
 def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or_who_imports(tmp_path: Path) -> None:

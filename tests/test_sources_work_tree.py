@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore
@@ -165,20 +162,6 @@ def test_event_time_is_the_modification_time_but_never_later_than_now(tmp_path: 
     assert read(tmp_path)["event_time"].to_pylist() == [datetime.fromtimestamp(1_000, UTC), NOW]
 
 
-def test_one_file_is_read_alone_and_its_folder_is_not_complete(tmp_path: Path) -> None:
-    write(tmp_path, {"a.py": "x = 1\n", "b.py": "y = 1\n"})
-    report = SourceReport()
-    assert paths(read(tmp_path / "b.py", report)) == ["b.py"]
-    assert report.complete_sources == set()
-
-
-def test_an_absent_root_and_a_naive_now_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Expected a folder or a file, got none - at "):
-        read(tmp_path / "absent")
-    with pytest.raises(InputError, match="Expected an instant with a time zone"):
-        next(read_work_tree(tmp_path, project="p", now=datetime(2024, 1, 1), report=SourceReport()))
-
-
 @pytest.mark.parametrize(
     ("path", "content", "generated"),
     [
@@ -190,17 +173,6 @@ def test_an_absent_root_and_a_naive_now_are_refused(tmp_path: Path) -> None:
 )
 def test_generated_files_are_marked(path: str, content: bytes, generated: bool) -> None:
     assert is_generated(file_kind(path), content) is generated
-
-
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(["a.py", "a.md", "a.ts", "a.log", "a", "a.rst", "a.js"]), content=st.binary(max_size=400))
-def test_no_content_is_an_error(tmp_path: Path, name: str, content: bytes) -> None:
-    report = SourceReport()
-    rows = read(write(tmp_path, {name: content}) / name, report)
-    assert (rows.num_rows > 0) is (sum(report.skipped.values()) == 0)
-    if rows.num_rows:
-        text = content if b"\n" in content else content.replace(b"\r", b"\n")
-        assert "".join(rows["text"].to_pylist()).encode() == text
 
 
 def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -> None:

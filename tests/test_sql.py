@@ -46,11 +46,6 @@ def test_without_a_run_every_audited_run_is_read(world):
     assert found.num_rows == 3
 
 
-def test_texts_stand_in_place(world):
-    found = queried(settings_of(world.folder), "select question from questions", [world.run])
-    assert set(found["question"].to_pylist()) == {"what is the retry limit of a session?"}
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -82,13 +77,6 @@ def test_only_auditors_ask(world):
     own = world.bob.rpartition("-")[0].replace("retr-snap-", "run-")
     with pytest.raises(AccessError, match="only auditors of all its projects"):
         tables_of(settings_of(world.folder, "bob"), ["snapshots"], [own])
-
-
-def test_a_column_of_whole_numbers_stays_one_beside_an_absent_value(world, monkeypatch, capsys):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    query = "select * from (values (5), (null)) as t(n)"
-    assert command("sql", query, *where, "--csv", capsys=capsys)[1] == 'n\n5\n""\n'
 
 
 def test_runs_that_cannot_be_read_are_named_beside_the_result(world, monkeypatch, capsys):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.tables import CROSS_ENCODER_SCORES, KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 from selection_line import AS_OF, WEIGHTS, line
@@ -201,12 +201,6 @@ def test_one_declared_anchor_outweighs_mentions_found_in_prose() -> None:
     assert made[0] > made[1] > 0
 
 
-def test_anchors_of_one_request_do_not_reach_another() -> None:
-    anchors = [anchor("id", "DEL-1")]
-    made = line([{"text": "DEL-1"}], requests={"r1": {}, "r2": {}}, anchors=anchors).run()["score_terms"]
-    assert made["anchor"].to_pylist() == [1.0, 0.0]
-
-
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
@@ -313,14 +307,6 @@ def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
 )  # fmt: skip
 def test_the_reason_names_the_strongest_signal(row: dict[str, Any], reason: str) -> None:
     assert line([{"text": "x"} | row]).run()["ranked"]["selected_reason"].to_pylist() == [reason]
-
-
-def test_what_a_cross_encoder_says_may_be_the_reason() -> None:
-    asked = line([{"text": "x", "authority": 0}], weights=WEIGHTS | {"cross_encoder": 5.0})
-    (id_,) = asked.tables["bounded_candidates"]["evidence_id"].to_pylist()
-    scores = CROSS_ENCODER_SCORES.from_rows([{"request_id": "r1", "evidence_id": id_, "score": 0.75}])
-    (best,) = asked.run(cross_encoder_scores=scores)["ranked"].to_pylist()
-    assert (best["cross_encoder"], best["selected_reason"]) == (3.75, "reads as an answer")
 
 
 def test_results_do_not_depend_on_chunking_or_on_other_requests() -> None:

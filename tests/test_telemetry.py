@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from audited_runs import ASKED, PEOPLE, SAYS, audited
-from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.asking.telemetry import Telemetry, telemetry_of
-from scoped_retrieval.pipeline.line.driver import STEPS
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.asking.telemetry import Telemetry
 
 pytest.importorskip("opentelemetry.sdk", reason="needs the extra `otel`")
 
@@ -82,23 +81,6 @@ def test_attribute_names_are_those_of_the_official_package():
     assert official.GEN_AI_RETRIEVAL_DOCUMENTS == "gen_ai.retrieval.documents"
 
 
-def test_every_step_that_ran_is_a_child_inside_its_retrieval(world, spans):
-    found, root, steps = asked(world, spans)
-    names = [span.name for span in steps]
-    assert len(names) == len(set(names))
-    assert set(names) <= {*STEPS, "encoding", "writing", "cross_encoder"}
-    assert {"scope_resolution", "candidate_recall", "task_aware_reranking", "budget_trimming", "writing"} <= set(names)
-    of = {span.name: dict(span.attributes) for span in steps}
-    assert of["task_aware_reranking"]["openinference.span.kind"] == "RERANKER"
-    assert of["candidate_recall"]["scoped_retrieval.rows.candidates"] == found.tables["candidates"].num_rows > 0
-    timed = {node for said in of.values() for node in said["scoped_retrieval.nodes"]}
-    assert timed == {timing.node for timing in found.timings}
-    for span in steps:
-        assert root.start_time <= span.start_time <= span.end_time <= root.end_time
-        taken = (span.end_time - span.start_time) / 1e6
-        assert 0 <= span.attributes["scoped_retrieval.busy_ms"] <= taken + 0.001
-
-
 def test_no_content_leaves_unless_it_is_asked_for(world, spans):
     found, *_ = asked(world, spans)
     told = "".join(span.to_json() for span in spans.exporter.get_finished_spans())
@@ -146,13 +128,6 @@ def test_an_error_leaves_its_type_and_no_message(world, spans):
     assert "mischief" not in span.to_json() and SAYS not in span.to_json()
 
 
-def test_a_retrieval_is_a_child_of_the_span_in_which_it_was_asked(world, spans):
-    with spans.tracer.start_as_current_span("turn") as turn:
-        _, root, _ = asked(world, spans)
-    assert root.parent.span_id == turn.get_span_context().span_id
-    assert root.context.trace_id == turn.get_span_context().trace_id
-
-
 def test_spans_change_no_answer(world, spans):
     with world.story.open(runs=world.folder / "runs") as retriever:
         plain = retriever.retrieve(ASKED)
@@ -194,10 +169,3 @@ def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(worl
     done = asked(environ)
     assert done.returncode == 2
     assert "Expected one of otlp, console, none, got 'smoke' - at environment OTEL_TRACES_EXPORTER" in done.stderr
-
-
-def test_off_is_nothing_and_a_missing_extra_is_named(monkeypatch):
-    assert telemetry_of("off") is None
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(ModelError, match=r"scoped-retrieval\[otel\]"):
-        telemetry_of("spans")

@@ -9,16 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from recall_world import Row, day, frame, line, names, passes, rules
-from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.recall import turn_scores, turns
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
-from scoped_retrieval.nodes.recall.turns import sessions_of, turns_beside
+from scoped_retrieval.nodes.recall.turns import sessions_of
 from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
@@ -193,16 +191,6 @@ def test_an_answer_follows_its_question(case: str) -> None:
     assert bool(answer) == bool(wanted)
 
 
-@pytest.mark.parametrize("mark", ["?", "\uff1f", "\u061f"])
-def test_a_question_is_told_by_its_mark(mark: str) -> None:
-    request = {"request_id": "a", "question": "token", "projects": ("shop",), "as_of": day(28)}
-    values = []
-    for text in (f"the token{mark}", "the token."):
-        world = frame([turn(text, 1), turn("bob", 1.1)])
-        values.append(scored(world, [request])["a", 1][1])
-    assert values[0] > 0 == values[1]
-
-
 def test_the_session_counts_only_beside_another_admissible_one() -> None:
     rows = [turn("token", 1), turn("bob", 1.1), turn("other", 2, session_id="s2", recorded_time=day(20))]
     world = frame(rows)
@@ -223,15 +211,6 @@ def test_a_turn_beside_a_hit_is_found_through_it() -> None:
     out = line(world, [{"request_id": "a", "question": "token", "as_of": day(28)}], "expansion_hits", plan=PLAN)
     assert names(world, out["expansion_hits"]) == ["bob"]
     assert out["expansion_hits"]["via"].to_pylist() == ["neighbour"]
-
-
-def test_without_turns_nothing_is_beside_anything() -> None:
-    world = frame([turn("token", 1, session_id=None), turn("bob", 1.1, session_id=None)])
-    tables: Any = line(world, [{"request_id": "a", "question": "token"}], "recall_tables", plan=PLAN)["recall_tables"]
-    assert sessions_of(tables.evidence) is None
-    found = turns_beside(tables, world["placements"], np.zeros(2, dtype=np.int64), np.arange(2), 2)
-    assert (found == -1).all()
-    assert positions(pa.array(["a"]), tables.contracts["request_id"]).tolist() == [0]
 
 
 @pytest.mark.parametrize("name", TURN_TERMS)

@@ -74,11 +74,6 @@ def test_an_import_says_which_text_has_a_vector_that_is_too_long(
         Corpus.of_rows(rows, now=day(1), encoder=TooLong("gamma"))
 
 
-def test_a_vector_of_another_type_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"^Expected int16, got float64 - at encoder given/1"):
-        encoded(Given(1, kind=np.float64), ["a"])
-
-
 def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_path: Path) -> None:
     story = Story(tmp_path, row("doc", "docs/roles.md", "the default role is guest\n"), encoder=WordsByTheirStart())
     requests = [

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from data_dictionary import data_dictionary
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views import lineage as view
 from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
 from snapshot_rows import ROWS
@@ -76,18 +75,6 @@ def test_dot_text_reads_as_recorded():
     same_as_golden("lineage.dot", view.to_dot(LINEAGE))
 
 
-def test_a_picture_is_the_same_bytes_each_time():
-    dot = view.to_dot(LINEAGE)
-    assert view.picture(dot) == view.picture(dot)
-    assert b"<svg" in view.picture(dot)
-
-
-def test_a_picture_is_drawn_without_a_word_on_standard_error(capfd):
-    pytest.importorskip("pygraphviz", reason="needs the extra viz")
-    view.picture(view.to_dot(LINEAGE))
-    assert capfd.readouterr().err == ""
-
-
 def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():
     failure = {
         "request_id": "row-2",
@@ -104,13 +91,6 @@ def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():
         assert "purpose: fix-test " in text
 
 
-def test_without_the_extra_the_error_names_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pygraphviz", None)
-    with pytest.raises(InputError, match="pygraphviz") as caught:
-        view.picture(view.to_dot(LINEAGE))
-    assert "scoped-retrieval[viz]" in caught.value.hint
-
-
 def test_the_lineage_of_the_line_names_every_table_it_declares():
     from scoped_retrieval.pipeline.line.driver import build_driver
 
@@ -121,15 +101,6 @@ def test_the_lineage_of_the_line_names_every_table_it_declares():
     assert {"contracts", "hits", "candidates", "ranked", "blocks", "decisions", "snapshots"} <= tables
     assert all(n["doc"] for n in lineage["nodes"] if n["kind"] == "node")
     assert json.loads(json.dumps(lineage)) == lineage
-
-
-def test_the_version_of_a_node_is_the_one_that_hamilton_gives_it():
-    from scoped_retrieval.pipeline.line.driver import build_driver
-
-    driver = build_driver()
-    given = {n["name"]: n["version"] for n in view.lineage_of(driver)["nodes"] if n["kind"] == "node"}
-    variables = (v for v in driver.list_available_variables() if not v.is_external_input)
-    assert given == {v.name: v.version for v in variables}
 
 
 @pytest.mark.golden

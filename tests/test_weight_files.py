@@ -11,7 +11,7 @@ from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
-from scoped_retrieval.pipeline.config.settings import SETTINGS, load_settings
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.runs import RunStore
 
@@ -46,17 +46,6 @@ def test_what_is_no_weight_file_is_named(tmp_path, content, said):
         load_weights(written(tmp_path, content))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(PolicyError, match=r"No such file or directory: weight file .*none\.yaml"):
-        load_policies(weights=tmp_path / "none.yaml")
-
-
-def test_the_nearest_term_is_named(tmp_path):
-    with pytest.raises(PolicyError) as refused:
-        load_weights(written(tmp_path, {"weights": {"fix-test": {"weight_lexical": 1}}}))
-    assert refused.value.hint == "did you mean lexical?"
-
-
 def test_a_named_set_holds_for_every_purpose_and_a_path_is_a_file(tmp_path, monkeypatch):
     named = load_policies(weights="document-000").purpose_policies.to_pylist()
     assert all(row[f"weight_{term}"] == weight for row in named for term, weight in WEIGHT_SETS["document-000"].items())
@@ -72,10 +61,6 @@ def test_a_named_set_holds_for_every_purpose_and_a_path_is_a_file(tmp_path, monk
     assert load_weights(load_settings({"weights": "./document-000"})["weights"]).weights == {
         "fix-test": {"lexical": 0.5}
     }
-
-
-def test_the_settings_know_the_named_sets():
-    assert SETTINGS["weights"].choices == tuple(WEIGHT_SETS)
 
 
 def test_ask_and_run_take_a_named_set(shop, capsys):

@@ -16,7 +16,6 @@ from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.reading.auditing.what_if import CHANGEABLE, changes_of, what_if
 from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
-from tokenizer_files import tokenizer_file
 
 
 @pytest.fixture(name="world", scope="module")
@@ -89,17 +88,6 @@ def test_what_reaches_recall_runs_the_lanes_and_says_so(world, changes, reason):
     assert found.recalled == (reason,) and found.recalled_requests == tuple(found.blocks)
     with world.story.open() as retriever:
         assert list(found.blocks.values()) == [retriever.retrieve(ASKED | changes).block]
-
-
-def test_a_larger_pool_than_was_scored_runs_the_lanes(tmp_path):
-    world = audited(tmp_path)
-    with world.story.open(runs=tmp_path / "runs") as retriever:
-        small = retriever.retrieve(ASKED | {"budget": {"pool_k": 2}}).snapshot_id
-    found = what_if(settings_of(tmp_path), small, {"pool_k": 200})
-    (reason,) = found.recalled
-    assert reason.endswith("rows of the larger pool without stored scores")
-    with world.story.open() as retriever:
-        assert list(found.blocks.values()) == [retriever.retrieve(ASKED).block]
 
 
 def test_the_semantic_term_is_frozen_too(tmp_path):
@@ -186,20 +174,6 @@ def test_scope_is_no_what_if():
     assert "project" not in CHANGEABLE
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("weights.lexical=0.4", {"weight_lexical": 0.4}),
-        ("max_tokens=2000", {"max_tokens": 2000}),
-        ("budget.max_items=3", {"max_items": 3}),
-        ("mergePolicy=authority-first", {"merge_policy": "authority-first"}),
-        ("role=architect", {"role": "architect"}),
-    ],
-)
-def test_changes_are_read_as_requests_are(text, expected):
-    assert changes_of([text]) == expected
-
-
 def test_a_change_without_a_value_or_with_a_wrong_one_is_refused():
     with pytest.raises(InputError, match="Expected NAME=VALUE, got 'max_tokens' - at --set"):
         changes_of(["max_tokens"])
@@ -240,26 +214,3 @@ def test_the_lanes_run_again_for_the_requests_concerned_alone(world):
         for purpose, block in found.blocks.items():
             budget = {"pool_k": 6} | ({"max_items": 3} if purpose == "fix-test" else {})
             assert block == retriever.retrieve(ASKED | {"purpose": purpose, "budget": budget}).block
-
-
-def test_a_tokenizer_counts_as_in_a_fresh_run(tmp_path):
-    pytest.importorskip("tokenizers", reason="needs the extra semantic")
-    file = tokenizer_file(tmp_path)
-    world = audited(tmp_path)
-    with world.story.open(runs=tmp_path / "runs", tokenizers=[file]) as retriever:
-        found = retriever.what_if(world.ana, tokenizer=str(file), max_tokens=120)
-        fresh = retriever.retrieve({**ASKED, "tokenizer": str(file), "max_tokens": 120})
-    assert found.frozen
-    assert list(found.blocks.values()) == [fresh.block]
-    counted = {
-        name: table["contracts"]["tokenizer"].to_pylist() for name, table in (("a", found.tables), ("b", fresh.tables))
-    }
-    assert counted["a"] == counted["b"] and "@sha256:" in counted["a"][0]
-
-
-def test_a_request_that_was_refused_at_the_door_has_no_what_if(tmp_path):
-    world = audited(tmp_path)
-    with world.story.open(runs=tmp_path / "runs") as retriever:
-        refused = retriever.run([ASKED | {"request_id": "bad", "mode": "none"}]).run_id
-    with pytest.raises(InputError, match="Expected a request that was answered, got one that was refused"):
-        what_if(settings_of(tmp_path), refused, {"max_items": 1})

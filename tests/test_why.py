@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 from command_line import run
-from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
+from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.settings import load_settings
@@ -202,20 +201,6 @@ def test_a_caller_learns_of_rows_they_may_see_and_one_answer_of_every_other(worl
     assert len(messages) == 1
     with pytest.raises(AccessError, match="Expected a snapshot that you may read"):
         why(world, "shown.md", who="eve")
-
-
-def test_without_its_corpus_a_snapshot_says_clearly_what_is_missing(world, tmp_path):
-    gone = settings_of(world, "ana", corpus=tmp_path / "gone")
-    with pytest.raises(StoreError, match=r"Expected generation .*, got none - at .*gone"):
-        why_not(gone, world.bob, "zone.md")
-    shutil.copytree(world.folder / "corpus", tmp_path / "copy")
-    for manifest in (tmp_path / "copy" / "generations").glob("*.json"):
-        manifest.unlink()
-    with pytest.raises(StoreError, match=r"Expected (generation|a manifest)"):
-        why_not(settings_of(world, "ana", corpus=tmp_path / "copy"), world.bob, "zone.md")
-    (known,) = why_not(settings_of(world, "ana"), world.bob, "shown.md")
-    (still,) = why_not(gone, world.bob, "shown.md")
-    assert still == known
 
 
 BY_MODE = {
