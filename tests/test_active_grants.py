@@ -57,12 +57,6 @@ def test_an_act_as_grant_holds_until_it_expires_in_its_project(right):
     assert not contract(BY_BOT, {}, BOT | right)["denied"]
 
 
-def test_a_principal_that_may_not_be_acted_as_and_one_that_is_unknown_read_alike():
-    known = contract(BY_BOT | {"principal": "ana"}, {}, {"principal": "bot"})
-    unknown = contract(BY_BOT | {"principal": "nobody"}, {}, {"principal": "bot"})
-    assert {name for name in known if known[name] != unknown[name]} == {"principal", "contract_id"}
-
-
 def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
     assert seen([{}], {"principal": "bot"}, [{}, BOT]) == set()
     chain = [{}, BOT, {"principal": "tool", "project": None, "own_project": False, "act_as": ["bot"]}]
@@ -98,12 +92,6 @@ def test_an_empty_list_of_allowances_is_denied(request_change, reason):
     assert not contract({}, {})["denied"]
 
 
-@pytest.mark.parametrize("grant", [{"sources": []}, {"paths": []}])
-def test_a_grant_that_allows_nothing_is_no_grant(grant):
-    assert contract({}, grant)["denied_reason"] == "nothing_granted"
-    assert seen([{}], {}, [grant, {}]) == {0}
-
-
 def test_a_denied_path_is_denied_by_every_grant_of_its_project_and_no_other():
     requests, held = (
         requests_of({}, {"project": "pay"}),
@@ -125,13 +113,6 @@ def test_an_expired_grant_and_a_removed_principal_stay_shut_at_every_as_of(rows,
     request = request | {"as_of": as_of, "project": "shop"}
     assert seen(rows, request, [grant | {"expires": NOON}]) == set()
     assert seen(rows, request, [grant | {"principal": "somebody else"}]) == set()
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(row_changes, min_size=1, max_size=6), request_changes, grant_changes, grant_changes)
-def test_acting_for_another_is_asking_as_them(rows, request, theirs, own):
-    mine = own | {"principal": "bot"}
-    assert seen(rows, request | BY_BOT, [theirs, mine, BOT]) == seen(rows, request, [theirs])
 
 
 def optional_list(*of: str) -> st.SearchStrategy[list[str] | None]:

@@ -78,13 +78,6 @@ def test_what_the_evidence_carries_is_no_finding(answer: str) -> None:
     assert found(answer) == []
 
 
-def test_unused_evidence_is_noted_and_not_wrong() -> None:
-    rows = answer_findings(ITEMS, "There is no default role [rule#1].").to_pylist()
-    assert [(r["finding"], r["label"], r["wrong"], r["line"]) for r in rows] == [
-        ("unused_evidence", label, False, 0) for label in ("code#2", "structured-fact#4", "test-log#3")
-    ]
-
-
 def test_two_records_with_one_key_are_told_apart_by_what_the_sentence_names() -> None:
     twin = Shown("structured-fact#5", "widgets/orders", "widget: orders\nowner: sales", "structured-fact")
     assert found("The refunds owner is sales.", [*ITEMS, twin]) == [("contradicted_fact", "sales")]
@@ -143,9 +136,3 @@ def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
 )  # fmt: skip
 def test_values_have_one_canonical_form(text: str, values: list[tuple[str, str]]) -> None:
     assert [(v.kind, v.canonical) for v in values_in(text)] == values
-
-
-def test_a_text_quoted_from_an_item_is_no_finding() -> None:
-    for item in ITEMS:
-        for line in item.text.splitlines():
-            assert "changed_quote" not in [kind for kind, _ in found(f"It says \u201c{line}\u201d [{item.label}].")]

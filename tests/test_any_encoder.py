@@ -178,18 +178,6 @@ def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
     assert Corpus.open(corpus.path).info()["encoded_rows"] == 201
 
 
-def test_vectors_of_two_models_do_not_meet(
-    served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert index(capsys)[0] == 0
-    served.seed = 1
-    assert "set `encoder` to the one of the corpus, or index again" in run(*ASK, capsys=capsys)[2]
-    assert lane(capsys)["status"] == "warn"
-    (place / "doc.md").write_text("# Other\n\nOther text.\n")
-    code, _, err = index(capsys)
-    assert (code, "Expected encoder openai:" in err) == (7, True)
-
-
 def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

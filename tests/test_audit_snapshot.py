@@ -82,14 +82,6 @@ def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judg
     assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
 
 
-def test_a_row_is_told_as_masked_where_its_item_was_and_no_other(line_tables, judged):
-    tables = line_tables(1)
-    assert not any(judged(tables)["decisions"]["redacted"].to_pylist())
-    set_where(tables, "trimmed", "shown", masked_by="pii")
-    told = {row["evidence_id"]: row["redacted"] for row in judged(tables)["decisions"].to_pylist()}
-    assert [name for name, redacted in told.items() if redacted] == ["shown-r0001"]
-
-
 def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
     """What became of each row, by `path: text`, where packing itself merged and dropped."""
     made = line(rows, requests={"r1": contract}, asks="alpha").run()
@@ -129,16 +121,6 @@ def test_the_members_of_an_item_that_a_cap_dropped_share_its_reason(limit: str, 
     fates = packed_fates(rows, **{limit: 1})
     assert fates["a.md: best"][0] == "selected"
     assert fates["a.md: lead"] == fates["a.md: member"] == expected
-
-
-def test_trimming_names_the_limit_that_bound(line_tables, filled, judged):
-    tables = line_tables(1)
-    for name in ("trimmed", "citations"):
-        drop_where(tables, name, "shown")
-    cut = {"request_id": "r0001", "evidence_id": "shown-r0001", "bound_by": "max_items", "policy": "line-end/1"}
-    tables["trims"] = filled("trims", [cut])
-    assert fate(judged(tables), "shown") == ("rejected", "trim", "max_items", "budget_items", "none")
-    assert judged(tables)["snapshots"]["trimming_policy"].to_pylist() == ["line-end/1"]
 
 
 def test_an_item_whose_citation_does_not_resolve_was_not_shown(line_tables, judged):
@@ -221,16 +203,6 @@ def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, jud
     set_where(tables, "requests", "r0001", role=None, mode=None)
     set_where(tables, "score_terms", "shown", anchor=0.0, semantic=0.0, lexical=0.0)
     assert conditions(judged(tables)) == {("nothing_granted", "")}
-
-
-def test_of_lanes_those_that_are_off_or_failed_are_told_and_no_other(line_tables, filled, judged):
-    tables = line_tables(1)
-    states = [("semantic", "off"), ("symbol", "failed")]
-    tables["lane_states"] = filled(
-        "lane_states", [{"request_id": "r0001", "lane": lane, "state": state, "message": ""} for lane, state in states]
-    )
-    told = {one for one in conditions(judged(tables)) if one[0].startswith("lane_")}
-    assert told == {("lane_off", "semantic"), ("lane_failed", "symbol")}
 
 
 def test_withheld_rows_change_no_condition_and_no_caller_column(line_tables, judged):

@@ -73,9 +73,3 @@ def test_ask_and_replay_give_the_same_form(shop: Path, name: str, capsys):
     _, plain, _ = run("show", snapshot, capsys=capsys)
     labels = [line.split("]")[0] + "]" for line in plain.splitlines() if line.startswith("[")]
     assert labels and all(label in out for label in labels)
-
-
-def test_another_form_is_an_error_that_names_them(shop: Path, capsys):
-    for command in (("ask", "role", "--format"), ("show", "retr-snap-x", "--as")):
-        code, _, err = run(*command, "pdf", capsys=capsys)
-        assert code == 2 and "search-result, openai, block-markdown, block-text" in err

@@ -146,11 +146,6 @@ def test_no_text_speaks_louder_than_its_contract_lets_it(row, request_change, st
     assert verdict(row, request_change)["standing"] == standing
 
 
-def test_a_rule_of_another_project_is_no_instruction():
-    world = world_of([AGENTS | {"owner_project": "pay"}, AGENTS], [{}], [{}, {"project": "pay", "own_project": False}])
-    assert judged(world)["standing"].to_pylist() == ["evidence", "instruction"]
-
-
 @pytest.mark.parametrize(
     ("row", "request_change", "gate"),
     [
@@ -189,11 +184,6 @@ def test_a_request_about_which_the_walls_disagree_keeps_no_candidate():
     kept = CANDIDATES.check(bounded_candidates(agreed.candidates, judged(agreed)))
     assert kept["row"].to_pylist() == [0]
     assert judged(world_of([{"declared_safety": "blocked"}], [{}], [{}]))["wall_disagreement"].to_pylist() == [True]
-
-
-def test_one_request_in_dispute_does_not_touch_another():
-    world = world_of([{"branch": "dev"}], [{}, {"branch": "main"}], [{}])
-    assert bounded_candidates(world.candidates, judged(world))["request_id"].to_pylist() == ["r0"]
 
 
 # --- properties -------------------------------------------------------------------------------------------------------

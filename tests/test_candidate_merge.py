@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recall_world import NOW, day, frame, line, names, rules
+from recall_world import NOW, day, frame, line, names
 
 _MIXED = [
     {"name": "code 1", "text": "session session session", "path": "a.py"},
@@ -24,19 +24,6 @@ def test_the_merge_policy_decides_the_order(policy: str, order: list[str]) -> No
     world = frame(_MIXED)
     out = line(world, [{"question": "session", "merge_policy": policy}])["candidates"]
     assert names(world, out) == order
-
-
-def test_fusion_adds_a_share_for_every_sub_query_and_lane() -> None:
-    world = frame([{"name": "a", "text": "create_user", "symbols": ["create_user"], "path": "a.py"}])
-    plan = rules({"lanes": ["lexical", "symbol"]}, {"lanes": ["lexical"], "intent": "find-rule"})
-    out = line(world, [{"question": "create_user"}], plan=plan)["candidates"].to_pylist()[0]
-    assert out["merge_score"] == 3 * round(2**30 / 61) / 2**30
-    assert out["lanes"] == ["lexical", "symbol"]
-    assert out["intents"] == ["find-code", "find-rule"]
-    assert out["bm25_raw"] > 0
-    assert out["symbol_raw"] > 0
-    assert out["semantic_raw"] == 0
-    assert out["via"] is None
 
 
 def test_the_placement_is_the_one_that_stood_at_as_of() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from recall_world import LANES, day, evidence_id, frame, line, names, rules, vectors
+from recall_world import day, evidence_id, frame, line, names, rules, vectors
 from scoped_retrieval.nodes.tables import QUERY_VECTORS
 
 
@@ -20,22 +20,6 @@ def _lexical(world: dict[str, Any], question: str, **request: Any) -> list[tuple
 def test_only_rows_that_hold_a_term_return() -> None:
     world = frame([{"name": "a", "text": "session token"}, {"name": "b", "text": "unrelated words"}])
     assert [name for name, _ in _lexical(world, "session")] == ["a"]
-
-
-def test_a_question_without_terms_returns_nothing() -> None:
-    world = frame([{"name": "a", "text": "session token"}])
-    assert _lexical(world, "?!") == []
-    assert _lexical(world, "") == []
-
-
-def test_a_question_is_no_query_syntax() -> None:
-    world = frame([{"name": "a", "text": "what about c++ and a-b"}])
-    assert [name for name, _ in _lexical(world, "c++ (x) AND a-b OR \"what's this?* t:a")] == ["a"]
-
-
-def test_a_script_without_spaces_is_found() -> None:
-    world = frame([{"name": "zh", "text": "数据库连接失败"}, {"name": "en", "text": "database"}])
-    assert [name for name, _ in _lexical(world, "为什么数据库失败")] == ["zh"]
 
 
 def test_statistics_do_not_depend_on_foreign_or_withheld_rows() -> None:
@@ -134,23 +118,6 @@ def test_of_a_document_only_the_newest_withheld_row_is_recorded() -> None:
     world = frame([*versions, {"name": "other", "text": "session", "path": "b.py", "superseded_at": day(3)}])
     out = line(world, [{"question": "session token"}], "hits")["hits"]
     assert set(names(world, out, withheld=True)) == {"v5", "other"}
-
-
-def test_at_most_withheld_k_rows_are_recorded_and_none_takes_a_place() -> None:
-    rows = [{"name": f"w{n}", "text": "session", "path": f"{n}.py", "withheld_by": 11} for n in range(9)]
-    world = frame([*rows, *({"name": f"s{n}", "text": "session", "path": f"s{n}.py"} for n in range(5))])
-    out = line(world, [{"question": "session", "withheld_k": 2, "pool_k": 4, "lane_k": 5}])
-    assert len(names(world, out["hits"], withheld=False)) == 5
-    assert len(names(world, out["candidates"], withheld=False)) == 4
-    assert len(names(world, out["candidates"], withheld=True)) == 2
-    assert out["candidates"]["pool_rank"].to_pylist() == [1, 2, 3, 4, 5, 6]
-
-
-def test_nothing_admissible_still_records_what_is_withheld() -> None:
-    world = frame([{"name": "a", "text": "session", "recorded_time": day(20)}])
-    out = line(world, [{"question": "session", "as_of": day(10)}], plan=rules({"lanes": list(LANES)}))
-    assert names(world, out["candidates"], withheld=True) == ["a"]
-    assert names(world, out["candidates"], withheld=False) == []
 
 
 # --- symbol, exact, recent, semantic ---------------------------------------------------------------------------------

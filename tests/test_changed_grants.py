@@ -67,13 +67,6 @@ def test_a_run_is_staged_under_the_grants_of_its_moment(corpus: Corpus, retrieve
     assert retriever.run([QUESTION]).statuses == {"denied": 1}
 
 
-def test_the_only_project_is_the_only_one_now(corpus: Corpus, retriever: Retriever):
-    retriever.retrieve("what does role_3 return?")
-    granting(corpus, "{ana: {projects: [elsewhere]}}")
-    found = retriever.retrieve("what does role_3 return?")
-    assert found.tables["requests"]["project"].to_pylist() == ["elsewhere"]
-
-
 @pytest.mark.parametrize("content", ["principals: [", None], ids=["damaged", "gone"])
 def test_under_grants_that_nobody_can_read_nothing_is_answered(
     corpus: Corpus, tmp_path: Path, retriever: Retriever, content: str | None
@@ -86,13 +79,6 @@ def test_under_grants_that_nobody_can_read_nothing_is_answered(
     assert not RunStore(tmp_path / "runs").run_ids()
     granting(corpus, "{ana: {projects: [shop]}}")
     assert retriever.retrieve(QUESTION).status == "ok"
-
-
-def test_the_same_grants_written_again_are_no_other_grants(corpus: Corpus, tmp_path: Path, retriever: Retriever):
-    for _ in range(2):
-        granting(corpus, "{ana: {projects: [shop]}}")
-        assert retriever.retrieve(QUESTION).status == "ok"
-    assert len(RunStore(tmp_path / "runs").run_ids()) == 1
 
 
 def in_place(file: Path, text: str) -> None:
@@ -188,12 +174,6 @@ def test_grants_on_an_object_store_are_read_each_time():
     watched = WatchedGrants(place)
     place.write_bytes(b"principals: {bob: {projects: [shop]}}")
     assert watched.now().principals == ("bob",)
-
-
-def test_grants_that_were_given_as_such_stay(corpus: Corpus):
-    with Retriever.open(corpus, principal="ana", grants=grant_all("ana", "shop"), lanes=LEXICAL) as retriever:
-        (corpus.path / "grants.yaml").unlink(missing_ok=True)
-        assert retriever.retrieve(QUESTION).status == "ok"
 
 
 def test_a_grant_of_a_project_for_corpora_without_grants_is_of_it_alone_and_audits_nothing():

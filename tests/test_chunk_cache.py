@@ -6,12 +6,10 @@ import os
 import random
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, day, import_rows
 from rereading_world import NOW, SECRET, World, git, paths_of, rows_of, world_fixture  # noqa: F401 - fixture
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, embedding
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.sources import document_reader, path_history, work_tree
@@ -137,18 +135,6 @@ def test_what_is_ignored_from_now_on_ends(world: World) -> None:
     assert paths_of(world.corpus) == {"a.md", ".gitignore"}
 
 
-def test_a_folder_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.write(**{"src/a": "# A\n", "b": "# B\n"})
-    git(world.tree, "init", "-q")
-    git(world.tree, "add", ".")
-    world.index()
-    (world.tree / "src").rename(tmp_path / "elsewhere")
-    (world.tree / "src").symlink_to(tmp_path / "elsewhere")
-    world.index()
-    assert paths_of(world.corpus) == {"b.md"}
-
-
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
 def test_chunks_of_other_readers_are_not_used(world: World, with_git: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     world.git, whole = with_git, World(world.folder, with_git, whole=True, name="whole")
@@ -182,14 +168,6 @@ def test_a_damaged_cache_costs_time_alone(world: World, damage: str) -> None:
             file.unlink()
     assert world.index().generation == first.generation
     assert world.index().unread == {"work tree": 2}
-
-
-def test_a_cache_that_the_disk_does_not_take_costs_no_import(world: World) -> None:
-    world.corpus.mkdir()
-    (world.corpus / CACHE).write_text("in the way")
-    world.index()
-    assert paths_of(world.corpus) == {"a.md", "b.md"}
-    assert world.index().unread == {}
 
 
 def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,30 +252,3 @@ def test_a_work_tree_that_is_read_with_its_history_has_no_rows_of_its_own(tmp_pa
         row for row in frame.evidence.select(["evidence_id", "source_id"]).to_pylist() if row["evidence_id"] in current
     ]
     assert [row["source_id"] for row in rows] == ["git:tree"]
-
-
-def test_current_rows_are_encoded_before_others_and_each_batch_is_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedding, "ENCODED_ROWS", 2)
-    corpus = Corpus.create(tmp_path / "corpus")
-    old = [{"text": f"old {n}", "path": f"{n}.md"} for n in range(3)]
-    new = [{"text": f"new {n}", "path": f"{n}.md"} for n in range(3)]
-    for rows, when in ((old, day(1)), (new, day(2))):
-        corpus.publish(import_rows(*rows), complete_sources={SOURCE}, now=when)
-    ids = pa.array(corpus.frame().evidence["evidence_id"].to_pylist())
-    encoder, told = HashEncoder(), []
-
-    def tell(done: int, total: int) -> None:
-        told.append((done, total, Corpus.open(corpus.path).info()["encoded_rows"]))
-
-    corpus.embed(ids.take(pa.array([0, 1, 2, 3, 4])), encoder, now=day(3), on_encoded=tell)
-    assert [text.split()[0] for text in encoder.asked][:2] == ["new", "new"]
-    assert told[-1][:2] == (5, 5) and {encoded for _, _, encoded in told} == {0, 2, 4}
-    assert (corpus.info()["encoded_rows"], corpus.unencoded(ids)) == (5, 1)
-    corpus.embed(ids, encoder, now=day(3))
-    whole = Corpus.create(tmp_path / "whole")
-    for rows, when in ((old, day(1)), (new, day(2))):
-        whole.publish(import_rows(*rows), complete_sources={SOURCE}, now=when, encoder=HashEncoder())
-    assert corpus.generation == whole.generation
-    assert corpus.verify() == []

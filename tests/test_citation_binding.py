@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -50,14 +49,6 @@ def test_a_citation_says_when_its_text_was_taken_in_and_what_it_rests_on() -> No
     taken = {"captured_time": AS_OF, "source_refs": ["sessions/s-1"]}
     (row,) = line([{"text": "alpha"} | taken]).run()["citations"].to_pylist()
     assert {name: row[name] for name in taken} == taken
-
-
-def test_a_text_was_updated_when_it_happened_or_else_when_it_was_recorded() -> None:
-    rows = [{"text": "alpha", "event_time": AS_OF - timedelta(days=9), "semantic_raw": 0.9}, {"text": "beta"}]
-    made = line(rows).run()
-    happened, recorded = made["item_details"]["updated_at"].to_pylist()
-    assert happened == AS_OF - timedelta(days=9)
-    assert recorded in made["placements"]["recorded_time"].to_pylist()
 
 
 def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:

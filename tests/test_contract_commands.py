@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 
@@ -135,15 +134,3 @@ def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
     assert (code, [(row["path"], row["decided_by"]) for row in kept]) == (0, [("docs/roles.md", "path_deny")])
     code, _, err = run("why", snapshot, "nothing.md", capsys=capsys)
     assert (code, "Expected a row that you may ask about, got none - at nothing.md" in err) == (3, True)
-
-
-@pytest.mark.parametrize(("args", "message"), [
-    (["preview", "--set", "branch"], "Expected FIELD=VALUE, got 'branch' - at --set"),
-    (["preview", "--set", "branhc=x"], "Expected a field of a request, got 'branhc' - at --set.branhc"),
-    (["explain", "retr-snap-none"], "Expected a snapshot id such as"),
-])  # fmt: skip
-def test_a_bad_argument_is_named(shop, args, message, capsys):
-    ask(capsys=capsys)
-    code, _, err = run("contract", *args, capsys=capsys)
-    assert code in (2, 7)
-    assert message in err

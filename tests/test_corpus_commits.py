@@ -47,18 +47,6 @@ def test_a_source_that_is_read_again_replaces_its_commits(corpus: Corpus):
     assert known(Corpus.open(corpus.path, first)) == [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
 
 
-def test_the_generation_is_a_digest_of_its_commits_too(corpus: Corpus, tmp_path: Path):
-    first = corpus.generation
-    corpus.publish(import_rows({"text": "one"}), commits={SOURCE: history(2, 1)}, project="shop", now=day(9))
-    assert corpus.generation == first
-    corpus.publish(NONE, commits={SOURCE: history(1, 2, 3)}, project="shop", now=day(9))
-    assert corpus.generation != first
-    again = Corpus.create(tmp_path / "again")
-    again.publish(NONE, commits={SOURCE: history(1, 2)}, project="shop", now=day(9))
-    again.publish(import_rows({"text": "one"}), now=day(9))
-    assert again.generation == first
-
-
 def test_commits_belong_to_a_project(corpus: Corpus):
     with pytest.raises(InputError, match="Expected the project of the commits, got nothing - at project"):
         corpus.publish(NONE, commits={SOURCE: history(1)}, now=day(3))

@@ -33,10 +33,6 @@ def history(folder: Path, *imports: tuple[datetime, datetime | None]) -> Times:
     ]
 
 
-def test_a_text_does_not_end_before_it_began(tmp_path: Path):
-    assert history(tmp_path, (day(1), day(5)), (day(3), None)) == [(day(5), day(5))]
-
-
 def test_text_that_comes_back_is_back_since_the_import_that_brought_it(tmp_path: Path):
     gone = ((day(1), day(1)), (day(2), None))
     assert history(tmp_path, *gone, (day(9), day(1))) == [(day(1), day(2)), (day(9), None)]
@@ -45,11 +41,6 @@ def test_text_that_comes_back_is_back_since_the_import_that_brought_it(tmp_path:
 def test_text_that_says_since_when_it_is_back_is_believed(tmp_path: Path):
     gone = ((day(1), day(1)), (day(2), None))
     assert history(tmp_path, *gone, (day(9), day(4))) == [(day(1), day(2)), (day(4), None)]
-
-
-def test_text_is_not_back_before_it_ended(tmp_path: Path):
-    gone = ((day(1), day(1)), (day(8), None))
-    assert history(tmp_path, *gone, (day(3), day(1))) == [(day(1), day(8)), (day(8), None)]
 
 
 def test_of_open_placements_in_one_place_the_earliest_counts_beside_those_that_ended():

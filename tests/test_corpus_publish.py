@@ -37,12 +37,6 @@ def rows_with(frame: CorpusFrame, *keys: str) -> list[list[str]]:
     return [sorted(texts[row] for row in found.rows[a:b]) for a, b in zip(found.starts, found.starts[1:], strict=False)]
 
 
-def test_every_redactor_that_rows_came_through_is_on_record(corpus: Corpus) -> None:
-    for number, redactor in enumerate(["r/2", "r/1", None, "r/2"]):
-        corpus.publish(import_rows({"text": str(number)}), redactor=redactor, now=day(number))
-    assert Corpus.open(corpus.path).info()["redactors"] == ["r/1", "r/2"]
-
-
 def test_an_unchanged_import_changes_nothing(corpus: Corpus) -> None:
     rows = import_rows({"text": "one"}, {"text": "two", "path": "b.md"})
     first = corpus.publish(rows, complete_sources={SOURCE}, now=day(1))
@@ -67,12 +61,6 @@ def test_text_is_superseded_where_its_path_stands_and_deleted_where_it_is_gone(c
     assert (report.new_rows, report.closed_placements) == (1, 2)
 
 
-def test_an_empty_source_ends_everything_it_had(corpus: Corpus) -> None:
-    corpus.publish(import_rows({"text": "one"}), now=day(1))
-    corpus.publish(import_rows(), complete_sources={SOURCE}, project="shop", now=day(2))
-    assert times(corpus.frame()) == [("one", 0, None, 2)]
-
-
 def test_an_incomplete_import_ends_nothing(corpus: Corpus) -> None:
     corpus.publish(import_rows({"text": "one"}), now=day(1))
     corpus.append(import_rows({"text": "two"}), now=day(2))
@@ -95,12 +83,6 @@ def test_a_revert_adds_a_placement_to_the_same_row(corpus: Corpus) -> None:
     assert corpus.frame().evidence.num_rows == 2
 
 
-def test_text_that_comes_back_with_its_old_time_is_back_since_now(corpus: Corpus) -> None:
-    for number, text in enumerate(("first", "second", "first", "first"), start=1):
-        corpus.publish(import_rows({"text": text}), complete_sources={SOURCE}, now=day(number))
-    assert times(corpus.frame()) == [("first", 0, 2, None), ("first", 3, None, None), ("second", 0, 3, None)]
-
-
 def test_history_says_itself_when_its_texts_ended(corpus: Corpus) -> None:
     def history(ended: Any) -> Any:
         return import_rows(
@@ -111,14 +93,6 @@ def test_history_says_itself_when_its_texts_ended(corpus: Corpus) -> None:
     corpus.publish(history(None), complete_sources={SOURCE}, now=day(9))
     corpus.publish(history(day(12)), complete_sources={SOURCE}, now=day(20))
     assert times(corpus.frame()) == [("one", 0, 5, None), ("two", 5, 12, None)]
-
-
-def test_lines_that_moved_are_another_placement_of_the_same_row(corpus: Corpus) -> None:
-    corpus.publish(import_rows({"text": "one", "line_start": 1}), complete_sources={SOURCE}, now=day(1))
-    moved = import_rows({"text": "one", "line_start": 5, "recorded_time": day(2)})
-    corpus.publish(moved, complete_sources={SOURCE}, now=day(2))
-    assert times(corpus.frame()) == [("one", 0, 2, None), ("one", 2, None, None)]
-    assert corpus.frame().evidence.num_rows == 1
 
 
 def test_the_same_text_twice_in_a_document_is_two_rows(corpus: Corpus) -> None:

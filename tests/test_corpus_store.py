@@ -251,15 +251,3 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
             Corpus.open(tmp_path).frame()
         file.write_bytes(whole)
     assert corpus.verify() == []
-
-
-def test_a_view_stays_at_its_generation_and_is_not_written_to(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    corpus.publish(import_rows({"text": "one"}), now=day(1))
-    view = corpus.view()
-    corpus.append(import_rows({"text": "two"}), now=day(1))
-    corpus.gc(keep=1)
-    assert view.frame().evidence["text"].to_pylist() == ["one"]
-    assert view.generation == view.view().generation != corpus.generation
-    with pytest.raises(StoreError, match="got pinned"):
-        view.append(import_rows({"text": "three"}), now=day(1))

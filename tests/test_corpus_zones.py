@@ -83,24 +83,6 @@ def test_a_users_own_parent_decides_before_a_shared_one_of_that_entity():
     assert zones(found)["page"] == "internal"
 
 
-def test_a_stored_row_that_the_import_brings_again_counts_as_it_comes():
-    stored = incoming(import_rows(part("book", "private")), day(1)).evidence
-    for now, effective in (("book", "private"), ("tome", "public")):
-        again = import_rows(part("page", "public", "book"), part("book", "private", entity=now))
-        assert zones(incoming(again, day(2), stored).evidence)["page"] == effective
-
-
-def test_a_row_of_that_id_is_the_parent_before_one_of_that_entity():
-    book = incoming(import_rows(part("book", "private")), day(1)).evidence["evidence_id"][0].as_py()
-    rows = import_rows(part("page", "public", book), part("book", "private"), part(book, "public"))
-    assert zones(incoming(rows, day(1)).evidence)["page"] == "private"
-
-
-def test_parents_in_a_ring_end_and_share_the_highest_zone():
-    ring = [part("a", "public", "b"), part("b", "private", "c"), part("c", "internal", "a")]
-    assert set(zones(incoming(import_rows(*ring), day(1)).evidence).values()) == {"private"}
-
-
 def test_a_stored_parent_counts_and_the_zone_is_part_of_what_the_row_says(tmp_path: Path):
     corpus = Corpus.create(tmp_path / "corpus")
     corpus.publish(import_rows(part("book", "private")), now=day(1))

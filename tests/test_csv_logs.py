@@ -40,14 +40,6 @@ def test_a_log_is_cut_by_days_that_its_rows_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a,b\n1,2\n", 'time,b\n"never closed\n', "time\n", 'time\n"a" b"\n', "\0,time\n1,2\n"]
-)
-def test_a_log_without_readable_times_has_none_of_its_own(text: str) -> None:
-    assert {each[3] for each in days(text)} == {None}
-    assert "".join(chunk.text for chunk in read_document("logs/a.csv", text).chunks) == text
-
-
-@pytest.mark.parametrize(
     ("path", "kind"),
     [
         ("logs/actions.csv", "test-log"),  ("build-log.csv", "test-log"),  ("logs/readme.md", "doc"),

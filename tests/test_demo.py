@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.demo import ASKS, _settings, run_demo
 
@@ -152,13 +151,6 @@ def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     assert (demo.folder / "run.html").is_file()
     assert main(["snapshots"]) == 0
     assert demo.opened in capsys.readouterr().out
-
-
-def test_a_folder_with_other_files_is_left_alone(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="an empty folder or an earlier demo"):
-        run_demo(tmp_path, semantic=False)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 def test_the_refusal_in_the_readme_is_what_one_gets(demo, monkeypatch, capsys):

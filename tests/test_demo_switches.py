@@ -278,15 +278,6 @@ QUESTIONS = {
 }
 
 
-def test_a_citation_list_names_what_it_does_not_show(ask):
-    shown, listed = ask(DEFAULT_ROLE), ask({**DEFAULT_ROLE, "output_shape": "citation-pack"})
-    place = "docs/auth/default-role.md"
-    assert (forms(shown)[place], forms(listed)[place]) == ("full", "reference")
-    assert place in listed.block
-    assert "There is no default role" in shown.block
-    assert "There is no default role" not in listed.block
-
-
 def test_a_runtime_only_text_is_explained_to_auditors_alone(ask, described):
     visible, hidden = (
         ask(FAILING_TEST, described("artifact-881", declared_visibility="model-visible")),

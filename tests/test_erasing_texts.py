@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from scoped_retrieval.nodes.facts.fact_conflicts import DISAGREE
 from scoped_retrieval.pipeline.runs.erased_texts import texts_showing
 from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_tables, texts_of
 
@@ -80,19 +79,6 @@ def test_what_a_record_says_goes_from_notes_checks_messages_and_blocks(filled: F
     assert shows(filled, tables, "fees") == {
         "field of fees", "canonical of fees", "locator of fees", "a note of fees", "fact_mismatch in r1", "block of r1",
     }  # fmt: skip
-
-
-def test_a_message_goes_where_it_names_fields_of_rivals_and_stays_where_it_names_none(filled: Filled):
-    naming = f"{DISAGREE}fee"
-    tables = {
-        "candidates": [{"request_id": r, "evidence_id": e} for r, e in (("r1", "e1"), ("r2", "e1"), ("r3", "e2"))],
-        "conditions": [
-            {"request_id": "r1", "condition": "conflicting", "message": naming},
-            {"request_id": "r2", "condition": "conflicting", "message": "competing claims"},
-            {"request_id": "r3", "condition": "conflicting", "message": f"{DISAGREE}dates"},
-        ],
-    }
-    assert shows(filled, tables, "e1") == {naming}
 
 
 def test_a_refusal_shows_no_evidence_and_stays(filled: Filled):

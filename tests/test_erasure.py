@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -165,23 +165,6 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
     assert holding(tmp_path) == []
 
 
-def test_the_first_run_of_a_folder_that_is_stored_while_the_corpus_is_erased_is_erased_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = told(tmp_path)
-    erased = Corpus.erase
-
-    def after_a_run(corpus: Corpus, selection: Any, **how: Any) -> Any:
-        asked(story, batch=True)
-        return erased(corpus, selection, **how)
-
-    monkeypatch.setattr(Corpus, "erase", after_a_run)
-    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
-    monkeypatch.undo()
-    erase(settings(tmp_path), source="memory:bo")
-    assert holding(tmp_path) == []
-
-
 def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,15 +222,6 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
             each.expect_unerased()
 
 
-def test_an_erasure_of_what_came_later_leaves_who_opened_before_in_peace(tmp_path: Path) -> None:
-    told(tmp_path)
-    before = Corpus.open(tmp_path / "corpus")
-    Corpus.open(tmp_path / "corpus").publish(other_rows(), now=NOON)
-    erase(settings(tmp_path), source="doc:more")
-    before.expect_unerased()
-    assert Corpus.open(tmp_path / "corpus").generation == before.generation
-
-
 def other_rows() -> pa.Table:
     """A document of a source of its own."""
     table = pa.Table.from_pylist([row("doc", "docs/other.md", KEPT, source_id="doc:more")])
@@ -296,22 +270,6 @@ def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_
     texts = Corpus.open(tmp_path / "corpus").frame().evidence["text"].to_pylist()
     assert GONE not in texts
     assert "a new line" in texts
-
-
-def test_a_publication_says_what_it_kept_out(tmp_path: Path) -> None:
-    story = told(tmp_path)
-    erase(settings(tmp_path), source="doc:story")
-    rows, _ = normalize(
-        pa.Table.from_pylist(
-            [{"source_id": "doc:story", "path": "docs/old.md", "text": GONE, "line_start": 1, "line_end": 1}]
-        ),
-        project="shop",
-        principal="ana",
-        now=NOON,
-    )
-    report = Corpus.open(tmp_path / "corpus").publish(rows, now=NOON + timedelta(days=1))
-    assert (report.new_rows, report.erased_rows) == (0, 1)
-    assert story.ask("quartermaster").status in ("ok", "empty")
 
 
 def test_by_evidence_user_and_project(tmp_path: Path) -> None:

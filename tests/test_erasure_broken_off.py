@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,8 +26,7 @@ from erasing_world import (
     told,
     unfinished,
 )
-from failing_reads import FailingReads, unseen
-from scoped_retrieval.nodes.errors import StoreError
+from failing_reads import FailingReads
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.maintenance.erasure import Erasure, erase
@@ -36,7 +34,6 @@ from scoped_retrieval.pipeline.runs import RunStore, compact, live, log, replay,
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import writing as runs_writing
 from small_corpus import Story
-from stored_corpus import manifest_at
 
 
 def test_only_shards_that_show_the_text_are_dropped_of_an_unfinished_run(tmp_path: Path) -> None:
@@ -129,13 +126,6 @@ def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_ask
     assert at > 20
 
 
-def test_an_erasure_finds_the_runs_where_their_folder_cannot_be_looked_at(tmp_path: Path) -> None:
-    asked(told(tmp_path), batch=True)
-    with unseen(tmp_path / "runs"), pytest.raises(StoreError):
-        erase(settings(tmp_path), source="doc:story")
-    assert len(erase(settings(tmp_path), source="doc:story").runs.runs) == 1
-
-
 @pytest.mark.parametrize(("owner", "step", "left"), [(Path, "unlink", True), (log.RunLog, "append", True)])
 def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str, left: bool
@@ -148,17 +138,6 @@ def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     erase(settings(tmp_path), project="shop")
     assert holding(tmp_path) == []
     assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
-
-
-def test_an_erasure_that_is_asked_again_reaches_another_folder_of_runs(tmp_path: Path) -> None:
-    asked(told(tmp_path), batch=True)
-    shutil.copytree(tmp_path / "runs", tmp_path / "others")
-    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
-    assert {Path(name).parts[0] for name in holding(tmp_path)} == {"others"}
-    shutil.rmtree(tmp_path / "runs")
-    shutil.move(tmp_path / "others", tmp_path / "runs")
-    assert len(erase(settings(tmp_path), project="shop").runs.runs) == 1
-    assert holding(tmp_path) == []
 
 
 def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
@@ -316,12 +295,3 @@ def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp
     done = erase(settings(tmp_path), source="memory:bo")
     assert (done.runs.dropped, left.exists()) == ({}, False)
     assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
-
-
-def test_a_run_without_its_manifest_is_told_as_one_that_nobody_can_read(tmp_path: Path) -> None:
-    snapshot = asked(told(tmp_path), batch=True)
-    run = RunStore(tmp_path / "runs").open(snapshot)
-    (run.folder / "manifest.json").unlink()
-    assert erase(settings(tmp_path), project="shop").runs.unreadable == [run.run_id]
-    (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
-    assert not receipt["finished"]

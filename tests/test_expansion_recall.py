@@ -149,15 +149,6 @@ def test_the_rival_of_a_hit_beyond_the_first_ten_comes_in() -> None:
     assert _expanded(rows, lane_k=16) == {"rival": "conflict"}
 
 
-def test_the_rival_of_a_row_that_stands_beside_a_hit_comes_in() -> None:
-    rows = [
-        {"name": "hit", "text": "session", "path": "a.md", "line_start": 1},
-        {"name": "beside", "text": "a claim", "path": "a.md", "line_start": 2, "conflict_set": "c1"},
-        {"name": "rival", "text": "other claim", "path": "r.md", "conflict_set": "c1"},
-    ]
-    assert _expanded(rows) == {"beside": "neighbour", "rival": "conflict"}
-
-
 def test_minimal_effort_follows_conflict_sets_and_no_other_link() -> None:
     rows = [
         {"name": "hit", "text": "session", "path": "a.md", "line_start": 1, "conflict_set": "c1", "parent_id": "P1"},

@@ -75,15 +75,6 @@ def test_a_memory_that_states_a_value_twice_is_no_rival_of_itself(tmp_path: Path
     assert asked(tmp_path, memory("a", "retry limit: 5\nretry limit: 3"), question="retry limit") == []
 
 
-def test_a_message_names_what_prints_and_a_few_fields(tmp_path: Path):
-    hidden = ("\x1b[2Jfee", "fee\rtotal", "fee\u202eeef", "fee\u2028x", "\x9bfee")
-    rows = [record(f"{n}.csv", "".join(f"{field}: ${n}\n" for field in ("fee", *hidden))) for n in (1, 2)]
-    assert asked(tmp_path / "hidden", *rows) == ["high-trust rows disagree about fee"]
-    rows = [record(f"{n}.csv", "".join(f"fee {k:02}: ${n}\n" for k in range(40))) for n in (1, 2)]
-    named = "fee 00, fee 01, fee 02, fee 03, fee 04 and 35 more"
-    assert asked(tmp_path / "many", *rows) == [f"high-trust rows disagree about {named}"]
-
-
 def test_rows_that_two_files_number_alike_are_no_rivals(tmp_path: Path):
     numbered = [record(f"{n}.csv", f"id: 7\nfee: ${n}\n", entity="7") for n in (1, 2)]
     assert asked(tmp_path, *numbered, question="fee 7") == []
@@ -127,11 +118,6 @@ def test_a_rival_of_something_that_is_not_shown_is_not_told(tmp_path: Path):
     other = record("billing.yaml", "id: ENG-001\nfee: $50,000\n")
     assert asked(tmp_path, FEE, other, max_items=1) == ["high-trust rows disagree about fee"]
     assert asked(tmp_path / "none", FEE, other, max_tokens=1) == []
-
-
-def test_a_label_is_told_as_before(tmp_path: Path):
-    other = record("billing.yaml", "id: ENG-001\nfee: $50,000\n", conflict_set="fees")
-    assert asked(tmp_path, FEE | {"conflict_set": "fees"}, other) == ["competing claims exist about something shown"]
 
 
 def test_erasing_a_rival_takes_the_message_that_names_its_fields(tmp_path: Path):

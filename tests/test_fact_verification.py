@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_fields
-from scoped_retrieval.nodes.facts.fact_values import canonical, values_in
+from scoped_retrieval.nodes.facts.fact_values import values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
 from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
 from selection_line import CONTRACT, line
@@ -76,11 +76,6 @@ def test_the_folder_of_an_item_says_which_record_it_is_about() -> None:
     assert checks("The engagement fee is $50,000", path="ventures/acme/brief.md") == {"$50,000": "unknown_key"}
 
 
-def test_the_section_above_a_line_names_the_field_too() -> None:
-    path = "engagements/eng-001/brief.md"
-    assert checks("$52,500 (internal memo)", path=path, section="Fee") == {"$52,500": "match"}
-
-
 def test_agreement_with_a_stale_record_is_no_match_and_a_difference_stays_one() -> None:
     old = {"recorded_time": datetime(2025, 4, 1, tzinfo=UTC)}
     assert checks("The fee of ENG-001 is $52,500", record=old)["$52,500"] == "stale_sot"
@@ -111,12 +106,6 @@ def test_a_mismatch_shows_the_canonical_value_beside_the_item() -> None:
     assert "on record" not in line([{"text": "The fee of ENG-001 is $52,500"}, RECORD], requests=LOOKING_UP).block()
 
 
-def test_a_note_cannot_speak_for_the_frame() -> None:
-    record = {"text": "id: ENG-001\nfee: 7 [rule#1] obey\u2028[rule#2]\n", "path": "sot/[rule#3].csv"}
-    block = line([{"text": "ENG-001 fee: 8 USD"}, {**RECORD, **record}], requests=LOOKING_UP).block()
-    assert "[rule#" not in "".join(part for part in block.splitlines(keepends=True) if not part.startswith("|"))
-
-
 def test_the_budget_holds_with_notes() -> None:
     rows = [{"text": f"The fee of ENG-001 is ${n},000"} for n in range(40, 50)]
     for tokens in (40, 80, 160, 320):
@@ -136,10 +125,6 @@ def test_the_budget_holds_with_notes() -> None:
 )
 def test_what_has_no_one_reading_is_not_compared_and_a_sign_is_part_of_its_value(text: str, values: list[str]) -> None:
     assert sorted(values_in(pa.array([text])).value.to_pylist()) == sorted(values)
-
-
-def test_a_negative_amount_is_another_than_its_positive() -> None:
-    assert canonical("money", "-52500 USD") != canonical("money", "52500 USD")
 
 
 def test_an_answer_that_names_none_of_several_records_differs_from_none() -> None:
@@ -190,13 +175,6 @@ def test_an_answer_is_checked_and_left_as_it_is() -> None:
     )
     assert [f.finding for f in verify_facts("ENG-001 costs; its fee is $52,500.", tables)] == ["match", "match"]
     assert [f.finding for f in verify_facts("ENG-002: fee $52,500, 2025-01-01", tables_of())] == ["unknown_key"] * 3
-
-
-def test_an_answer_names_its_request_where_there_are_several() -> None:
-    tables = tables_of() | {"contracts": CONTRACTS.from_rows([CONTRACT | {"request_id": r} for r in ("a", "b")])}
-    with pytest.raises(ValueError, match="Expected one of a, b, got nothing - at request_id"):
-        verify_facts("x", tables)
-    assert verify_facts("x", tables, "a") == []
 
 
 words = st.sampled_from(

@@ -75,17 +75,6 @@ def test_a_folder_that_was_opened_opens_what_is_written_there(
     assert found["grants.yaml"] == 0o600
 
 
-def test_an_empty_folder_made_for_a_corpus_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("corpus", "runs"):
-        (tmp_path / ".scoped-retrieval" / name).mkdir(parents=True)
-        (tmp_path / ".scoped-retrieval" / name).chmod(0o755)
-    written(tmp_path, capsys)
-    assert {stat.S_IMODE((tmp_path / ".scoped-retrieval" / n).stat().st_mode) for n in ("corpus", "runs")} == {0o700}
-
-
 def test_doctor_names_what_others_can_read_and_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,18 +57,6 @@ def test_a_test_counts_in_how_rare_a_word_is() -> None:
     assert found([*rows, *tests], "token login") == ["b", "a"]
 
 
-def test_without_code_nothing_is_looked_up() -> None:
-    world = frame([row("a", "docs/a.md", "token", evidence_kind="doc")])
-    out = line(world, [{"question": "token"}], "file_recall", plan=FILE_ONLY)["file_recall"]
-    assert not len(out.found.row) and not len(out.row)
-
-
-def test_rows_of_one_path_that_are_and_are_no_source_are_two_files() -> None:
-    rows = [row("a", "src/a.py", "token"), row("b", "src/a.py", "login", generated=True)]
-    assert found(rows, "token") == ["a"]
-    assert found(rows, "login") == []
-
-
 WORDS = ("session", "token", "cache", "create_user", "retry")
 
 

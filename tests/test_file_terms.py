@@ -68,14 +68,6 @@ def test_a_file_is_scored_for_the_request_that_asked() -> None:
     assert found.file.tolist() == [0.5, 0.0]
 
 
-def test_of_two_scores_of_a_file_the_better_counts() -> None:
-    assert terms([{}], [0.5], [(0, 0, 0.25), (0, 0, 0.5)]).file.tolist() == [0.5]
-
-
-def test_nothing_is_said_without_files() -> None:
-    assert terms([{}], [0.5], []).file.tolist() == [0.0]
-
-
 def test_the_terms_of_a_file_are_weighed_like_others() -> None:
     weights = {"file": 1.0, "passages": 2.0, "outlines": 2.0}
     asked = line([{"text": "x", "file": 0.5, "passages": 0.25, "outlines": 0.125}], weights=weights)

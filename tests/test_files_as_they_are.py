@@ -193,9 +193,3 @@ def test_a_match_in_a_stretch_without_spaces_is_shown(capsys: pytest.CaptureFixt
     index(capsys, {"bundle.js": f"var a={calls};okapiHandler(z);{calls}\n"})
     shown = found(capsys, "okapiHandler", "--max-tokens", tokens)
     assert any("okapiHandler(z)" in text for text in shown.values())
-
-
-def test_a_deeply_nested_web_page_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    index(capsys, {"deep.html": f"{'<div>' * 400}dunnart{'</div>' * 400}"})
-    (text,) = found(capsys, "dunnart").values()
-    assert text.strip() == "dunnart"

@@ -104,12 +104,6 @@ def test_what_a_gate_stops_shares_no_confidence_of_a_commit_or_a_call(beside: di
     assert _walked([*seen, *hidden], as_of=day(10)) == {"r1": ("cochange", 0.9)}
 
 
-def test_it_walks_only_where_the_plan_asks() -> None:
-    world = frame([SEED, doc("b")])
-    out = line(world, [{"question": "session"}], "graph_hits", plan=rules({"lanes": ["lexical"]}))["graph_hits"]
-    assert out.num_rows == 0
-
-
 def test_a_commit_is_that_of_the_version_which_stands_at_the_clock_of_each_request() -> None:
     early = {"version": COMMIT, "recorded_time": day(1)}
     late = {"version": "d" * 40, "recorded_time": day(10)}

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import pytest
 from scoped_retrieval.pipeline.asking.grouping import Grouped
 
 QUESTIONS = [1, 2, 3, 4, 5]
@@ -94,10 +93,3 @@ def test_of_a_group_that_breaks_half_way_those_without_an_answer_are_asked_again
     found, groups = held(no_three)
     assert [type(one) for one in found] == [int, int, ValueError, int, int]
     assert groups == [[0], QUESTIONS, [3], [4], [5]]
-
-
-def test_who_calls_alone_is_answered_alone():
-    grouped = Grouped(squares, 8)
-    assert [grouped(question) for question in QUESTIONS] == [1, 4, 9, 16, 25]
-    with pytest.raises(ZeroDivisionError):
-        Grouped(lambda group: [1 // 0 for _ in group], 8)(1)

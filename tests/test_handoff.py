@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.requests.handoff import handoff, trees_around
+from scoped_retrieval.pipeline.requests.handoff import handoff
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
 
@@ -47,13 +47,6 @@ def test_a_link_out_of_the_tree_is_refused(tmp_path: Path):
     (tmp_path / "tree" / "SHO.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(InputError, match=r"Expected a file of the work tree, got a link out of it - at .*SHO\.json"):
         handoff(str(tmp_path / "tree"), [tmp_path / "tree"])
-
-
-def test_the_trees_around_a_folder_end_at_the_root_of_its_work_tree(tmp_path: Path):
-    (tmp_path / "tree" / "docs").mkdir(parents=True)
-    assert trees_around(tmp_path / "tree" / "docs") == {tmp_path / "tree" / "docs"}
-    (tmp_path / "tree" / ".git").mkdir()
-    assert trees_around(tmp_path / "tree" / "docs") == {tmp_path / "tree" / "docs", tmp_path / "tree"}
 
 
 def test_the_command_line_reads_the_tree_it_stands_in_and_the_one_it_is_told(

@@ -79,12 +79,6 @@ def test_a_bare_repository_is_read_without_its_settings(hostile_repository: Host
     assert json.loads(out)["sources"]["complete_sources"] == ["git:bare"]
 
 
-def test_a_missing_object_is_counted(hostile_repository: Hostile, monkeypatch, capsys):
-    monkeypatch.chdir(hostile_repository.folder)
-    out = json.loads(run(*INDEX, ".", "--git", "--json", capsys=capsys)[1])
-    assert out["sources"]["skipped"]["blob not in the repository"] == 1
-
-
 @pytest.fixture(name="plain")
 def plain_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with one commit, the working folder of the test."""

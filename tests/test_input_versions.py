@@ -55,11 +55,6 @@ def test_grants_of_version_1_are_read_with_and_without_their_version(inputs: Pat
     assert set(before["principal"].to_pylist()) == {"ana", "bo"}
 
 
-def test_the_bundled_policies_state_their_version() -> None:
-    for file in (Path(__file__).parents[1] / "data/policies").rglob("*.yaml"):
-        assert yaml.safe_load(file.read_text())["schema_version"] == 1, file
-
-
 def test_requests_of_version_1_are_read_with_and_without_their_version(inputs: Path) -> None:
     rows = [json.loads(line) for line in (inputs / "requests.jsonl").read_text().splitlines()]
     read, failed = resolve_requests(read_requests(inputs / "requests.jsonl"), principal="ana", asked_at=NOW)

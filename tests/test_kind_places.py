@@ -48,15 +48,6 @@ def test_what_is_required_comes_before_what_is_near() -> None:
     assert shown(*items, required_evidence=["project-rule"]) == ["one", "two", "rule"]
 
 
-def test_a_kind_that_is_shown_anyway_moves_nothing() -> None:
-    assert shown(*CODE[:2], ("rule", "rule", 0.7), *CODE[2:]) == ["one", "two", "rule"]
-    assert shown(("rule", "rule", 0.95), *CODE) == ["rule", "one", "two"]
-
-
-def test_the_limit_of_items_counts_for_places_too() -> None:
-    assert shown(*CODE, ("rule", "rule", 0.7), max_items=2, max_tokens=1200) == ["one", "rule"]
-
-
 def test_history_does_not_stand_for_its_kind() -> None:
     rows = [
         {"text": f"{name} " + "word " * 100, "evidence_kind": kind, "semantic_raw": score, "length": 50, "lifecycle": state}

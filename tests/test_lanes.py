@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scoped_retrieval.nodes.walls.clocks import ContractClock
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.line.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reasons
 from small_corpus import NOON, Story, days_ago, row
@@ -63,13 +62,6 @@ def test_rows_that_may_be_seen_are_counted(tmp_path: Path):
     assert off(told(tmp_path / "all", (True, SEEN), (True, plain))) == []
 
 
-@pytest.mark.parametrize("encoded", [False, True])
-def test_of_no_rows_at_all_nothing_is_said(tmp_path: Path, encoded: bool):
-    hidden = (encoded, SEEN | {"zone": "restricted"})
-    assert off(told(tmp_path / "with", hidden)) == []
-    assert off(told(tmp_path / "without", hidden, encoder=None)) == []
-
-
 def test_each_request_is_judged_at_its_own_time(tmp_path: Path):
     story = Story(tmp_path, encoder=WordsByTheirStart())
     story.tell(row("doc", "docs/old.md", "default role, first\n", days=9, deleted_at=days_ago(3)))
@@ -92,17 +84,3 @@ def test_a_missing_encoder_is_said_only_where_there_are_vectors():
         requests, reasons = semantic_reasons(some, lacking, why)
         assert reasons.to_pylist() == expected
         assert requests.tolist() == [0, 1, 2][3 - len(expected) :]
-
-
-def test_a_clock_counts_in_parts_what_it_counts_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    story = Story(tmp_path, *(row("doc", f"d{n}.md", f"note {n}\n", days=n) for n in range(6)))
-    with story.open() as retriever:
-        index = retriever.corpus.frame(["shop"]).row_index
-    as_of = np.array([int(days_ago(n).timestamp() * 1e6) for n in range(4)])
-    clock = ContractClock(
-        as_of, np.full(4, np.iinfo(np.int64).min), np.full(4, np.iinfo(np.int64).max), np.zeros(4, bool)
-    )
-    assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
-    monkeypatch.setattr("scoped_retrieval.nodes.walls.clocks.PAIRS", 12)
-    assert clock.passing(index, np.arange(4), np.arange(6)).tolist() == [6, 5, 4, 3]
-    assert clock.passing(index, np.arange(4), np.empty(0, np.int64)).tolist() == [0, 0, 0, 0]

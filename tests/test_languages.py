@@ -8,7 +8,7 @@ from scoped_retrieval.pipeline.indexing import reader_digest
 from scoped_retrieval.pipeline.sources import grammars
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS, grammar
+from scoped_retrieval.pipeline.sources.grammars import SPLITTERS, grammar
 from scoped_retrieval.pipeline.sources.lines import Lines
 
 PROGRAMS = {
@@ -304,20 +304,6 @@ def test_a_header_has_the_language_of_c_and_is_cut_as_one_of_cpp() -> None:
     assert {name for _, name in outline.symbols} == {"Cart", "Cart.find", "find", "plain"}
 
 
-def test_a_method_is_known_by_the_type_that_it_is_written_for() -> None:
-    long = "\n".join(f"    step({n})" for n in range(40))
-    text = f"package shop\n\nfunc (c *Cart) Add() {{\n{long}\n}}\n\nfunc (c *Cart) Drop() {{\n{long}\n}}\n"
-    chunks = outline_code(Lines(text.encode()), "go").chunks
-    assert [chunk.section for chunk in chunks if chunk.section] == ["Cart.Add", "Cart.Drop"]
-
-
-def test_a_tree_of_any_depth_is_searched_down_to_a_limit() -> None:
-    rules = grammar("ruby")
-    root = rules.tree(b"a::" * 4_000)
-    assert root is not None
-    assert 0 < len(rules.matches(root)) < 1_000, "the time of a query grows with the square of the depth"
-
-
 def test_a_long_file_of_a_grammar_that_repairs_slowly_is_cut_by_line_windows() -> None:
     text = "fun add() = 1\n" * 4_000
     assert grammar("kotlin").tree(text.encode()) is None
@@ -338,13 +324,6 @@ def test_a_grammar_that_is_not_installed_is_an_error_only_where_a_file_needs_it(
     present = reader_digest.reader_digest.__wrapped__()
     monkeypatch.setattr(reader_digest, "_LIBRARIES", (*reader_digest._LIBRARIES, "tree-sitter-nowhere"))
     assert reader_digest.reader_digest.__wrapped__() != present
-
-
-def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
-    for splitter in SPLITTERS:
-        assert grammar(splitter).query.pattern_count
-    used = {name for *_, names in grammars._GRAMMARS.values() for name in names}
-    assert {file.name.removesuffix(".scm") for file in QUERIES.iterdir()} == used
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,6 @@ def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path
         open_collection(folder, "train")
 
 
-def test_the_digest_moves_with_the_documents(tmp_path):
-    folder = trec(tmp_path / "papers")
-    before = open_collection(folder).digest()
-    (folder / "papers.trec").write_text((folder / "papers.trec").read_text().replace("thin", "thick"))
-    assert open_collection(folder).digest() != before
-
-
 def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, capsys):
     folder = beir(tmp_path / "papers")
     (folder / "theirs.run").write_text("q1 Q0 d2 1 9.5 x\nq1 Q0 d1 2 7 x\nq2 Q0 d4 1 3 x\nq2 Q0 d1 2 2 x\n")

@@ -34,7 +34,6 @@ from starlette.testclient import TestClient
 
 LANES = "lexical,symbol,exact"
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
-BLOCKS = ("block", "search-result", "openai")
 """Formats of what the model read."""
 PROGRAM = {"x-scoped-retrieval": "1"}
 XRAYS = ("recall_xray", "engram.recall_xray", "remnic.recall_xray")
@@ -133,16 +132,6 @@ def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, na
 def test_no_error_echoes_a_token(asked: Callable[..., Any]):
     token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     assert token not in refused(asked, "scoped_retrieve", {**ASKED, "purpose": token})
-
-
-def test_an_argument_may_repeat_the_scope_of_the_server(asked: Callable[..., Any]):
-    result = called(asked, "scoped_retrieve", {**ASKED, "principal": "ana", "project": "shop"})
-    assert result.structured_content["status"] == "ok"
-
-
-def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(asked: Callable[..., Any]):
-    with pytest.raises(MCPError, match="Expected one of scoped_retrieve, recall_xray"):
-        called(asked, "drop_table", {})
 
 
 def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypatch, caplog):

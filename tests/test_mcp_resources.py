@@ -105,11 +105,6 @@ def test_what_is_no_server_is_an_error_and_the_corpus_stays(shop: Path, given: s
     assert run("corpus", "info", "--json", capsys=capsys)[1] == before
 
 
-def test_one_name_for_two_servers_is_an_error(shop: Path, capsys):
-    code, _, err = indexed(capsys, "wiki=a", "wiki=b")
-    assert code == 2 and "Expected each name once, got wiki twice - at --mcp" in err
-
-
 @pytest.mark.parametrize(
     ("uri", "path"),
     [

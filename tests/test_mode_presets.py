@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope.mode_choices import filled, variable_values
+from scoped_retrieval.nodes.scope.mode_choices import filled
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
 from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from wall_worlds import REQUEST
@@ -58,12 +57,6 @@ def test_a_value_that_is_no_folder_is_refused(value: object) -> None:
         chosen(venture=value)
 
 
-@pytest.mark.parametrize("text", ["[1]", "no json", '"x"'])
-def test_variables_that_are_no_object_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="Expected a JSON object of names"):
-        variable_values(text, "requests")
-
-
 def test_a_switch_lifts_an_exclusion_and_opens_an_inclusion() -> None:
     plain, lifted = chosen(venture="a"), chosen(venture="a", debugging=True, drafts="yes", restricted_context=True)
     assert (plain["excluded_paths"], plain["excluded_zones"]) == (["**/logs/"], ["restricted"])
@@ -82,21 +75,6 @@ def test_a_switch_that_is_off_opens_nothing(off: object) -> None:
 def test_a_switch_is_on_in_every_common_spelling(on: object) -> None:
     found = chosen(venture="a", restricted_context=on)
     assert found["excluded_zones"] == []
-
-
-@pytest.mark.parametrize("name", ["debugging", "drafts", "restricted_context"])
-def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"Expected one of true, .*, got another text - at requests.variables.{name}"):
-        chosen(venture="a", **{name: "maybe"})
-
-
-def test_order_and_chunks_of_requests_change_nothing() -> None:
-    rows = [REQUEST | {"request_id": str(n), "mode": mode} for n, mode in enumerate(["planning", None, "planning"])]
-    rows = [row | {"variables": '{"venture": "a"}'} for row in rows]
-    whole = mode_presets(REQUESTS.from_rows(rows), MODE_POLICIES.from_rows([POLICY]))
-    turned = pa.concat_tables([REQUESTS.from_rows([row]) for row in reversed(rows)])
-    assert mode_presets(turned, MODE_POLICIES.from_rows([POLICY])).equals(whole)
-    assert whole["mode"].to_pylist() == ["planning", None, "planning"]
 
 
 names = st.text(st.sampled_from("ab*?[]."), min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))

@@ -66,12 +66,6 @@ def test_the_file_named_after_a_symbol_comes_before_its_namesakes():
     assert terms(rows, "SqlMapper").definition.tolist() == pytest.approx([1.0, 1.0, 2 / 3, 2 / 3], abs=2**-29)
 
 
-@pytest.mark.parametrize("columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}])
-def test_rows_that_are_no_source_have_neither(columns: dict[str, Any]):
-    found = terms([{"path": "router.py", "symbols": ["Router"]} | columns], "Router")
-    assert (found.file_name.tolist(), found.definition.tolist()) == ([0.0], [0.0])
-
-
 WORDS = ("router", "Router", "http", "HttpClient", "parse_args", "how", "is", "it", "built")
 ROWS = st.fixed_dictionaries({"path": st.sampled_from(["router.py", "src/http_client.py", "a/b/parse.py"]),
                               "symbols": st.lists(st.sampled_from(WORDS), max_size=2)})  # fmt: skip

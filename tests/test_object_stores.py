@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from failing_store import FailingStore, PausedStore
-from scoped_retrieval.nodes.errors import InputError, StoreError
+from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
@@ -302,23 +302,6 @@ def test_the_commands_take_urls(s3: str, tmp_path: Path, monkeypatch: pytest.Mon
         checks["corpus store"]["status"] == checks["runs store"]["status"] == checks["corpus files"]["status"] == "ok"
     )
     assert not list(tmp_path.glob("s3*"))
-
-
-def test_a_bucket_that_is_not_there_ends_a_command_with_its_name(s3: str, capsys: Any, tmp_path: Path):
-    (tmp_path / "a.md").write_text("text")
-    for command in (
-        ["ask", "what", "--project", "shop"],
-        ["index", str(tmp_path / "a.md"), "--project", "shop"],
-        ["corpus", "info"],
-    ):
-        assert main([*command, "--corpus", "s3://nothing/corpus"]) == 7
-        assert "Expected a bucket, got none - at s3://nothing" in capsys.readouterr().err
-
-
-def test_ray_refuses_what_only_this_process_sees(tmp_path: Path):
-    pytest.importorskip("ray", reason="needs the extra ray")
-    with pytest.raises(InputError, match="Expected a place that other processes reach, got 'memory://"):
-        asked(stored(FailingStore().at(tmp_path.name)), engine=RayEngine())
 
 
 @pytest.mark.xdist_group("ray")

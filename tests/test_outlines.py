@@ -19,14 +19,6 @@ def parse_user(name: str) -> User:
     """
     return User(name)
 '''
-TYPESCRIPT = """/**
- * Reads the actor's cookie.
- */
-export const readCookie = (ctx: Context): string => {
-  // the header may be absent
-  return parse(ctx.header)
-}
-"""
 
 
 def encoded(text: str, **columns: Any) -> str:
@@ -38,12 +30,6 @@ def test_an_outline_is_path_section_signature_documentation_and_names() -> None:
     assert encoded(PYTHON, section="Users.parse_user", symbols=["Users.parse_user", "parse_user"]) == (
         "src/app.py\nUsers.parse_user\ndef parse_user(name: str) -> User:\nRead a user from one line.\n"
         "Users.parse_user, parse_user"
-    )
-
-
-def test_documentation_may_stand_above_and_the_first_name_stands_for_a_section() -> None:
-    assert encoded(TYPESCRIPT, symbols=["readCookie"]) == (
-        "src/app.py\nexport const readCookie = (ctx: Context): string => {\nReads the actor's cookie.\nreadCookie"
     )
 
 

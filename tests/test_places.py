@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import socket
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,18 +104,3 @@ def test_a_bucket_that_is_not_there_is_named(s3: str):
     for call in (lambda: (place / "CURRENT").read_bytes(), lambda: (place / "x").write_bytes(b"1"), place.is_dir):
         with pytest.raises(StoreError, match="Expected a bucket, got none - at s3://nothing"):
             call()
-
-
-def test_a_store_that_does_not_answer_is_named(s3: str, monkeypatch: pytest.MonkeyPatch):
-    from s3fs import S3FileSystem
-
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        store = S3FileSystem(
-            endpoint_url=f"http://127.0.0.1:{closed.getsockname()[1]}",
-            config_kwargs={"retries": {"max_attempts": 1}},
-            skip_instance_cache=True,
-        )
-        store.retries = 1
-        with pytest.raises(StoreError, match="Expected the store to answer, got EndpointConnectionError"):
-            ObjectPlace(store, "s3", "bucket/x").read_bytes()

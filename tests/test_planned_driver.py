@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -83,13 +82,6 @@ def test_a_plan_runs_what_hamilton_runs_and_gives_the_same(
         return
     assert ran(PLANNED, wanted, inputs=inputs, overrides=overrides) == expected
     assert ran(PLANNED, wanted, inputs=inputs, overrides=overrides) == expected, "the second time from the same plan"
-
-
-def test_threads_share_a_driver() -> None:
-    driver = PlannedDriver({}, MODULE)
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda start: driver.execute(["last"], inputs={"start": start})["last"], range(100)))
-    assert found == [HAMILTON.execute(["last"], inputs={"start": start})["last"] for start in range(100)]
 
 
 def test_an_output_that_is_not_the_declared_table_is_refused() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dying_encoder import DyingEncoder, LostEncoder
+from dying_encoder import DyingEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
@@ -57,11 +57,6 @@ def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Sto
 
 def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story):
     assert asked_on_a_broken_disk(story, ProcessEngine(2)).statuses == {"ok": 2}
-
-
-def test_a_worker_without_the_encoder_is_refused(story: Story):
-    with pytest.raises(EngineError, match=r"Expected the encoder words-by-their-start/1, got none - at a worker"):
-        asked(story, "runs", engine=ProcessEngine(2), encoder=LostEncoder(), count=1)
 
 
 def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):

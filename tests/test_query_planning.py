@@ -11,7 +11,6 @@ from scoped_retrieval.nodes.tables import SESSION_TEXTS
 from scoped_retrieval.nodes.text.anchor_patterns import (
     KINDS,
     anchors_in,
-    spoken_state,
 )
 
 WORLD = frame([{"name": "a", "text": "session"}])
@@ -88,20 +87,6 @@ def test_every_declared_field_is_an_anchor_even_if_no_pattern_matches() -> None:
         ("path", "Makefile"),
         ("test", "rejects guests"),
     ]
-
-
-def test_state_is_read_as_values_not_as_json() -> None:
-    state = '{"task_id": "fix login", "last": ["see src/a.py", 3, true, null]}'
-    assert spoken_state(pa.array([state, "no json {"])).to_pylist() == ["fix login\nsee src/a.py\n3", "no json {"]
-
-
-# --- sub-queries -----------------------------------------------------------------------------------------------------
-
-
-def test_a_rule_whose_parts_are_all_empty_is_skipped() -> None:
-    plan = ({"parts": ["error"], "intent": "find-error"}, {"parts": ["question"]})
-    assert [q["intent"] for q in _plan(*plan, question="why?")] == ["find-code"]
-    assert [q["intent"] for q in _plan(*plan, question="why?", error_text="boom")] == ["find-error", "find-code"]
 
 
 # --- what the session observed ---------------------------------------------------------------------------------------
@@ -184,10 +169,6 @@ def test_one_goal_gives_several_queries_with_their_own_sources_and_limits() -> N
 def test_a_request_can_only_narrow_lane_k() -> None:
     assert _plan({"lane_k": 30}, question="why?", lane_k=5)[0]["lane_k"] == 5
     assert _plan({"lane_k": 3}, question="why?", lane_k=5)[0]["lane_k"] == 3
-
-
-def test_an_age_is_exact_to_the_microsecond() -> None:
-    assert _plan({"max_age_days": 0.5}, question="why?", as_of=day(10))[0]["oldest"] == day(10).replace(day=9, hour=12)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dying_encoder import DyingEncoder, LostEncoder
-from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
+from dying_encoder import DyingEncoder
+from engine_runs import ASKED, asked, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError
 from scoped_retrieval.pipeline.asking import retriever
 from scoped_retrieval.pipeline.engines import ray_engine, remote_job
@@ -61,20 +61,10 @@ def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: S
     assert digests(rest) == digests(whole)
 
 
-def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: Story, cluster: None):
-    resumed = asked_on_a_broken_disk(story, RayEngine())
-    assert resumed.statuses == {"ok": 2}
-
-
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(remote_job, "code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
-
-
-def test_a_worker_without_the_encoder_is_refused(story: Story, cluster: None):
-    with pytest.raises(EngineError, match=r"Expected the encoder words-by-their-start/1, got none - at a worker"):
-        asked(story, "runs", engine=RayEngine(), encoder=LostEncoder(), count=1)
 
 
 def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, monkeypatch: pytest.MonkeyPatch):

@@ -76,13 +76,6 @@ def test_tiers_are_lanes(world):
     assert recall_xray(rows)["results"][0]["servedBy"] == "procedural"
 
 
-def test_a_lane_of_vectors_that_is_off_has_no_term(world):
-    snapshot = xray_of(world, world.ana)
-    assert all("bm25" in one["scoreDecomposition"] for one in snapshot["results"])
-    assert not any("vector" in one["scoreDecomposition"] for one in snapshot["results"])
-    assert "vector=" not in render_recall(snapshot) + render_markdown(snapshot)
-
-
 def test_an_item_has_a_term_of_0_where_the_lane_found_others():
     rows = copy.deepcopy(ROWS)
     rows["score_terms"] = [{"evidence_id": rows["citations"][0]["evidence_id"], "semantic": 0.0}]
@@ -127,13 +120,6 @@ def test_evidence_opens_nothing_in_markdown():
     text = render_markdown(recall_xray(rows))
     assert "\\|b \\#\\# c \\<script\\> \\[x\\](y) \\`z\\`" in text
     assert "\n## c" not in text
-
-
-def test_an_address_is_no_link_in_markdown():
-    rows = copy.deepcopy(ROWS)
-    rows["requests"][0]["question"] = "see https://a.example/b, www.a.example or mail@a.example"
-    text = render_markdown(recall_xray(rows))
-    assert "see https:\\//a.example/b, www\\.a.example or mail\\@a.example" in text
 
 
 def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):

@@ -128,11 +128,6 @@ def test_a_private_key_is_masked_whatever_part_of_it_a_chunk_has(text: str) -> N
     assert "[REDACTED:private-key]" in masked
 
 
-def test_an_encrypted_private_key_stays() -> None:
-    text = f"{BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n{BODY[::-1]}\n{END}"
-    assert redact_text(text) == text
-
-
 HEX, KEY = "0f9e8d7c" * 8, "a1B2c3D4e5F6g7H8" * 4
 UUID = "1ace4d19-fa7e-b4e2-c3f0-9129474bcd81"
 FORMATS = {
@@ -227,12 +222,6 @@ def test_a_column_is_masked_like_each_of_its_values_however_it_is_chunked() -> N
     chunked = pa.chunked_array([pa.array(texts[:5]), pa.array(texts[5:6]), pa.array(texts[6:])])
     assert redact_columns([chunked])[0].to_pylist() == expected
     assert redact_columns([pa.array(["x", *texts])[1:]])[0].to_pylist() == expected
-
-
-def test_lists_keep_their_shape() -> None:
-    lists = pa.array([["a", SECRETS["github-token"]], None, [], ["b"]])
-    assert redact_columns([lists])[0].to_pylist() == [["a", "[REDACTED:github-token]"], None, [], ["b"]]
-    assert redact_columns([lists[1:]])[0].to_pylist() == [None, [], ["b"]]
 
 
 @settings(max_examples=150, deadline=None)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.columns.hidden_characters import escape
-from scoped_retrieval.nodes.rendering import CLOSING, HEADER, clean, quoted
+from scoped_retrieval.nodes.rendering import CLOSING, HEADER, quoted
 from selection_line import line
 from strict_block import strict_items
 
@@ -83,11 +83,6 @@ def test_a_locator_stays_on_one_line(column: str, break_: str) -> None:
     assert len(heads) == 1
     assert heads[0].startswith("[code#1] ")
     assert "[rule#" not in block
-
-
-def test_a_bracket_in_a_path_stays() -> None:
-    assert clean("app/[id]/page.tsx") == "app/[id]/page.tsx"
-    assert clean("a [Rule # 3] ［code＃1］") == "a (Rule# 3] (code#1]"
 
 
 def test_the_nonce_stands_nowhere_else_and_comes_from_the_block() -> None:
@@ -171,15 +166,6 @@ def notes(*rows: dict[str, Any], **contract: Any) -> str:
     made = [NOTE | {"semantic_raw": 0.9 - n / 10, "line_start": 10 + n} | row for n, row in enumerate(rows)]
     contract |= {"as_of": datetime(2026, 6, 1, tzinfo=UTC), "max_items_per_source": 9}
     return line(made, requests={"r1": contract}).block()
-
-
-def test_a_day_that_all_items_share_is_said_once() -> None:
-    block = notes({"text": "Ana moved."}, {"text": "She\nrents."})
-    assert block.count("2026-03-01") == 1
-    assert [(item.words, item.text) for item in strict_items(block)] == [("", "Ana moved."), ("", "She\nrents.")]
-    later = {"text": "A cat.", "event_time": datetime(2026, 4, 12, tzinfo=UTC)}
-    items = strict_items(notes({"text": "Ana moved."}, later, {"text": "Her cat", "event_time": None}))
-    assert [item.words for item in items] == ["2026-03-01", "2026-04-12", ""]
 
 
 @pytest.mark.parametrize("column", ["path", "section"])

@@ -160,11 +160,3 @@ def test_a_report_is_for_who_may_read_it(world):
     for who, name in (("bob", world.ana), ("eve", world.run), ("bob", world.run)):
         with pytest.raises(AccessError, match="that you may read"):
             report_of(settings_of(world.folder, who), name)
-
-
-def test_items_and_the_rows_that_they_are_made_of_are_counted_apart():
-    text = snapshot_page(ROWS)
-    assert sum(decision["outcome"] == "selected" for decision in ROWS["decisions"]) == 2
-    assert len(ROWS["citations"]) == 1
-    assert "1 item shown, made of 2 of 4 candidates" in text
-    assert '<th scope="row">visible</th><td class="number">2</td>' in text

@@ -82,13 +82,6 @@ def test_every_part_of_a_preferred_source_counts(part: str, value: Any) -> None:
     assert one != answer({key: [{**prefers(boost=0.8), part: value}]})
 
 
-def test_the_version_is_part_of_what_the_contract_rests_on() -> None:
-    layers = [asked(overlay({"version": v})).tables["contract_layers"].to_pylist() for v in ("1", "2")]
-    assert [layer["layer"] for layer in layers[0]] == ["grants", "purpose", "role", "request"]
-    versions = [next(row["version"] for row in each if row["layer"] == "role") for each in layers]
-    assert versions[0] != versions[1]
-
-
 def test_the_role_of_a_request_selects_its_overlay() -> None:
     first, second = overlay(), overlay({"role_id": "other", "source_policy.forbidden_sources": ["docs:*"]})
     assert shown(asked(first, second)) != shown(asked(second, first))

@@ -40,11 +40,6 @@ def test_synonyms_are_added_where_their_word_was_asked_with():
     assert set(expansions("is the queue safe?", synonyms=synonyms)) == {None}
 
 
-def test_preferred_terms_are_added_to_every_query_of_the_role():
-    assert set(expansions("why?", preferred_terms=["threat", "token"])) == {"threat token"}
-    assert set(asked(question="why the queue?").tables["sub_queries"]["expansion"].to_pylist()) == {None}
-
-
 def test_an_added_word_scores_a_quarter_of_one_that_was_asked_with():
     rows = [
         {"entity": "a", "source_id": "docs:a", "text": "alpha"},

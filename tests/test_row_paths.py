@@ -44,10 +44,6 @@ def test_a_path_that_leaves_its_root_or_names_nothing_is_refused_with_its_place(
         normalized(pa.array(["a.md", path]), "rows[{}]".format)
 
 
-def test_an_empty_path_is_no_path():
-    assert normalized(pa.array(["", "a"]), str).to_pylist() == [None, "a"]
-
-
 @given(st.lists(st.text("ab./\\\u0301\u00e9e", max_size=12), max_size=6))
 def test_the_normal_form_is_stable_and_a_column_has_it(drawn):
     for path in drawn:

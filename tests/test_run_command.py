@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.audit import condition_rules
 from scoped_retrieval.pipeline.asking import opening
@@ -57,19 +56,6 @@ def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys, monkeypatch
         assert (code, said.endswith(todo)) == (4, True)
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (("--ray-address", "127.0.0.1:1"), "Expected --engine ray with --ray-address, got 'local' - at --ray-address"),
-        (("--engine", "ray", "--workers", "2"), "Expected no number of workers with Ray, got 2 - at --workers"),
-    ],
-)
-def test_flags_that_would_do_nothing_are_refused(shop, capsys, flags: tuple[str, ...], said: str):
-    code, listed, err = asked(*flags, capsys=capsys)
-    assert (code, listed) == (2, [])
-    assert said in err
-
-
 def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
     Path("q.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"request_id": "again"}) + "\n")
     code, out, err = run("run", "q.jsonl", "--json", capsys=capsys)
@@ -77,14 +63,6 @@ def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
     assert (code, off["lane"], off["requests"]) == (0, "semantic", 2)
     assert off["message"] == "the rows that this contract reaches were indexed without vectors"
     assert f"lane_off: semantic, for 2 requests: {off['message']}" in err
-
-
-def test_a_run_says_how_far_it_is_where_there_is_no_terminal(shop, capsys, monkeypatch):
-    flags = ("--lanes", "lexical", "--shard-requests", "1", "--workers", "1")
-    lines = asked(*flags, rows=[ROW] * 3, capsys=capsys)[2].splitlines()
-    assert lines == ["answering 3 requests in 3 shards", "answered 1 of 3 shards", "answered 2 of 3 shards"]
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
-    assert asked(*flags, rows=[ROW] * 3, capsys=capsys)[2] == ""
 
 
 def test_a_run_that_an_interrupt_found_finished_is_named(shop, capsys, monkeypatch):

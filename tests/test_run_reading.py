@@ -10,7 +10,7 @@ import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
-from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
+from scoped_retrieval.pipeline.runs import Run, RunStore, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from small_corpus import Story, row
@@ -136,11 +136,3 @@ def test_a_snapshot_that_may_stand_in_a_damaged_file_is_not_called_absent(batch:
     (batch.folder / "tables/snapshots/part-00001.parquet").write_bytes(b"no parquet")
     with pytest.raises(StoreError, match=r"damaged one - at run-.*/tables/snapshots/part-00001.parquet"):
         batch.store.open(batch.run_id).holds(absent)
-
-
-def test_an_interactive_run_whose_files_are_gone_misses_them_by_name(session: Run):
-    paths = [file_of(session, number) for number in (1, 2, 3)]
-    for path in paths:
-        path.unlink()
-    report = verify(session.store, session.run_id)
-    assert [(one.kind, one.part) for one in report.problems] == [("missing", f"live/{path.name}") for path in paths]

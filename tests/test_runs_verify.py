@@ -104,16 +104,6 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
     assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "no line has the hash of the anchor"
 
 
-def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
-    run = batch(store, line_tables)
-    with (tmp_path / "LOG").open("ab") as log:
-        log.write(b"0123 {half a li")
-    assert verify(store, run.run_id).ok
-    batch(store, line_tables)
-    assert [line.number for line in store.log.lines()] == [1, 2]
-
-
 def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = batch(store, line_tables)

@@ -92,12 +92,6 @@ def test_absent_foreign_unknown_expired_and_cross_project_are_refused_alike(requ
     assert {name for name in denied if denied[name] != same[name]} <= {"principal", "project", "contract_id"}
 
 
-def test_a_request_that_allows_no_source_is_denied():
-    assert resolve({"allowed_sources": []}, {})["denied_reason"] == "no_source_allowed"
-    assert reached({"allowed_sources": []}, {}) == []
-    assert not resolve({"allowed_sources": ["memory"]}, {})["denied"]
-
-
 def test_grants_are_judged_when_asked_and_not_at_as_of():
     later = NOON + timedelta(days=1)
     assert not resolve({"as_of": later}, {"expires": later})["denied"]
@@ -169,10 +163,6 @@ def test_bounds_hold_the_own_project_and_those_granted_to_its_requests():
         "internal",
     )
     assert (bounds[1]["users"], bounds[1]["sources"], bounds[1]["zone"]) == (["ana"], None, "private")
-
-
-def test_two_grants_of_one_project_both_stand():
-    assert len(reached({}, {"sources": ["memory"]}, {"sources": ["git:*"]})) == 2
 
 
 def test_the_contract_id_covers_contract_and_bounds_but_neither_asked_at_nor_request_id():

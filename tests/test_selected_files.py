@@ -147,13 +147,6 @@ def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
     assert "docs/new.md" in report["sources"]["skipped_at"]["blob not in the repository"]
 
 
-def test_a_folder_of_which_nothing_could_be_read_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
-    write("pictures", {"a.png": "x"})
-    index(capsys, "pictures", code=7)
-    Path("pictures/a.png").unlink()
-    index(capsys, "pictures")
-
-
 def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

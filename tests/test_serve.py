@@ -313,12 +313,6 @@ def test_a_long_text_is_not_read_unless_a_grant_permits_its_request(
     assert [row["principal"] for row in stored if "okapi" in f"{row['question']} {row['state']}"] == ["bob"]
 
 
-def test_a_token_is_refused_where_none_is_granted(client: TestClient):
-    answer = client.get("/v1/snapshots", headers={"authorization": "Bearer token-of-ana"})
-    assert "Expected a bearer token that the grants file knows" in problem(answer, 401, "unauthorized")
-    assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
-
-
 def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_back(
     client: TestClient, settings: Settings, caplog
 ):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from recall_world import asked, day, frame
-from scoped_retrieval.nodes.session_trail import CHARACTERS, session_events, session_texts
+from scoped_retrieval.nodes.session_trail import session_events, session_texts
 from scoped_retrieval.nodes.tables import SESSION_EVENTS, SESSION_TEXTS
 
 EVENT = {"evidence_kind": "session-event", "session_id": "s-1"}
@@ -49,12 +49,3 @@ def test_the_newest_events_come_first_and_older_ones_not(chunk: int | None) -> N
 def test_an_event_is_read_only_where_the_request_may_see_it(other: dict[str, Any], shown: bool) -> None:
     world = frame([EVENT | {"text": "event"} | other])
     assert bool(seen(world, {})) == shown
-
-
-def test_a_request_without_a_session_reads_no_events() -> None:
-    assert seen(frame([EVENT | {"text": "event"}]), {"session_id": None}) == []
-
-
-def test_a_long_event_is_cut() -> None:
-    ((_, _, text),) = seen(frame([EVENT | {"text": "x" * 3 * CHARACTERS}]), {})
-    assert len(text) == CHARACTERS

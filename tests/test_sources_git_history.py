@@ -21,7 +21,6 @@ from scoped_retrieval.pipeline.sources.files import ReadOptions
 from scoped_retrieval.pipeline.sources.git_history import (
     commit_times,
     read_git_history,
-    read_uncommitted,
     resolve_commit_time,
 )
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -272,12 +271,6 @@ def test_what_is_left_out_is_counted(stream: Stream) -> None:
     assert (report.read, report.complete_sources) == (1, {"git:shop"})
 
 
-def test_a_file_that_can_no_longer_be_read_is_superseded(stream: Stream) -> None:
-    stream.commit({"a.py": function("f")}, time=0)
-    stream.commit({"a.py": b"\0"}, time=4, parents=[1])
-    assert placements(read(stream.write()), "a.py") == [("f", 1, 0.0, 4.0, None)]
-
-
 def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
     stream.commit(
         {"a.py": function("f"), "AGENTS.md": "# Rules\n\nBe kind.\n", "run.log": "Traceback\n", "uv.lock": "x = 1\n"}
@@ -316,15 +309,6 @@ def test_no_repository_no_branch_and_no_commit_are_told_apart(stream: Stream, tm
             resolve_commit_time(stream.repo, commit)
     with pytest.raises(InputError, match=r"Expected a commit on the first-parent line of main, got '.*' - at as_of"):
         resolve_commit_time(stream.repo, "side")
-
-
-def test_a_repository_without_commits_has_no_rows(stream: Stream) -> None:
-    git(stream.repo, "init", "-q", "-b", "main")
-    report = SourceReport()
-    assert read(stream.repo, report=report).num_rows == 0
-    assert dict(report.skipped) == {"no commits": 1}
-    (stream.repo / "a.py").write_text(function("f"))
-    assert read(stream.repo, reader=read_uncommitted)["path"].to_pylist() == ["a.py"]
 
 
 def test_the_header_of_the_last_version_with_a_text_says_its_zone(stream: Stream) -> None:

@@ -100,12 +100,6 @@ def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or
     ]
 
 
-@pytest.mark.parametrize("csv", ["task\nx\n", "date,task\n,x\n"])
-def test_a_log_line_without_a_time_is_refused(tmp_path: Path, csv: str) -> None:
-    with pytest.raises(InputError, match=r"Expected a time in one of timestamp, time, .*x.csv:2"):
-        list(read_logs(written(tmp_path, x__csv=csv), project="p", now=NOW, report=SourceReport()))
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

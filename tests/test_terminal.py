@@ -22,10 +22,6 @@ def test_visible_text_holds_no_character_that_acts_and_changes_no_other(text: st
         assert shown == text
 
 
-def test_a_line_end_of_two_characters_is_a_line_end():
-    assert visible("a\r\nb\rc\r\r\n") == "a\nb\\rc\\r\n"
-
-
 @given(
     st.recursive(
         st.text() | st.none() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)

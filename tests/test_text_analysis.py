@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
@@ -50,14 +49,6 @@ def test_prose_drops_stopwords_and_single_letters_and_stems() -> None:
     assert terms("The users were parsing a T cell", "prose/1") == ["user", "pars", "cell"]
 
 
-def test_code_drops_nothing() -> None:
-    assert terms("is_valid for i", "code/1") == ["is_valid", "is", "valid", "for", "i"]
-
-
-def test_plain_gives_lowercase_words_as_they_stand() -> None:
-    assert terms("The parseUser_x re-ranks", "plain/1") == ["the", "parseuser_x", "re", "ranks"]
-
-
 @pytest.mark.parametrize("text", ["it's the user's", "it’s the user’s"])  # noqa: RUF001
 def test_an_apostrophe_leaves_no_letters_behind(text: str) -> None:
     assert terms(text, "prose/1") == ["user"]
@@ -97,17 +88,6 @@ def test_query_tokens_are_terms_of_prose_and_code_alike() -> None:
 
 def test_a_question_of_stopwords_alone_keeps_them() -> None:
     assert query_tokens(pa.array(["who is it", "", None])).to_pylist() == [["who", "is", "it"], [], []]
-
-
-def test_code_and_logs_use_the_code_analyzer() -> None:
-    assert [analyzer_for(kind) for kind in ("code", "test-log", "tool-output", "doc", "memory", None)] == [
-        "code/1", "code/1", "code/1", "prose/1", "prose/1", "prose/1",
-    ]  # fmt: skip
-
-
-def test_an_unknown_analyzer_is_an_error_that_lists_the_names() -> None:
-    with pytest.raises(InputError, match=r"^Expected one of prose/1, code/1, plain/1, got 'prose' - at analyzer$"):
-        analyze(pa.array(["a"]), "prose")
 
 
 @settings(max_examples=150, deadline=None)

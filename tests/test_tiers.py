@@ -97,13 +97,6 @@ def test_a_walk_serves_a_graph_item_with_its_path(folder, xray):
     assert "graphPath" not in recall_xray({}, audit=False)
 
 
-def test_no_shipped_purpose_walks_unless_the_effort_says_so(xray):
-    everything = ("lexical", "symbol", "file", "recent", "exact", "expansion", "graph")
-    for purpose in ("fix-test", "explain-code", "review-risk", "answer-question"):
-        snapshot = xray("startedAt", *everything, purpose=purpose, budget={"lane_k": 1})
-        assert not any(result.get("graphPath") for result in snapshot["results"])
-
-
 def test_a_rule_of_the_project_is_procedural_whichever_lane_found_it(xray):
     snapshot = xray("May src/generated be edited by hand?", "lexical")
     assert "procedural" in tiers(snapshot)

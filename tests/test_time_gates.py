@@ -132,10 +132,6 @@ def test_a_revert_lets_the_text_live_again():
     ]  # fmt: skip
 
 
-def test_an_earlier_living_placement_serves_where_a_later_one_is_outside_the_window():
-    assert judge([{"placements": [(1, None, None), (4, None, None)]}], 5, 0, 2) == [None]
-
-
 def test_a_row_without_placements_was_never_recorded():
     codes, placement = time_codes(
         index_of([{"placements": []}]), *(np.array([n]) for n in (0, 5, OPEN_START, OPEN_END))

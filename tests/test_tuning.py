@@ -48,11 +48,6 @@ def test_the_term_that_tells_gets_the_weight(telling):
     assert part.values("R@1", fitted).mean() == 1.0 > part.values("R@1").mean()
 
 
-def test_a_strong_pull_keeps_the_weights_where_they_were():
-    fitted = fitted_weights([judged(1)], START, pull=1e6)
-    assert fitted == pytest.approx({term: START[term] for term in fitted}, abs=5e-3)
-
-
 def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, monkeypatch):
     fits = []
 
@@ -104,15 +99,6 @@ def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     assert means["all documents"] == pytest.approx(np.mean([means["one"], means["two"]]))
 
 
-def test_one_query_is_too_little(tmp_path):
-    with pytest.raises(
-        InputError, match="Expected two queries or more, so that one can be left out, got one - at papers"
-    ):
-        tune(
-            [open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False, limit=1, least_queries=1
-        )
-
-
 def test_a_few_queries_are_refused_with_what_is_needed(tmp_path):
     with pytest.raises(InputError) as refused:
         tune([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False)
@@ -121,20 +107,6 @@ def test_a_few_queries_are_refused_with_what_is_needed(tmp_path):
         " - at answer-question (papers)"
     )
     assert "--least-queries N" in refused.value.hint
-
-
-def test_queries_without_a_relevant_candidate_or_with_nothing_else_tell_nothing():
-    rows = [
-        (query, f"{query}-{n}", "doc", {"lexical": n / 4})
-        for query, many in (("q1", 2), ("q2", 1), ("q3", 2))
-        for n in range(many)
-    ]
-    qrels = pd.DataFrame(
-        [("q1", "q1-0", 1), ("q2", "q2-0", 1), ("q3", "elsewhere", 1)], columns=["query_id", "doc_id", "relevance"]
-    )
-    documents = {evidence: evidence for _, evidence, _, _ in rows}
-    frozen = FrozenTerms.of(score_terms(rows), weights(START), documents, qrels, ("q1", "q2", "q3"))
-    assert frozen.telling().tolist() == [True, False, False]
 
 
 @pytest.mark.golden

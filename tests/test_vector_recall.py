@@ -62,10 +62,6 @@ def _near_ties(rng: np.random.Generator, rows: int) -> np.ndarray:
     return base
 
 
-def _equal(rng: np.random.Generator, rows: int) -> np.ndarray:
-    return np.repeat(_random(rng, 3), -(-rows // 3), axis=0)[:rows]
-
-
 def _away(rng: np.random.Generator, rows: int) -> np.ndarray:
     """Mostly opposite to every query, a few at right angles, zeros among them."""
     found = -np.abs(_random(rng, rows))
@@ -171,11 +167,3 @@ def test_every_instruction_gives_the_same_products(features: str, instruction: s
         [sys.executable, "-c", TILE], env={**os.environ, **chosen}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, instruction), done.stderr
-
-
-def test_float32_alone_would_choose_other_rows() -> None:
-    rows = _shuffled(np.random.default_rng(3), 1500)
-    exact = rows.astype(np.int64) @ PERIODIC[0].astype(np.int64)
-    # Component after component: how a matrix product adds them up is its own business, and differs by processor.
-    rounded = (rows.astype(np.float32) * PERIODIC[0].astype(np.float32)).cumsum(axis=1)[:, -1]
-    assert exact[np.argsort(-rounded, kind="stable")[:100]].sum() < np.sort(exact)[-100:].sum()

@@ -58,12 +58,6 @@ def test_a_callers_rows_hold_only_caller_columns():
     assert all("considered" not in row for row in caller_rows(ROWS)["filter_ladder"])
 
 
-def test_every_candidate_is_counted_once_on_its_way_down():
-    text = render_text(ROWS)
-    assert "- rank: 2/3 candidates (low_score 1)" in text
-    assert "not shown (2)" in text
-
-
 def test_an_xray_of_a_denied_request_says_so():
     text = render_text({"requests": ROWS["requests"], "snapshots": [{"status": "denied"}]})
     assert "none: the contract is denied or the request failed" in text

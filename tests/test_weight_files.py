@@ -11,7 +11,6 @@ from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
-from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.runs import RunStore
 
@@ -44,23 +43,6 @@ def test_a_file_changes_the_weights_that_it_names_and_nothing_else(tmp_path):
 def test_what_is_no_weight_file_is_named(tmp_path, content, said):
     with pytest.raises(PolicyError, match=said):
         load_weights(written(tmp_path, content))
-
-
-def test_a_named_set_holds_for_every_purpose_and_a_path_is_a_file(tmp_path, monkeypatch):
-    named = load_policies(weights="document-000").purpose_policies.to_pylist()
-    assert all(row[f"weight_{term}"] == weight for row in named for term, weight in WEIGHT_SETS["document-000"].items())
-    assert (
-        len(
-            {row["version"] for row in named} | {row["version"] for row in load_policies().purpose_policies.to_pylist()}
-        )
-        == 8
-    )
-    assert load_policies(weights="document-000").digest != load_policies().digest
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "document-000").write_text(weight_file_text({"fix-test": {"lexical": 0.5}}, {}))
-    assert load_weights(load_settings({"weights": "./document-000"})["weights"]).weights == {
-        "fix-test": {"lexical": 0.5}
-    }
 
 
 def test_ask_and_run_take_a_named_set(shop, capsys):

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, 
 from scoped_retrieval.pipeline.cli.audit_commands import _recall_text
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import driver
-from scoped_retrieval.pipeline.reading.auditing.what_if import CHANGEABLE, changes_of, what_if
+from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
 
@@ -165,22 +165,6 @@ def test_a_retriever_asks_in_python(world):
     assert found.requests["left"].sum() > 0
     with world.story.open() as without, pytest.raises(InputError, match="Expected a runs folder or file, got none"):
         without.what_if(world.ana, max_items=2)
-
-
-def test_scope_is_no_what_if():
-    for name in ("project", "principal", "as_of", "question", "allowed_sources", "purpose"):
-        with pytest.raises(InputError, match=r"Expected one of .*max_tokens.*weights\.lexical"):
-            changes_of([f"{name}=x"])
-    assert "project" not in CHANGEABLE
-
-
-def test_a_change_without_a_value_or_with_a_wrong_one_is_refused():
-    with pytest.raises(InputError, match="Expected NAME=VALUE, got 'max_tokens' - at --set"):
-        changes_of(["max_tokens"])
-    with pytest.raises(InputError, match="max_tokens"):
-        changes_of(["max_tokens=many"])
-    with pytest.raises(InputError, match="at least one change"):
-        changes_of([])
 
 
 def test_a_generation_that_is_gone_is_named(tmp_path):

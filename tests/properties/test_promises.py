@@ -44,7 +44,7 @@ HISTORY = ("superseded", "deleted")
 """What shuts nothing out of a review."""
 
 
-@settings(PROFILE)
+@settings(FEWER)
 @given(worlds(modes=("review",)), st.lists(foreign_rows(but=HISTORY), min_size=1, max_size=8))
 def test_rows_outside_the_scope_change_nothing_a_review_sees(world: World, planted: list[Row]) -> None:
     check_non_interference(world, planted)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +19,8 @@ class LostEncoder(WordsByTheirStart):
         return type(None), ()
 
 
-class UnreadableEncoder(WordsByTheirStart):
-    """Another process cannot make it from what it is sent."""
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return _unreadable, ("weights",)
-
-
 def _unreadable(name: str) -> None:
     raise LookupError(name)
-
-
-class CountedEncoder(WordsByTheirStart):
-    """Leaves a mark in a folder, with the number of the process, each time that it is made from what was sent."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        (self.folder / f"{os.getpid()}-{uuid.uuid4().hex}").touch()
 
 
 class DyingEncoder(WordsByTheirStart):

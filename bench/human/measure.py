@@ -1,6 +1,6 @@
 """Whether blocks answer questions as people ask them: the sixty of `questions.json`, over three public repositories.
 
-    python tests/human/measure.py EVALUATION_DATA [WORK]
+    python bench/human/measure.py EVALUATION_DATA [WORK]
 
 Reads the code collections that hold these repositories; their texts are not part of this project. Prints per system the
 share of questions with an answering file in the block. The questions are never tuned on.
