@@ -13,8 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .columns.keys import constants, first_of_runs, gathered, gathered_columns, integers, positions, rank_within
-from .columns.orders import order_by
+from .columns.keys import (
+    constants,
+    first_of_runs,
+    gathered,
+    gathered_columns,
+    integers,
+    order_by,
+    positions,
+    rank_within,
+)
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .plugins import NO_PLUGINS, Plugins
 from .recall.bm25 import Bm25

@@ -33,6 +33,7 @@ from .columns.keys import (
     flags_at,
     flat,
     gathered_columns,
+    order_by,
     pair_positions,
     positions,
     rank_within,
@@ -40,7 +41,6 @@ from .columns.keys import (
     take_or,
     truth,
 )
-from .columns.orders import order_by
 from .reranking.role_terms import LAST, reading_order
 from .tables import (
     PACKS,

@@ -26,13 +26,13 @@ from .columns.keys import (
     gathered,
     gathered_columns,
     integers,
+    order_by,
     positions,
     rank_within,
     run_lengths,
     take_or,
 )
 from .columns.numbers import quantise, share_of
-from .columns.orders import order_by
 from .columns.ragged import expand_ranges, spread, starts_of
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .recall.bm25 import Bm25

@@ -26,13 +26,13 @@ from .columns.keys import (
     gathered,
     gathered_columns,
     integers,
+    order_by,
     pair_codes,
     positions,
     rank_within,
     take_or,
 )
 from .columns.numbers import quantise, share_of
-from .columns.orders import order_by
 from .frames import PostingIndex, VectorIndex
 from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import among, distinct_rows, first_of_runs, run_lengths
+from ..columns.keys import among, distinct_rows, first_of_runs, order_by, run_lengths
 from ..columns.list_columns import flattened
-from ..columns.orders import order_by
 from ..vocabulary import EVIDENCE_NEEDS
 
 NEAR = 0.7

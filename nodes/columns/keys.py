@@ -28,8 +28,6 @@ A_HANDFUL = 64
 """Up to this many texts, a Python dictionary finds them in half of Arrow's setup time."""
 CLOSE = 16
 """Numbers are dense if their range is at most this many times their count."""
-FEW_ROWS = 1024
-"""Up to this many rows, as in an interactive request, optimizations for many rows cost more calls than they save."""
 
 
 def flat(column: Column) -> pa.Array:
@@ -91,43 +89,18 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """
-    owners, members = zip(*((_as_string(request), _as_string(evidence)) for request, evidence in pairs), strict=True)
-    encoded = pa.chunked_array(members, pa.string()).dictionary_encode()
-    if _all_alike(owners):
-        return _in_pairs(encoded, pairs)
-    firsts = [owner.take(pa.array(_run_starts(owner))) for owner in owners]
-    names = pc.unique(pa.chunked_array(firsts))
-    width = max((len(chunk.dictionary) for chunk in encoded.chunks), default=0) + 1
-    found = []
-    for owner, code in zip(owners, _in_pairs(encoded, pairs), strict=True):
-        request = positions(owner, names)
-        code = pc.add(pa.array(request * width), code)
-        found.append(pc.if_else(owner.is_valid(), code, None) if owner.null_count else code)
-    return found
-
-
-def _all_alike(columns: Sequence[pa.Array]) -> bool:
-    """Whether all columns contain one and the same value, as for a single request; first and last are checked first."""
-    ends = {column[place].as_py() for column in columns if len(column) for place in (0, -1)}
-    if len(ends) != 1 or any(column.null_count for column in columns):
-        return False
-    return all(_values_in(column) == ends for column in columns if len(column))
-
-
-def _values_in(column: pa.Array) -> set[Any]:
-    """The least and greatest of some texts; all values if they are few, which is faster in Python."""
-    return set(column.to_pylist() if len(column) <= A_HANDFUL else pc.min_max(column).as_py().values())
+    owner, member = (
+        pa.concat_arrays([_as_string(column) for column in columns]).dictionary_encode()
+        for columns in zip(*pairs, strict=True)
+    )
+    code = pc.add(pc.multiply(owner.indices.cast(pa.int64()), len(member.dictionary)), member.indices)
+    ends = [*accumulate(len(request) for request, _ in pairs)]
+    return [code.slice(end - len(request), len(request)) for end, (request, _) in zip(ends, pairs, strict=True)]
 
 
 def _as_string(column: Column) -> pa.Array:
     array = flat(column)
     return array if array.type.id == _STRING else array.cast(pa.string())
-
-
-def _in_pairs(encoded: pa.ChunkedArray, pairs: Sequence[tuple[Column, Column]]) -> list[pa.Array]:
-    """The codes of joined columns, column by column. All chunks share one dictionary; an empty column has none."""
-    codes = [chunk.indices for chunk in encoded.chunks if len(chunk)]
-    return [codes.pop(0) if len(request) else pa.array([], pa.int32()) for request, _ in pairs]
 
 
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
@@ -159,17 +132,8 @@ def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
 
 
 def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
-    """Position of each wanted value in `among` (its first), -1 where it does not occur.
-
-    Tables are sorted by request, so equal values are adjacent: only the first of each run is looked up.
-    """
+    """Position of each wanted value in `among` (its first), -1 where it does not occur."""
     values = flat(wanted)
-    if len(values) <= FEW_ROWS or 4 * len(first := _run_starts(values)) > len(values):
-        return _found(values, among)
-    return _found(values.take(pa.array(first)), among).repeat(run_lengths(first, len(values)))
-
-
-def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
     if not len(values):
         return NOWHERE
     if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
@@ -187,8 +151,6 @@ def places_of(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArra
     """Position of each value among distinct ascending numbers, -1 where it does not occur."""
     if not len(ascending):
         return np.full(len(values), -1)
-    if len(values) > FEW_ROWS and (found := _found_number(values, ascending)) is not None:
-        return found
     found = np.minimum(ascending.searchsorted(values), len(ascending) - 1)
     return np.where(ascending[found] == values, found, -1)
 
@@ -205,18 +167,9 @@ def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArra
     return places[np.where((at >= 0) & (at < size), at, size)]
 
 
-def distinct(values: Column) -> pa.Array:
-    """The distinct values, in the order of first occurrence; only the first of each run of equal values is read."""
-    array = flat(values)
-    return pc.unique(array if len(array) <= FEW_ROWS else array.take(pa.array(_run_starts(array))))
-
-
-def _run_starts(values: pa.Array) -> NDArray[np.int64]:
-    """Positions where a value differs from the previous one; a null differs from everything."""
-    if len(values) < 2 or not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        return np.arange(len(values))
-    changes = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True)
-    return np.concatenate(([True], np.asarray(changes))).nonzero()[0]
+def order_by(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """Positions of the rows by the first column, then the second and so on, ascending; equal rows keep their order."""
+    return np.lexsort(columns[::-1])
 
 
 def first_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:

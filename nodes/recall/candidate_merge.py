@@ -14,9 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, integers, positions, rank_within
+from ..columns.keys import (
+    constants,
+    distinct_numbers,
+    first_of_runs,
+    gathered,
+    integers,
+    order_by,
+    positions,
+    rank_within,
+)
 from ..columns.numbers import quantise
-from ..columns.orders import order_by
 from ..vocabulary import LANES, MERGE_POLICIES
 from .recall_scope import Bool, Float, Int
 from .recall_selection import VIA

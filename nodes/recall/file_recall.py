@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import distinct_rows, gathered_columns, integers, rank_within
+from ..columns.keys import distinct_rows, gathered_columns, integers, order_by, rank_within
 from ..columns.numbers import quantise
-from ..columns.orders import order_by
 from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source

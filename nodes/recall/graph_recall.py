@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import constants, distinct_rows, first_of_runs, flat, gathered, integers, rank_within
+from ..columns.keys import constants, distinct_rows, first_of_runs, flat, gathered, integers, order_by, rank_within
 from ..columns.numbers import quantise
-from ..columns.orders import order_by
 from ..columns.ragged import Ragged, slabs, spread
 from ..frames import PostingIndex, posting_keys
 from ..text.anchor_patterns import find_all

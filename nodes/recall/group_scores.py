@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, first_of_runs
+from ..columns.keys import distinct_numbers, first_of_runs, order_by
 from ..columns.numbers import quantise
-from ..columns.orders import order_by
 from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex
 from .bm25 import Bm25

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_columns
+from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_columns, order_by
 from ..columns.numbers import array_of, quantise
-from ..columns.orders import order_by
 from ..columns.ragged import expand_ranges
 from ..errors import SchemaError, called, kind_of
 from ..lanes import Lane

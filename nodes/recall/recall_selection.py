@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
-from ..columns.orders import order_by
+from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, order_by, rank_within
 from ..tables import HITS
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 

@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_rows, gathered_columns, rank_within
+from ..columns.keys import distinct_rows, gathered_columns, order_by, rank_within
 from ..columns.numbers import quantise
-from ..columns.orders import order_by
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, file_codes, is_source
 
 PASSAGES = 3

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import distinct_numbers, first_of_runs, flat, gathered, run_lengths
-from ..columns.orders import order_by
+from ..columns.keys import distinct_numbers, first_of_runs, flat, gathered, order_by, run_lengths
 from ..columns.ragged import slabs
 from ..kernels.compiled import kernels
 from .role_words import words_apart

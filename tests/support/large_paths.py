@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.blocks import byte_runs, passages
-from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
+from scoped_retrieval.nodes.columns import digests, keys, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     compiled_recall,
@@ -34,7 +34,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
-    "FEW_ROWS": (0, (keys, orders)),
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
@@ -54,7 +53,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
 """The threshold of each of these paths, its value for small worlds, and the modules that read it."""
 
 INDEXING = ((plain_keys, "_suffixes"),)
-ANSWERING = ((keys, "_run_starts"), (orders, "_whole"), (text_analysis, "_plain_terms"))
+ANSWERING = ((text_analysis, "_plain_terms"),)
 FROM_ARRAYS = ((vector_recall, "_shortlist"),)
 COMPILED = (
     (compiled, "ThreadPoolExecutor"), (compiled_recall, "score"), (scope_postings, "drawn_together"),
