@@ -45,7 +45,7 @@ def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys,
     assert err.startswith("error: Expected a snapshot that you may read, got none - at ID\n")
 
 
-@pytest.mark.parametrize("command", ["lineage ID", "snapshots ID", "verify ID"])
+@pytest.mark.parametrize("command", ["lineage ID", "log ID", "verify ID"])
 def test_a_run_of_another_and_one_that_is_not_there_read_alike(runs_of_ana, capsys, monkeypatch, command):
     snapshot, batch, begun = runs_of_ana
     live = f"run-{snapshot.split('-')[2]}"
@@ -71,7 +71,7 @@ def test_a_run_to_resume_that_is_anothers_and_one_that_is_not_there_read_alike(r
         (
             3,
             "",
-            "error: Expected a run that you started, got none - at ID\n\nHint: `runs` lists yours, `verify` names those that are damaged\n",
+            "error: Expected a run that you started, got none - at ID\n\nHint: `log --of runs` lists yours, `verify` names those that are damaged\n",
         )
     }
 
@@ -97,13 +97,13 @@ def test_damage_is_told_to_whose_it_is_and_not_to_others(runs_of_ana, shop, caps
     snapshot = f"retr-snap-{batch.removeprefix('run-')}-0001"
     part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
     part.write_bytes(part.read_bytes()[:100])
-    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["snapshots", batch]):
+    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["log", batch]):
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "")
         where = f"{batch}/tables/snapshots/part-00000.parquet"
         assert err.startswith(f"error: Expected a whole part, got a damaged one - at {where}\n")
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["snapshots", batch], ["lineage", batch]):
+    for command in (["show", snapshot], ["show", snapshot, "--as", "xray"], ["log", batch], ["lineage", batch]):
         code, _, err = run(*command, capsys=capsys)
         assert (code, " that you may read, got none - at " in err) == (3, True)
 
@@ -119,10 +119,14 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
     file = file or folder.parent / f"live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    for command in ("lineage ID", "snapshots ID", "run --resume ID"):
+    for command in ("lineage ID", "log ID", "run --resume ID"):
         answers = {said(*command.replace("ID", one).split(), capsys=capsys) for one in (name, f"run-{ABSENT}")}
         assert [code for code, _, _ in answers] == [3], answers
-    assert json.loads(run("runs", "--json", capsys=capsys)[1]) == {"runs": [], "unfinished": [], "not_ok": []}
+    assert json.loads(run("log", "--of", "runs", "--json", capsys=capsys)[1]) == {
+        "runs": [],
+        "unfinished": [],
+        "not_ok": [],
+    }
     wanted = (f"retr-snap-{name.removeprefix('run-')}-0001", f"retr-snap-{ABSENT}-0001")
     answers = {said("show", one, capsys=capsys) for one in wanted}
     assert [code for code, _, _ in answers] == [3]
@@ -138,7 +142,7 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     run("verify-answer", mine, "answer.md", capsys=capsys)
     part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
     part.write_bytes(part.read_bytes()[:100])
-    code, out, err = run("answers", "--json", capsys=capsys)
+    code, out, err = run("log", "--of", "checks", "--json", capsys=capsys)
     assert (code, err) == (0, ""), "that it is damaged is not eve's to know"
     assert [entry["snapshot_id"] for entry in json.loads(out)] == [mine]
 

@@ -57,18 +57,18 @@ def test_every_verified_answer_is_listed_for_whoever_may_read_its_snapshot(
         json.loads(answered(text, snapshot, capsys, "--json")[1])["logged"] for text in ("As in [doc#99].", "So.")
     ]
     assert len(set(logged)) == 2
-    code, out, _ = run("answers", "--json", capsys=capsys)
+    code, out, _ = run("log", "--of", "checks", "--json", capsys=capsys)
     found = json.loads(out)
     assert (code, [(e["snapshot_id"], e["principal"], e["ok"]) for e in found]) == (
         0,
-        [(snapshot, "ana", False), (snapshot, "ana", True)],
+        [(snapshot, "ana", True), (snapshot, "ana", False)],
     )
-    assert run("answers", snapshot, "--json", capsys=capsys)[1] == out
-    assert snapshot in run("answers", capsys=capsys)[1]
+    assert run("log", snapshot, "--of", "checks", "--json", capsys=capsys)[1] == out
+    assert snapshot in run("log", "--of", "checks", capsys=capsys)[1]
     assert run("verify", snapshot, capsys=capsys)[0] == 0
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert json.loads(run("answers", "--json", capsys=capsys)[1]) == []
-    code, out, err = run("answers", snapshot, capsys=capsys)
+    assert json.loads(run("log", "--of", "checks", "--json", capsys=capsys)[1]) == []
+    code, out, err = run("log", snapshot, "--of", "checks", capsys=capsys)
     assert (code, out, "Expected a snapshot that you may read" in err) == (3, "", True)
 
 

@@ -149,7 +149,7 @@ def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
     assert index(capsys)[0] == 0
     served.broken = (500, b"{}")
     assert run("ask", "payments are retried", "--project", "shop", capsys=capsys)[0] == 0
-    [snapshot] = json.loads(run("snapshots", "--json", capsys=capsys)[1])
+    [snapshot] = json.loads(run("log", "--json", capsys=capsys)[1])
     served.broken = None
     assert run("reproduce", snapshot["snapshot_id"], capsys=capsys)[0] == 0
 

@@ -27,8 +27,7 @@ COMMANDS = [
     "run",
     "ask",
     "eval",
-    "runs",
-    "snapshots",
+    "log",
     "show",
     "verify",
     "xray",
@@ -36,7 +35,6 @@ COMMANDS = [
     "gc",
     "why",
     "verify-answer",
-    "answers",
     "erase",
     "leak-test",
     "doctor",
@@ -57,7 +55,6 @@ GROUPED = [
     "context project",
     "context diff",
     "context why",
-    "context list",
     "context log",
     "context open",
     "context import",
@@ -122,7 +119,7 @@ def test_help_lists_every_command(capsys):
     ] == []
 
 
-@pytest.mark.parametrize("group", ["", "corpus", "runs", "contract", "overlay", "bundle", "context"])
+@pytest.mark.parametrize("group", ["", "corpus", "contract", "overlay", "bundle", "context"])
 def test_a_list_of_commands_describes_each_in_a_whole_sentence(group, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run(*group.split(), "--help", capsys=capsys)
@@ -251,7 +248,7 @@ def test_another_principal_reads_neither_block_nor_xray(shop, capsys, monkeypatc
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     foreign = [run("show", snapshot, "--as", form, capsys=capsys) for form in ("block", "xray")]
     assert [(code, out) for code, out, _ in foreign] == [(3, ""), (3, "")]
-    _, out, _ = run("snapshots", "--json", capsys=capsys)
+    _, out, _ = run("log", "--json", capsys=capsys)
     assert json.loads(out) == []
 
 
@@ -281,9 +278,9 @@ def test_run_takes_a_table_and_reports_statuses(shop, capsys):
     summary = json.loads(out)
     assert code == 4
     assert summary["statuses"] == {"failed": 1, "ok": 1}
-    _, out, _ = run("runs", "--json", capsys=capsys)
+    _, out, _ = run("log", "--of", "runs", "--json", capsys=capsys)
     assert summary["run_id"] in [r["run_id"] for r in json.loads(out)["runs"]]
-    _, out, _ = run("snapshots", summary["run_id"], "--status", "ok", "--json", capsys=capsys)
+    _, out, _ = run("log", summary["run_id"], "--status", "ok", "--json", capsys=capsys)
     assert [r["request_id"] for r in json.loads(out)] == ["a"]
 
 
@@ -300,7 +297,7 @@ def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
         "evidence",
         "untrusted-observation",
     }
-    _, out, _ = run("snapshots", "--events", capsys=capsys)
+    _, out, _ = run("log", "--as", "events", capsys=capsys)
     assert [json.loads(line) for line in out.splitlines()] == [asked["event"]]
 
 

@@ -27,7 +27,7 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     code, again, err = run("run", "--resume", json.loads(out)["run_id"], "--json", capsys=capsys)
     assert (code, json.loads(again)["failures"]) == (4, json.loads(out)["failures"])
     assert err.rstrip().endswith("got 'nope' - at r.jsonl:2.purpose")
-    _, listed, _ = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)
+    _, listed, _ = run("log", json.loads(out)["run_id"], "--json", capsys=capsys)
     (row,) = json.loads(listed)
     kept = [row[name] for name in ("request_id", "question", "project", "purpose")]
     assert kept == ["line-2", "default role", "shop", None]
@@ -35,7 +35,7 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     _, out, _ = run("show", row["snapshot_id"], "--as", "full", capsys=capsys)
     assert "query: default role\nrequest-id: line-2\n" in out
     assert "project=shop" in out
-    _, out, _ = run("snapshots", capsys=capsys)
+    _, out, _ = run("log", capsys=capsys)
     assert row["snapshot_id"] in out
     assert "default role" in out
 
@@ -68,11 +68,11 @@ def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeyp
 
 def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
     ask(capsys=capsys)
-    assert len(json.loads(run("runs", "--json", capsys=capsys)[1])["runs"]) == 1
+    assert len(json.loads(run("log", "--of", "runs", "--json", capsys=capsys)[1])["runs"]) == 1
     facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
     assert (facts["projects"], facts["rows"]) == (["shop"], 3)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert json.loads(run("runs", "--json", capsys=capsys)[1])["runs"] == []
+    assert json.loads(run("log", "--of", "runs", "--json", capsys=capsys)[1])["runs"] == []
     facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
     assert (facts["projects"], "rows" in facts) == ([], False)
 
@@ -83,8 +83,8 @@ def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
     _, kept = ask(capsys=capsys)
     file = next((shop / ".scoped-retrieval" / "runs" / first / "tables" / "snapshots").glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:60])
-    for command in ("runs", "snapshots", "context-actions"):
-        code, out, err = run(command, capsys=capsys)
+    for command in (["--of", "runs"], [], ["--as", "csv"]):
+        code, out, err = run("log", *command, capsys=capsys)
         assert code == 0
         assert kept.split("-")[2] in out
         assert "skipped: 1 damaged run;" in err
@@ -298,9 +298,9 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
         (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),
         (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
-        (["runs", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
+        (["log", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
         (
-            ["snapshots", "--status", "zz"],
+            ["log", "--status", "zz"],
             2,
             "Expected one of ok, empty, denied, partial, failed, erased, got 'zz' - at --status",
         ),
@@ -408,7 +408,7 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
     ("command", "at"),
     [
         ("corpus info --corpus {}", "--corpus"), ("ask default --grants {}", "--grants"),
-        ("demo --folder {}", "--folder"), ("show {snapshot} --out {}", "--out"), ("context-actions --out {}", "--out"),
+        ("demo --folder {}", "--folder"), ("show {snapshot} --out {}", "--out"), ("log --out {}", "--out"),
         ("contract delegate {snapshot} --out {}", "--out"), ("overlay validate {}", "FILE"),
         ("verify-answer {snapshot} {}", "ANSWER_FILE"), ("run {}", "REQUESTS"), ("ask default --preset {}", "--preset"),
         ("ask default --workspace {}", "--workspace"), ("contract preview {}", "REQUEST"), ("index {}", "PATH..."),

@@ -50,7 +50,7 @@ def test_an_input_is_projected_recorded_and_replayed(place: Path, capsys: Any):
     code, again, err = run("show", "s/5", capsys=capsys)
     assert (code, again) == (0, out)
     assert "input: s/5, recorded " in err
-    listed = value_of("context", "list", capsys=capsys)
+    listed = value_of("log", "--of", "inputs", capsys=capsys)
     assert [each["input_id"] for each in listed] == ["s/5"]
     code, by_record, _ = run("show", listed[0]["record"], capsys=capsys)
     assert by_record == out
@@ -64,7 +64,7 @@ def test_every_shape_is_printed(place: Path, capsys: Any, shape: str):
     assert code == 0 and out
     if shape != "text":
         json.loads(out)
-    assert run("context", "list", capsys=capsys)[1].count("ctx-") == 0, "nothing was recorded"
+    assert run("log", "--of", "inputs", capsys=capsys)[1].count("ctx-") == 0, "nothing was recorded"
 
 
 def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
@@ -232,7 +232,7 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     stale = value_of("why", snapshot, evidence, capsys=capsys)[0]
     assert (stale["outcome"], stale["reason_code"]) == ("rejected", "stale_version")
     assert run("verify", capsys=capsys)[0] == 0, "records of inputs are no runs"
-    assert "ctx-" not in json.dumps(value_of("runs", capsys=capsys))
+    assert "ctx-" not in json.dumps(value_of("log", "--of", "runs", capsys=capsys))
     code, _, err = run("erase", "--evidence", evidence, "--yes", capsys=capsys)
     assert code == 0, err
     code, out, err = run("show", "seen/2", capsys=capsys)
@@ -262,9 +262,11 @@ def test_a_ledger_has_a_row_for_every_event_or_its_kind_alone_and_among_all(
 def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):
     project = ("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "5")
     _, long, _ = run(*project, capsys=capsys)
-    first = value_of("context", "list", capsys=capsys)[0]["record"]
+    first = value_of("log", "--of", "inputs", capsys=capsys)[0]["record"]
     _, short, _ = run(*project, "--max-tokens", "1250", capsys=capsys)
-    second = next(each["record"] for each in value_of("context", "list", capsys=capsys) if each["record"] != first)
+    second = next(
+        each["record"] for each in value_of("log", "--of", "inputs", capsys=capsys) if each["record"] != first
+    )
     assert long != short
     for name, text in ((first, long), (second, short)):
         assert run("show", name, capsys=capsys)[:2] == (0, text)

@@ -79,7 +79,7 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
     Path("rows.jsonl").write_text('{"question": "default role", "allowed_paths": ["src/", "docs/"]}\n')
     code, done = found("run", "rows.jsonl", "--preset", "child.json", capsys=capsys)
     assert (code, done["statuses"]) == (0, {"ok": 1})
-    _, snapshots = found("snapshots", done["run_id"], capsys=capsys)
+    _, snapshots = found("log", done["run_id"], capsys=capsys)
     _, value = found("contract", "diff", snapshots[0]["snapshot_id"], "child.json", capsys=capsys)
     assert value["rows"] == {"only_a": 0, "only_b": 0, "both": 1}
 
@@ -109,7 +109,7 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bot")
     block, snapshot = ask("--as", "ana", capsys=capsys)
     assert "There is no default role" in block
-    _, rows = found("snapshots", capsys=capsys)
+    _, rows = found("log", capsys=capsys)
     assert [row["snapshot_id"] for row in rows] == [snapshot]
     _, value = found("contract", "explain", snapshot, capsys=capsys)
     assert value["who"] == "ana in shop for answer-question, asked by bot"
@@ -121,7 +121,7 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     assert answers[0] == answers[1]
     assert answers[0][0] == 3
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    assert snapshot in [row["snapshot_id"] for row in found("snapshots", capsys=capsys)[1]]
+    assert snapshot in [row["snapshot_id"] for row in found("log", capsys=capsys)[1]]
 
 
 def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):

@@ -149,7 +149,7 @@ def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
         command = line[2:66].split() if line.startswith(("  show ", "  what-if ")) else ["corpus", "info"]
         assert main(command) == 0
     assert (demo.folder / "run.html").is_file()
-    assert main(["snapshots"]) == 0
+    assert main(["log"]) == 0
     assert demo.opened in capsys.readouterr().out
 
 

@@ -210,16 +210,16 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
         retriever.run([row | {"project": "shop"} for row in rows], engine=first_alone)
     (run_id,) = store.unfinished()
     listed = f"unfinished: {run_id}; `run --resume {run_id}` completes the run\n"
-    assert run("--adopt", "runs", capsys=capsys)[2] == listed
+    assert run("--adopt", "log", "--of", "runs", capsys=capsys)[2] == listed
     (shop / "shop/README.md").write_text("# shop\n\nAnother word.\n")
     assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    assert run("runs", capsys=capsys)[2] == listed
+    assert run("log", "--of", "runs", capsys=capsys)[2] == listed
     Corpus.open(corpus).gc()
     gone = f"unfinished: {run_id}; its generation is gone: `run --resume {run_id}` ends it with what was answered\n"
-    assert run("runs", capsys=capsys)[2] == gone
+    assert run("log", "--of", "runs", capsys=capsys)[2] == gone
     corpus.rename(shop / "elsewhere")
     unknown = f"unfinished: {run_id}; `run --resume {run_id}` completes the run, or ends it if its generation is gone\n"
-    assert run("runs", capsys=capsys)[2] == unknown
+    assert run("log", "--of", "runs", capsys=capsys)[2] == unknown
     (shop / "elsewhere").rename(corpus)
     code, out, err = run("run", "--resume", run_id, "--json", capsys=capsys)
     assert (code, json.loads(out)["statuses"]) == (4, {"failed": 1, "ok": 1})
@@ -227,4 +227,4 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
     assert "ending the run without 1 request in 1 shard\n" in err
     assert not [line for line in err.splitlines() if line.startswith(("answered", "failed:"))]
     assert run("verify", run_id, capsys=capsys)[0] == 0
-    assert run("runs", capsys=capsys)[2] == ""
+    assert run("log", "--of", "runs", capsys=capsys)[2] == ""

@@ -43,7 +43,7 @@ def written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("ask", "cache", "--project", "shop"),
         ("index", "docs", "--project", "shop", "--no-semantic"),
         ("erase", "--source", "workspace:docs", "--project", "shop", "--yes"),
-        ("snapshots",),
+        ("log",),
     ):
         code, _, error = run(*command, capsys=capsys)
         assert code == 0, (command, error)
@@ -68,7 +68,7 @@ def test_a_folder_that_was_opened_opens_what_is_written_there(
         (tmp_path / ".scoped-retrieval" / name / "README").touch()
         (tmp_path / ".scoped-retrieval" / name).chmod(0o750)
     monkeypatch.setenv("SCOPED_RETRIEVAL_RUNS", ".scoped-retrieval/runs")
-    assert run("--adopt", "runs", capsys=capsys)[0] == 0
+    assert run("--adopt", "log", capsys=capsys)[0] == 0
     written(tmp_path, capsys)
     found = modes(tmp_path / ".scoped-retrieval" / "corpus")
     assert {oct(mode) for path, mode in found.items() if path not in ("README", "grants.yaml")} == {"0o750", "0o640"}

@@ -42,13 +42,13 @@ COMMANDS = [
     ("serve", "--json"),
     ("connect", "codex", "--project", "shop", "--write"),
     ("prompt-hook", "--project", "shop"),
-    ("context", "list"),
+    ("log", "--of", "inputs"),
     ("contract", "preview", "--project", "shop"),
     ("corpus", "info"),
     ("corpus", "verify"),
     ("show", "@session:s-1"),
-    ("runs",),
-    ("snapshots",),
+    ("log", "--of", "runs"),
+    ("log",),
     ("verify",),
     ("sql", "select * from requests"),
 ]
@@ -261,7 +261,7 @@ def test_a_corpus_that_comes_after_connect_is_not_known(hostile_folder: HostileF
 def test_a_corpus_of_one_s_own_beside_runs_that_a_folder_brings(hostile_folder: HostileFolder, capsys):
     shutil.rmtree(hostile_folder.path / ".scoped-retrieval/corpus")
     assert run("index", "docs", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    for command in (ASK, ("show", "@session:s-1"), ("runs",)):
+    for command in (ASK, ("show", "@session:s-1"), ("log", "--of", "runs")):
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "") and "Expected runs that you made or adopted" in err
     shutil.rmtree(hostile_folder.path / ".scoped-retrieval/runs")

@@ -78,7 +78,7 @@ def test_every_door_gives_the_same_bytes_and_none_act(doors: dict[str, Any], que
 
 
 @pytest.mark.parametrize(
-    "command", [("show", "{run}", "--as", "html"), ("context-actions",), ("show", "@session:s-1", "--as", "xray")]
+    "command", [("show", "{run}", "--as", "html"), ("log", "--as", "csv"), ("show", "@session:s-1", "--as", "xray")]
 )
 def test_a_file_holds_what_is_printed(doors: dict[str, Any], capsys: Any, command: tuple[str, ...]):
     asked = {"question": f"retry {HOSTILE}", "project": "shop", "session_id": "s-1"}

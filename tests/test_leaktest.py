@@ -250,9 +250,9 @@ def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """`context_actions.csv` names the candidates of a retrieval, those that were withheld among them."""
     right = surfaces.actions_of
 
-    def wrong(run: Any, snapshots: Any, principal: str) -> list[dict[str, Any]]:
+    def wrong(run: Any, snapshots: Any) -> list[dict[str, Any]]:
         ids = " ".join(run.table("decisions")["evidence_id"].to_pylist())
-        return [action | {"citations": ids} for action in right(run, snapshots, principal)]
+        return [action | {"citations": ids} for action in right(run, snapshots)]
 
     monkeypatch.setattr(surfaces, "actions_of", wrong)
 

@@ -26,7 +26,7 @@ def asked_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def lists(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, str, str]]:
     return [
-        run(*args, capsys=capsys) for args in (("snapshots",), ("snapshots", "--json"), ("runs",), ("runs", "--json"))
+        run("log", "--of", what, *form, capsys=capsys) for what in ("answers", "runs") for form in ((), ("--json",))
     ]
 
 
@@ -46,7 +46,7 @@ def test_a_run_that_changed_is_read_again(asked: Path, capsys: pytest.CaptureFix
     file = next(asked.glob("live/*"))
     file.write_bytes(file.read_bytes()[:9])
     shutil.rmtree(asked / ".index")
-    assert "damaged" in run("snapshots", capsys=capsys)[2]
+    assert "damaged" in run("log", capsys=capsys)[2]
 
 
 @pytest.mark.parametrize("content", [b"", b"ARROW1", b"x" * 4_000])
@@ -61,13 +61,13 @@ def test_a_damaged_listing_is_made_again(asked: Path, capsys: pytest.CaptureFixt
 def test_the_last_snapshots_are_listed_and_that_there_are_others(
     asked: Path, capsys: pytest.CaptureFixture[str], last: str, listed: int, said: bool
 ) -> None:
-    everything = json.loads(run("snapshots", "--json", capsys=capsys)[1])
-    code, out, err = run("snapshots", "--json", "--last", last, capsys=capsys)
-    assert (code, json.loads(out)) == (0, everything[3 - listed :])
-    assert (f"the last {last}; older ones are not listed: --last 0 lists all" in err) is said
+    everything = json.loads(run("log", "--json", capsys=capsys)[1])
+    code, out, err = run("log", "--json", "-n", last, capsys=capsys)
+    assert (code, json.loads(out)) == (0, everything[:listed])
+    assert (f"the last {last}; older ones are not listed: -n 0 lists all" in err) is said
     of_one = everything[0]["snapshot_id"].rpartition("-")[0].replace("retr-snap-", "run-")
-    assert len(json.loads(run("snapshots", of_one, "--json", "--last", "1", capsys=capsys)[1])) == 1
-    assert json.loads(run("snapshots", "--json", "--last", last, "--status", "denied", capsys=capsys)[1]) == []
+    assert len(json.loads(run("log", of_one, "--json", "-n", "1", capsys=capsys)[1])) == 1
+    assert json.loads(run("log", "--json", "-n", last, "--status", "denied", capsys=capsys)[1]) == []
 
 
 def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:

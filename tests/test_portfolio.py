@@ -251,16 +251,16 @@ def test_every_retrieval_is_listed_and_review_finds_the_callers_own(
     asked(corpus, PRICING, runs=runs, now=NOW + timedelta(minutes=1))
     grants = str(corpus.parent / "grants.yaml")
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    assert main(["context-actions", "--runs", str(runs), "--grants", grants]) == 0
+    assert main(["log", "--as", "csv", "--runs", str(runs), "--grants", grants]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["mode"], row["k_in"], row["k_out"], row["principal"]) for row in rows] == [
-        ("execution", "20", "6", "ana"),
         ("", "50", "12", "ana"),
+        ("execution", "20", "6", "ana"),
     ]
-    assert "/sot/" in rows[0]["scope"] and "sot/deliverables.csv#2 (DEL-12345)" in rows[0]["citations"]
-    assert rows[1]["scope"] == "all paths"
+    assert "/sot/" in rows[1]["scope"] and "sot/deliverables.csv#2 (DEL-12345)" in rows[1]["citations"]
+    assert rows[0]["scope"] == "all paths"
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")
-    assert main(["context-actions", "--runs", str(runs), "--grants", grants, "--principal", "ana", "--json"]) == 0
+    assert main(["log", "--as", "csv", "--runs", str(runs), "--grants", grants, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 

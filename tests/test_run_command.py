@@ -18,7 +18,7 @@ def asked(*args: str, rows=(ROW,), capsys) -> tuple[int, list[dict], str]:
     """Exit code, snapshots in the order of their ids, and standard error of a run of these rows."""
     Path("q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, err = run("run", "q.jsonl", *args, "--json", capsys=capsys)
-    listed = run("snapshots", json.loads(out)["run_id"], "--json", capsys=capsys)[1] if "run_id" in out else "[]"
+    listed = run("log", json.loads(out)["run_id"], "--json", capsys=capsys)[1] if "run_id" in out else "[]"
     return code, json.loads(listed), err
 
 

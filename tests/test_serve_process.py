@@ -42,7 +42,7 @@ def test_no_snapshot_of_an_answered_request_is_lost_when_the_server_ends(shop: P
         assert process.wait(60) == (0 if sent == signal.SIGTERM else -sent)
         for client in clients:
             client.join(60)
-    code, out, _ = run("snapshots", "--last", "0", "--json", capsys=capsys)
+    code, out, _ = run("log", "-n", "0", "--json", capsys=capsys)
     assert code == 0
     assert len(answered) >= 12
     assert set(answered) <= {row["snapshot_id"] for row in json.loads(out)}

@@ -44,7 +44,7 @@ def test_every_writer_signs_its_line(
     monkeypatch.delenv("SCOPED_RETRIEVAL_TRUSTED_KEY")  # the corpus was indexed before there was a key
     row = {"question": "who has a role?", "project": "shop", "purpose": "answer-question"}
     Path("q.jsonl").write_text(json.dumps(row) + "\n")
-    snapshot = json.loads(run("snapshots", "--json", capsys=capsys)[1])[0]["snapshot_id"]
+    snapshot = json.loads(run("log", "--json", capsys=capsys)[1])[0]["snapshot_id"]
     Path("answer.txt").write_text("Nobody.")
     writers = [
         ("run", "q.jsonl"), ("verify-answer", snapshot, "answer.txt"), ("gc",),

@@ -27,7 +27,7 @@ def test_a_manifest_that_is_no_json_is_unreadable(
     for args in (("verify",), ("verify", made)):
         code, out, _ = run(*args, capsys=capsys)
         assert (code, f"{made}: unreadable" in out) == (7, True)
-    assert "unreadable" in run("runs", capsys=capsys)[1]
+    assert "unreadable" in run("log", "--of", "runs", capsys=capsys)[1]
     changed = json.loads(whole) | {"created_at": "2020-01-01T00:00:00+00:00"}
     at.write_text(json.dumps(changed))
     code, out, _ = run("verify", made, capsys=capsys)

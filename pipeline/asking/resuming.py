@@ -41,7 +41,7 @@ def resumed(store: RunStore, run_id: str, principal: str, corpus: Corpus, line: 
         StoreError: it is finished, or was begun over another corpus, or with other policies, grants, settings or code.
     """
     if run_id not in store.folders() or store.starter_of(run_id) != principal:
-        hint = "`runs` lists yours, `verify` names those that are damaged"
+        hint = "`log --of runs` lists yours, `verify` names those that are damaged"
         raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint=hint)
     staged = store.resume(run_id)
     if not staged.pending():

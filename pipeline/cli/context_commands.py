@@ -1,4 +1,4 @@
-"""`context project|diff|why|list|log|open|import|demo`: what a model sees this round, and why."""
+"""`context project|diff|why|log|open|import|demo`: what a model sees this round, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from ..progress import counted
 from ..views.printed import json_document, printed
 from .options import given, settings_of
-from .output import EXIT, deliver, emit, note, to_json, write_table
+from .output import EXIT, deliver, emit, note, to_json
 
 __all__ = ["register", "show_input"]
 
@@ -130,20 +130,6 @@ def why(
         for each in found["sources"]
     ]
     emit(found, text="\n".join(lines))
-    return EXIT["ok"]
-
-
-@context_app.command("list")
-def list_() -> int:
-    """List the recorded inputs that you may read."""
-    from ..context.store import ContextStore, inputs_of
-
-    store = ContextStore.of(settings_of("runs"))
-    found = inputs_of(store.records())
-    for name in store.damaged:
-        note(f"skipped: {name} is damaged")
-    rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
-    emit(found, text=write_table("", ("input", "record", "recorded at"), rows))
     return EXIT["ok"]
 
 

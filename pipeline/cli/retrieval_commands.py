@@ -151,7 +151,7 @@ def _note_failures(failed: list[dict[str, str]], run_id: str) -> None:
     for row in failed[:FAILURES_SHOWN]:
         note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
-        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {run_id} --status failed` lists them")
+        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `log {run_id} --status failed` lists them")
 
 
 def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:

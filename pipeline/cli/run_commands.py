@@ -1,12 +1,8 @@
-"""`snapshots`, `replay-turn`, `verify`: read and verify what was recorded, without retrieving again."""
+"""`replay-turn`, `verify`: read and verify what was recorded, without retrieving again."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +10,7 @@ import typer
 
 from ..progress import counted
 from .options import settings_of
-from .output import EXIT, emit, note, note_left_out, note_other_runs, write_table
+from .output import EXIT, emit, write_table
 
 __all__ = ["register"]
 
@@ -23,77 +19,12 @@ _STATE_CODES = {
     "unreadable": EXIT["unreadable"],
 }
 """Exit codes of `verify` for runs in which nothing was rewritten; any other difference is 5."""
-LAST = 1_000
-"""Snapshots that `snapshots` lists by default."""
-QUESTION_SHOWN = 60
-"""Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (snapshots, replay_turn, verify):
+    for command in (replay_turn, verify):
         app.command(command.__name__.replace("_", "-"))(command)
-
-
-def snapshots(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every run.")] = None,
-    status: Annotated[
-        str | None, typer.Option(help="Only this status: ok, empty, denied, partial, failed or erased.")
-    ] = None,
-    last: Annotated[int, typer.Option(min=0, help="Number of most recent snapshots; 0 = all.")] = LAST,
-    events: Annotated[
-        bool, typer.Option("--events", help="One event per snapshot as JSONL, for an event log.")
-    ] = False,
-) -> int:
-    """List the snapshots that you may read."""
-    from ...nodes.vocabulary import STATUSES
-    from ..reading.access import expect_reader, open_run
-    from ..reading.reports import events_of
-    from ..reading.snapshots import readable_snapshots
-    from ..runs import RunStore
-
-    if status is not None:
-        STATUSES.canonical(status, "--status")
-    settings = settings_of("runs")
-    wanted = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
-
-    def read(one: Any) -> list[dict[str, Any]]:
-        nonlocal wanted
-        rows = readable_snapshots(settings, one, status=status, last=wanted)
-        wanted -= len(rows)
-        return rows
-
-    if run:
-        named = open_run(settings, run)
-        expect_reader(settings, named)
-        chosen = [(named, read(named))]
-    else:
-        newest = takewhile(lambda _: wanted > 0, RunStore(settings["runs"], create=False).newest())
-        chosen = _each(settings, newest, read)[::-1]
-    if not wanted:
-        oldest = next(i for i, (_, rows) in enumerate(chosen) if rows)
-        chosen[oldest][1].pop(0)
-        note(f"the last {last}; older ones are not listed: --last 0 lists all")
-    rows = [row for _, of_run in chosen for row in of_run]
-    if events:
-        found = [event for one, of_run in chosen for event in events_of(one, of_run)]
-        emit(found, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found))
-        return EXIT["ok"]
-    columns = (
-        "snapshot_id",
-        "request_id",
-        "status",
-        "project",
-        "purpose",
-        "as_of",
-        "selected_rows",
-        "estimated_tokens",
-    )
-    titles = [{"selected_rows": "rows shown"}.get(c, c.replace("_", " ")) for c in (*columns, "question")]
-    shown = [[*(r[c] for c in columns), _shortened(r["question"])] for r in rows]
-    text = write_table("", titles, shown)
-    emit(rows, text=text)
-    return EXIT["ok"]
 
 
 def replay_turn(
@@ -171,18 +102,6 @@ def _verify_file(file: Path, run: str | None, anchor: str | None) -> int:
     return EXIT["ok"] if found.ok else EXIT["differs"]
 
 
-def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
-    """Each run and what `read` returns for it; omitted runs are named on standard error with their state."""
-    from ..reading.across_runs import read_each
-
-    found, damaged = read_each(settings, runs, read)
-    note_left_out(len(damaged))
-    for run_id in damaged:
-        note(f"skipped: {run_id}: damaged")
-    note_other_runs(settings, but=damaged)
-    return found
-
-
 def _verify_code(report: dict[str, Any]) -> int:
     """5 if anything was changed, else 7 if a run cannot be read, else 4 if one is unfinished."""
     states = {one["status"] for one in report["runs"] if one["problems"]}
@@ -193,9 +112,3 @@ def _verify_code(report: dict[str, Any]) -> int:
 
 def _problems(of_run: dict[str, Any]) -> list[str]:
     return [f"{p['kind']}: {p['part']}: {p['detail']}" for p in of_run["problems"]]
-
-
-def _shortened(question: str | None) -> str | None:
-    """The start of a question on one line, for a table."""
-    line = " ".join(question.split()) if question else None
-    return line if line is None or len(line) <= QUESTION_SHOWN else f"{line[: QUESTION_SHOWN - 3]}..."

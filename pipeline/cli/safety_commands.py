@@ -1,19 +1,18 @@
-"""`verify-answer`, `answers`, `erase`, `leak-test`: verify an answer against its snapshot, erase texts, probe a corpus
+"""`verify-answer`, `erase`, `leak-test`: verify an answer against its snapshot, erase texts, probe a corpus
 for leaks.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .options import LanesFlag, given, settings_of
-from .output import EXIT, InterruptedCommandError, emit, note, note_left_out, write_table
+from .output import EXIT, InterruptedCommandError, emit, note
 
 __all__ = ["register"]
 
@@ -23,7 +22,6 @@ Texts = list[str] | None
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("verify-answer")(verify_answer)
-    app.command()(answers)
     app.command()(erase)
     app.command("leak-test")(leak_test)
 
@@ -42,29 +40,6 @@ def verify_answer(
     if report.status == "erased":
         return EXIT["erased"]
     return EXIT["ok"] if report.ok else EXIT["differs"]
-
-
-def answers(
-    snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="A snapshot; default: every one.")] = None,
-) -> int:
-    """List verified answers and their findings. Shows those of snapshots that you may read."""
-    from ..reading.answers import answers_of
-
-    found, damaged = answers_of(settings_of("runs"), snapshot)
-    columns = ("verified_at", "snapshot_id", "principal", "ok")
-    rows = [
-        (*(entry[name] for name in columns), sum(each["wrong"] for each in entry["findings"]), _counted(entry["facts"]))
-        for entry in found
-    ]
-    titles = (*(name.replace("_", " ") for name in columns), "wrong", "records")
-    emit(found, text=write_table("", titles, rows))
-    note_left_out(damaged)
-    return EXIT["ok"]
-
-
-def _counted(facts: list[dict[str, Any]]) -> str:
-    by_finding = Counter(fact["finding"] for fact in facts)
-    return ", ".join(f"{number} {name}" for name, number in sorted(by_finding.items()))
 
 
 def erase(

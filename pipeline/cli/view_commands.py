@@ -1,4 +1,4 @@
-"""`show`, `xray`, `lineage`, `context-actions`: answers and runs, rendered. `xray` asks first, the others never retrieve."""
+"""`show`, `xray`, `lineage`: answers and runs, rendered. `xray` asks first, the others never retrieve."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ..views.printed import json_document, printed
+from ..views.printed import json_document
 from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import given, settings_of
-from .output import EXIT, deliver, note, note_left_out, to_json, write_file
+from .output import EXIT, deliver, note, to_json, write_file
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (show, xray, lineage, context_actions):
+    for command in (show, xray, lineage):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -87,7 +87,7 @@ def _show_run(settings: Any, run_id: str, form: str | None, qrels: Path | None, 
     from ..reading.reports import report_of
 
     if form != "html":
-        hint = f"`show {run_id} --as html` is its report, `snapshots {run_id}` lists its answers."
+        hint = f"`show {run_id} --as html` is its report, `log {run_id}` lists its answers."
         raise InputError.one_of(("html",), form, "--as", hint=hint)
     quality = None
     if qrels is not None:
@@ -185,31 +185,4 @@ def lineage(
     else:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    return EXIT["ok"]
-
-
-def context_actions(
-    principal: Annotated[
-        str | None,
-        typer.Option(help="Principal whose retrievals to list; default: you. Another principal needs an audit grant."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-) -> int:
-    """Export retrievals as CSV: mode, scope, k, citations. `index --logs` imports the file as evidence for review."""
-    from ..reading.across_runs import read_each
-    from ..reading.snapshots import readable_snapshots
-    from ..runs import RunStore
-    from ..views.context_actions import actions_of, as_csv
-
-    settings = settings_of("runs")
-    whose = principal or settings.principal
-    read, damaged = read_each(
-        settings,
-        RunStore(settings["runs"], create=False).list(),
-        lambda run: actions_of(run, readable_snapshots(settings, run), whose),
-    )
-    note_left_out(len(damaged))
-    found = [action for _, actions in read for action in actions]
-    found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
-    deliver(json_document(found) if given("json") and out is None else printed(as_csv(found)), out)
     return EXIT["ok"]

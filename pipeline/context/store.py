@@ -173,7 +173,7 @@ class ContextStore:
             if manifest["record"] == what:
                 if len(manifest["inputs"]) != 1:
                     raise InputError.described("the record of one input", f"one of {len(manifest['inputs'])}", what,
-                                               hint="`context list` names its inputs: ask for one of them.")  # fmt: skip
+                                               hint="`log --of inputs` names its inputs: ask for one of them.")  # fmt: skip
                 return self._replayed(manifest, manifest["inputs"][0])
         having = [manifest for manifest in reversed(manifests) if what in manifest["inputs"]]
         if having:
@@ -181,7 +181,7 @@ class ContextStore:
             return replace(self._replayed(having[0], what), others=others)
         raise AccessError(
             f"Expected a model input that you may read, got none - at {what}",
-            hint="`context project` records inputs; `context list` names those that you may read"
+            hint="`context project` records inputs; `log --of inputs` names those that you may read"
             + (f"; {len(self.damaged)} records are damaged: {', '.join(self.damaged)}" if self.damaged else ""),
         )
 

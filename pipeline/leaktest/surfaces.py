@@ -115,7 +115,7 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
     found = {
         "corpus info": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
-        "context actions": as_csv(actions_of(run, snapshots, settings.principal)),
+        "context actions": as_csv(actions_of(run, snapshots)),
         "contract preview": _json(preview(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
         "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),

@@ -179,5 +179,5 @@ def unknown(id_: str, kind: str | None = None) -> AccessError:
     kind = kind or ("snapshot" if is_snapshot(id_) else "run")
     return AccessError(
         f"Expected a {kind} that you may read, got none - at {id_}",
-        hint=f"run `scoped-retrieval {kind}s` to list yours; auditors need a grant with `audit: true`.",
+        hint=f"`log{' --of runs' if kind == 'run' else ''}` lists yours; auditors need a grant with `audit: true`.",
     )

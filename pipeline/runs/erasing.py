@@ -276,5 +276,7 @@ def discard(store: RunStore, run_id: str) -> None:
     with locked(store.lock_of(run_id), "a run", timeout=0.1):
         if store.holds(run_id):
             got = "a finished one"
-            raise StoreError(f"Expected an unfinished run, got {got} - at {run_id}", hint="`runs` lists the states.")
+            raise StoreError(
+                f"Expected an unfinished run, got {got} - at {run_id}", hint="`log --of runs` lists the states."
+            )
         remove_tree(folder)

@@ -212,7 +212,9 @@ class RunStore(RunFolder):
         """
         folder = self.path / run_id
         if not RUN_ID.fullmatch(run_id) or not folder.is_dir():
-            raise StoreError(f"Expected a run in this folder, got none - at {run_id}", hint="`runs` lists them")
+            raise StoreError(
+                f"Expected a run in this folder, got none - at {run_id}", hint="`log --of runs` lists them"
+            )
         return folder
 
 

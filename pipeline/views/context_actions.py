@@ -18,13 +18,9 @@ COLUMNS = ("timestamp", "principal", "action", "project", "mode", "purpose", "sc
 _EVERYWHERE = "all paths"
 
 
-def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str) -> list[dict[str, Any]]:
-    """The lines of a principal's own retrievals, in order of request.
-
-    Args:
-        run: the run.
-        snapshots: rows of its snapshots that may be read, with question, project and purpose.
-        principal: the owner of the lines.
+def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A line for each of these snapshots of a run, rows with question, project and purpose. A request that was refused
+    on arrival has no principal.
     """
     asked = {row["request_id"]: row for row in run.stored("requests").select(["request_id", "principal"]).to_pylist()}
     columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
@@ -35,14 +31,12 @@ def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str)
     found = []
     for snapshot in snapshots:
         request_id = snapshot["request_id"]
-        if asked.get(request_id, {}).get("principal") != principal:
-            continue
         contract = contracts.get(request_id, {})
         paths = contract.get("search_paths")
         found.append(
             {
                 "timestamp": snapshot["created_at"].isoformat(),
-                "principal": principal,
+                "principal": asked.get(request_id, {}).get("principal"),
                 "action": "retrieve",
                 "project": snapshot["project"],
                 "mode": contract.get("mode") or "",

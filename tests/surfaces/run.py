@@ -40,7 +40,7 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
     """Every page by name, made of the bundled demo."""
     run_demo(folder, repository=None, semantic=False, progress=False, say=lambda _: None)
     os.chdir(folder)
-    snapshots = json.loads(_printed("snapshots", "--last", "0", "--json"))
+    snapshots = json.loads(_printed("log", "-n", "0", "--json"))
     shown = [row for row in snapshots if row["status"] == "ok"]
     run = "run-" + shown[0]["snapshot_id"].split("-")[2]
     os.environ["SCOPED_RETRIEVAL_PRINCIPAL"] = "ana"

@@ -202,7 +202,7 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
     if len(kinds) > 1:
         raise InputError(
             f"Expected two snapshots or two runs, got one of each - at {before}, {after}",
-            hint="`snapshots RUN` lists the snapshots of a run",
+            hint="`log RUN` lists the snapshots of a run",
         )
     of_snapshots = kinds.pop()
     read = _read_snapshot if of_snapshots else _read_run

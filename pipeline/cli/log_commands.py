@@ -1,0 +1,232 @@
+"""`log`: what was recorded, newest first: answers, and with `--of` runs, verified answers or model inputs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..progress import counted
+from ..views.printed import json_document, printed
+from .options import given, settings_of
+from .output import EXIT, deliver, note, note_left_out, note_other_runs, write_table
+
+__all__ = ["register"]
+
+LAST = 100
+"""Entries that `log` lists by default."""
+QUESTION_SHOWN = 76
+"""Characters of a question, which fit a line of a terminal; `--json` and the x-ray have all of it."""
+KINDS = ("answers", "runs", "checks", "inputs")
+FORMS = ("text", "events", "csv")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(log)
+
+
+def log(
+    run: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A run; with --of checks, a snapshot. Default: all.")
+    ] = None,
+    of: Annotated[
+        str,
+        typer.Option(
+            "--of",
+            metavar="WHAT",
+            help="answers, runs (with their states), checks (verified answers and their findings) or inputs (recorded model "
+            "inputs).",
+        ),
+    ] = "answers",
+    last: Annotated[int, typer.Option("-n", min=0, help="Number of entries; 0 = all.")] = LAST,
+    status: Annotated[
+        str | None, typer.Option(help="Only answers of this status: ok, empty, denied, partial, failed or erased.")
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="text, events (one per answer as JSONL) or csv (context_actions.csv of document 001: mode, scope, k, "
+            "citations, which `index --logs` imports as evidence for review).",
+        ),
+    ] = "text",
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
+) -> int:
+    """List what was recorded, newest first. Shows what you may read."""
+    from ...nodes.errors import InputError
+    from ...nodes.vocabulary import STATUSES
+
+    if of not in KINDS:
+        raise InputError.one_of(KINDS, of, "--of")
+    if form not in (FORMS if of == "answers" else FORMS[:1]):
+        raise InputError.one_of(FORMS if of == "answers" else FORMS[:1], form, "--as")
+    if status is not None:
+        STATUSES.canonical(status, "--status")
+    settings = settings_of("runs")
+    if of == "answers":
+        value, text = _answers(settings, run, last, status, form)
+    elif of == "runs":
+        value, text = _runs(settings, last)
+    elif of == "checks":
+        value, text = _checks(settings, run, last)
+    else:
+        value, text = _inputs(settings, last)
+    deliver(json_document(value) if given("json") else printed(text), out)
+    return EXIT["ok"]
+
+
+def _answers(settings: Any, name: str | None, last: int, status: str | None, form: str) -> tuple[Any, str]:
+    from ..reading.access import expect_reader, open_run
+    from ..reading.across_runs import read_each
+    from ..reading.reports import events_of
+    from ..reading.snapshots import readable_snapshots
+    from ..runs import RunStore
+    from ..views.context_actions import actions_of, as_csv
+
+    make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
+    wanted = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
+
+    def read(one: Any) -> list[tuple[dict[str, Any], Any]]:
+        nonlocal wanted
+        rows = readable_snapshots(settings, one, status=status, last=wanted)
+        wanted -= len(rows)
+        return list(zip(rows, make(one, rows), strict=True))
+
+    if name:
+        named = open_run(settings, name)
+        expect_reader(settings, named)
+        chosen = read(named)
+    else:
+        newest = takewhile(lambda _: wanted > 0, RunStore(settings["runs"], create=False).newest())
+        of_runs, damaged = read_each(settings, newest, read)
+        chosen = [entry for _, entries in of_runs for entry in entries]
+        note_left_out(len(damaged))
+        for run_id in damaged:
+            note(f"skipped: {run_id}: damaged")
+        note_other_runs(settings, but=damaged)
+    if not wanted:
+        note(f"the last {last}; older ones are not listed: -n 0 lists all")
+    chosen.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
+    found = [value for _, value in chosen[: last or None]]
+    if form == "text":
+        return found, "".join(map(_entry, found))
+    if form == "csv":
+        return found, as_csv(found)
+    return found, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found)
+
+
+def _entry(row: dict[str, Any]) -> str:
+    """An answer in two lines, as a commit in the log of Git."""
+    question = " ".join((row["question"] or "").split()) or "-"
+    if len(question) > QUESTION_SHOWN:
+        question = f"{question[: QUESTION_SHOWN - 3]}..."
+    size = f"{counted(row['selected_rows'] or 0, 'row')}, {counted(row['estimated_tokens'] or 0, 'token')}"
+    return f"{row['snapshot_id']} {_minute(row['created_at'])} {row['status']}, {size}\n    {question}\n"
+
+
+def _minute(time: Any) -> str:
+    """A time in UTC without its seconds."""
+    return str(time or "-")[:16].replace("T", " ")
+
+
+def _runs(settings: Any, last: int) -> tuple[Any, str]:
+    from ..reading.across_runs import other_runs, read_each
+    from ..reading.snapshots import summaries_for
+    from ..runs import RunStore
+    from ..runs.run import INTERACTIVE
+    from ..runs.states import DAMAGED, OK
+
+    store = RunStore(settings["runs"], create=False)
+    found, damaged = read_each(settings, store.newest(), summaries_for(settings))
+    rows = [
+        {
+            "run_id": run.run_id,
+            "created_at": summary.created_at,
+            "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
+            "snapshots": sum(summary.statuses.values()),
+            "statuses": summary.statuses,
+            "state": OK,
+        }
+        for run, summary in found
+        if summary.statuses
+    ][: last or None]
+    others = [
+        {"run_id": o.run_id, "state": o.state, "detail": o.detail}
+        for o in other_runs(settings, but={run.run_id for run, _ in found})
+        if o.run_id not in damaged
+    ]
+    others += [{"run_id": run_id, "state": DAMAGED, "detail": reason} for run_id, reason in damaged.items()]
+    unfinished = [id_ for id_ in store.unfinished() if store.starter_of(id_) == settings.principal]
+    cells = [
+        (row["run_id"], row["state"], _minute(row["created_at"]), row["kind"], _counted(row["statuses"]))
+        for row in rows
+    ]
+    cells += [(other["run_id"], other["state"], None, None, None) for other in others]
+    note_left_out(len(damaged))
+    for run_id in unfinished:
+        note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
+    for other in others:
+        if other["run_id"] not in unfinished:
+            note(f"{other['state']}: {other['run_id']}: {other['detail']}")
+    text = write_table("", ("run", "state", "created at", "kind", "answers"), sorted(cells, key=str, reverse=True))
+    return {"runs": rows, "unfinished": unfinished, "not_ok": others}, text
+
+
+def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:
+    from ..reading.across_runs import snapshot_named
+    from ..reading.answers import answers_of
+
+    found, damaged = answers_of(settings, snapshot and snapshot_named(settings, snapshot))
+    note_left_out(damaged)
+    found = found[::-1][: last or None]
+    columns = ("snapshot_id", "principal", "ok")
+    rows = [
+        (
+            _minute(entry["verified_at"]),
+            *(entry[name] for name in columns),
+            sum(each["wrong"] for each in entry["findings"]),
+            _counted(Counter(fact["finding"] for fact in entry["facts"])),
+        )
+        for entry in found
+    ]
+    return found, write_table("", ("verified at", "snapshot", "principal", "ok", "wrong", "records"), rows)
+
+
+def _inputs(settings: Any, last: int) -> tuple[Any, str]:
+    from ..context.store import ContextStore, inputs_of
+
+    store = ContextStore.of(settings)
+    found = inputs_of(store.records())[::-1][: last or None]
+    for name in store.damaged:
+        note(f"skipped: {name} is damaged")
+    rows = [f"{each['input_id']} {_minute(each['recorded_at'])}\n    {each['record']}\n" for each in found]
+    return found, "".join(rows)
+
+
+def _counted(found: Any) -> str:
+    return ", ".join(f"{number} {name}" for name, number in sorted(found.items()))
+
+
+def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
+    """What `run --resume` will do, as far as the current corpus shows."""
+    from ...nodes.errors import ScopedRetrievalError
+    from ..config.opening import head_of, trust_of
+    from ..corpus.pinned import pinned_at
+
+    command = f"`run --resume {run_id}`"
+    try:
+        plan = store.plan_of(run_id)
+        if pinned_at(plan, settings["corpus"], trust_of(settings)):
+            return f"{command} completes the run"
+        if head_of(settings) is not None:
+            return f"its generation is gone: {command} ends it with what was answered"
+    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # `run --resume` reports what is wrong
+        pass
+    return f"{command} completes the run, or ends it if its generation is gone"
