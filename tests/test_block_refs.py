@@ -10,7 +10,7 @@ def test_the_id_in_a_block_leads_to_its_snapshot(shop, capsys: pytest.CaptureFix
     block, snapshot = ask(capsys=capsys)
     reference = block.splitlines()[0].rpartition(" ")[2]
     assert run("show", reference, capsys=capsys)[1] == block
-    for command in (("show", "--as", "full"), ("why",)):
+    for command in (("show", "--as", "xray"), ("why",)):
         assert run(*command, reference, capsys=capsys)[:2] == run(*command, snapshot, capsys=capsys)[:2]
 
 

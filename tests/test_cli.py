@@ -324,7 +324,7 @@ def test_xray_of_the_one_who_indexed_shows_the_ladder(shop, capsys):
     _, snapshot = ask(capsys=capsys)
     code, out, _ = run("show", snapshot, "--as", "xray", capsys=capsys)
     assert code == 0
-    assert "- project: " in out
+    assert "other gates let everything through" in out
     _, out, _ = run("show", snapshot, "--as", "xray", "--json", capsys=capsys)
     assert json.loads(out)["snapshotFound"] is True
 
@@ -333,7 +333,7 @@ def test_xray_writes_to_a_file(shop, capsys):
     _, snapshot = ask(capsys=capsys)
     code, out, _ = run("show", snapshot, "--as", "xray", "-o", "xray.txt", capsys=capsys)
     assert (code, out) == (0, "")
-    assert Path("xray.txt").read_text().startswith("=== Recall X-ray ===")
+    assert snapshot in Path("xray.txt").read_text()
 
 
 @pytest.mark.parametrize("format_", ["json", "dot", "svg", "png", "html"])

@@ -43,7 +43,7 @@ def test_the_results_count_items_as_the_xray_lists_them_and_rows_beside_them(dem
         rows = demo.rows[result["request"]]
         assert result["items"] == len(rows["citations"])
         assert result["rows shown"] == rows["snapshots"][0]["selected_rows"]
-    assert demo.xray.count(" — served-by=") == len(demo.rows["1-fix-test"]["citations"])
+    assert demo.xray.count("\n[") == len(demo.rows["1-fix-test"]["citations"])
 
 
 def test_the_failing_test_gets_error_code_rule_and_memory(demo):

@@ -116,7 +116,7 @@ def test_a_wrong_body_is_named(client: TestClient, body: bytes, message: str):
         ("/engram/v1/recall/xray?q=role&q=rule", "Expected each parameter once, got it twice - at q"),
         (
             "/v1/snapshots/retr-snap-x-1?format=pdf",
-            "Expected one of json, text, markdown, audit, full, tables, html, bundle",
+            "Expected one of json, text, markdown, xray, audit, tables, html, bundle",
         ),
     ],
 )

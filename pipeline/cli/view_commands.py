@@ -36,8 +36,9 @@ def show(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="block (default), search-result, openai, block-markdown, block-text; xray, markdown, json (document 002); "
-            "audit (document 000); bundle (document 004); full (xray with what was not shown); html; tables; export (one "
+            help="block (default), search-result, openai, block-markdown, block-text; xray (why each item is shown, and what was "
+            "not); text, markdown, json (document 002); "
+            "audit (document 000); bundle (document 004); html; tables; export (one "
             "file for auditors, which `verify --file` checks). A run: html. A model input: text (default), neutral, openai, "
             "anthropic, decisions, ledger.",
         ),
@@ -74,7 +75,7 @@ def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int
         text = json_document(exported(settings, name))
     else:
         if given("json"):
-            form = {"block": "replay", "text": "json"}.get(form, form)
+            form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
         text = rendered(settings, name, form).text
     deliver(text, out)
     status = replayed(settings, name).status

@@ -43,18 +43,18 @@ __all__ = [
 
 FORMATS = Vocabulary(
     "format",
-    ("json", "text", "markdown", "audit", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
-    {"md": "markdown", "xray": "text", **BLOCK_FORMS.aliases},
+    ("json", "text", "markdown", "xray", "audit", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
+    {"md": "markdown", **BLOCK_FORMS.aliases},
 )
-"""json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text
-including items that were not shown; tables: rows by table; replay: the values of the answer; block: the text for
+"""json, text, markdown: the x-ray of document 002; xray: as people read it, with what was
+not shown; audit: the RetrievalAuditSnapshot of document 000; tables: rows by table; replay: the values of the answer; block: the text for
 the model, and its forms.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
 MEDIA_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
-    **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),
+    **dict.fromkeys(("text", "xray", "block", "block-text"), "text/plain; charset=utf-8"),
     **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
     "html": "text/html; charset=utf-8",
 }
@@ -157,7 +157,7 @@ def _rows(settings: Settings, snapshot_id: str) -> tuple[dict[str, list[dict[str
     return rows_for(settings, snapshot_id, TABLES_READ)
 
 
-def _full(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+def _xray(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     rows, audit = _rows(settings, snapshot_id)
     return None, render_text(rows, audit=audit)
 
@@ -184,7 +184,7 @@ def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
     "text": lambda settings, name: (None, render_recall(xray_of(settings, name, own_names=True))),
-    "full": _full,
+    "xray": _xray,
     "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name, own_names=True))),
     "audit": _audit,
     "tables": _tables,

@@ -1,10 +1,10 @@
-"""The x-ray of one snapshot as text: the request, what each gate admitted, and why each item was shown or not.
+"""The x-ray of one snapshot as people read it: the answer, why each item is in it, and what removed rows.
 
 Reads: the rows of one request in a run's tables. Gives: text, byte-identical for the same rows. It reads a snapshot and
-never retrieves. Field order follows the recall x-ray of document 002; every absent value prints as `-`.
+never retrieves. A score is the sum of its parts; gates that let everything through are only counted.
 
-Note: the view is for auditors unless `audit=False`. A caller's view has no counts, starts its ladder after the access
-gates and lists only shown items, because counts and withheld ids disclose rows that the caller may not know of.
+Note: the view is for auditors unless `audit=False`. A caller's view has no counts and lists only shown items, because
+counts and withheld ids disclose rows that the caller may not know of.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ...nodes.score_terms import terms_of_plugins
+from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
@@ -57,6 +57,10 @@ TABLES_READ = (
 
 _AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 _WITHHELD_SHOWN = 20
+_ABOUT_QUESTION = {
+    term.name for term in TERMS if term.group in ("lexical", "semantic") or term.family == "cross_encoder"
+}
+"""Terms whose value depends on the words of the question; the others are about the row."""
 
 
 def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
@@ -83,8 +87,8 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
     rows = rows if audit else caller_rows(rows)
     sections = [
         _header(rows),
-        _filters(rows, audit),
         _results(rows),
+        _removed(rows) if audit else [],
         _withheld(rows) if audit else [],
         _conditions(rows),
         _plan(rows, audit),
@@ -96,98 +100,93 @@ def _header(rows: Rows) -> list[str]:
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")  # a row refused on arrival has neither request nor contract
     request, contract = request or failure, contract or failure
-    return [
-        "=== Recall X-ray ===",
-        f"query: {line_of(request.get('question'))}",
-        *([f"request-id: {failure['request_id']}"] if failure else []),
-        f"snapshot-id: {text_of(snapshot.get('snapshot_id'))}",
-        f"captured-at: {text_of(snapshot.get('created_at'))}",
-        f"session: {text_of(request.get('session_id'))}",
-        f"namespace: {text_of(request.get('namespace'))}",
-        f"trace-id: {text_of(request.get('trace_id'))}",
-        f"budget: {text_of(block.get('chars'))} / {text_of(contract.get('max_chars'))} chars, "
-        f"{text_of(block.get('tokens'))} / {text_of(contract.get('max_tokens'))} tokens ({text_of(contract.get('tokenizer'))})",
-        f"bound-by: {text_of(block.get('bound_by'))}",
-        f"scope: principal={text_of(contract.get('principal'))} project={text_of(contract.get('project'))} "
-        f"branch={text_of(contract.get('branch'))} test-suite={text_of(contract.get('test_suite'))} "
-        f"contract={text_of(contract.get('contract_id'))}",
-        f"purpose: {text_of(contract.get('purpose'))} merge={text_of(contract.get('merge_policy'))} "
-        f"shape={text_of(contract.get('output_shape'))}",
-        f"clocks: as-of={text_of(contract.get('as_of'))} asked-at={text_of(request.get('asked_at'))}",
-        f"status: {text_of(snapshot.get('status'))} action={text_of(snapshot.get('action'))} "
-        f"block-ref={text_of(snapshot.get('block_ref'))}",
+    asked = {"principal": "as", "project": "in project", "branch": "on branch", "purpose": "for", "as_of": "as of"}
+    scope = " ".join(f"{said} {text_of(contract[name])}" for name, said in asked.items() if contract.get(name))
+    used = [
+        f"{text_of(block.get(name))} of {text_of(contract.get(f'max_{name}'))} {unit}"
+        for name, unit in (("tokens", "tokens"), ("chars", "characters"))
     ]
+    lines = {
+        "question": line_of(request.get("question")),
+        "request": failure.get("request_id"),
+        "asked": scope,
+        "answer": f"{snapshot.get('status')}, {', '.join(used)}" if block else snapshot.get("status"),
+        "snapshot": snapshot.get("snapshot_id"),
+    }
+    return [f"{name + ':':<10}{value}" for name, value in lines.items() if value]
 
 
-def _filters(rows: Rows, audit: bool) -> list[str]:
-    lines = ["--- filters ---"]
+def _results(rows: Rows) -> list[str]:
+    ranked = {r["evidence_id"]: r for r in rows.get("ranked", ())}
+    candidates = {r["evidence_id"]: r for r in rows.get("candidates", ())}
+    decisions = {r["evidence_id"]: r for r in rows.get("decisions", ())}
+    items = {r["label"]: r for r in rows.get("trimmed", ())}
+    trims = {r["evidence_id"]: r for r in rows.get("trims", ())}
+    lines: list[str] = []
+    for citation in rows.get("citations", ()):
+        id_ = citation["evidence_id"]
+        item, decision, found = items.get(citation["label"], {}), decisions.get(id_, {}), candidates.get(id_, {})
+        why = [
+            ranked.get(id_, {}).get("selected_reason"),
+            f"found by {', '.join(found['lanes'])}" if found.get("lanes") else None,
+            f"by way of {found['via']}" if found.get("via") else None,
+        ]
+        about = [
+            f"{citation['authority']} authority, {citation['standing']}, {citation['source_id']}",
+            f"version {citation['version']}" if citation["version"] else None,
+            None if citation["resolves"] else "the citation does not resolve",
+            f"as {item['form']}" if item.get("form") not in (None, "full") else None,
+            f"{counted(len(item['merged_rows']), 'row')} merged" if len(item.get("merged_rows") or ()) > 1 else None,
+            "history" if item.get("history") else None,
+            "a competing claim may exist" if item.get("conflict_note") else None,
+            "a span is masked" if decision.get("redacted") else None,
+            f"near {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
+        ]
+        lines += ["", f"[{citation['label']}] {text_of(citation['locator'])}", *_score(ranked.get(id_))]
+        lines += [f"    {'; '.join(filter(None, part))}" for part in (why, about) if any(part)]
+        if trim := trims.get(id_):
+            kept, dropped = ranges_of(trim["kept_ranges"]), ranges_of(trim["dropped_ranges"])
+            lines.append(f"    cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not")
+    return lines[1:] or ["nothing is shown"]
+
+
+def _score(ranked: Row | None) -> list[str]:
+    """The score as a sum: what is about the question, and what is about the row alone."""
+    if not ranked:
+        return []
+    known = (*SCORE_TERMS, *terms_of_plugins(ranked))
+    parts = {term: ranked[term] for term in known if ranked.get(term)}
+    groups = {
+        "question": [t for t in parts if t in _ABOUT_QUESTION],
+        "row": [t for t in parts if t not in _ABOUT_QUESTION],
+    }
+    sums = [
+        f"{sum(parts[term] for term in terms):.4f} {name} ({', '.join(f'{term} {parts[term]:.4f}' for term in terms)})"
+        for name, terms in groups.items()
+        if terms
+    ]
+    return [f"    score {ranked['final']:.4f} = {' + '.join(sums)}" if sums else f"    score {ranked['final']:.4f}"]
+
+
+def _removed(rows: Rows) -> list[str]:
+    """Gates and steps that removed rows, and how many let everything through."""
+    lines, quiet = ["what removed rows:"], 0
     for gate in rows.get("filter_ladder", ()):
-        if not audit:
-            lines.append(f"- {gate['gate']}")
-            continue
         lost = gate["considered"] - gate["admitted"]
-        reason = f" ({gate['reason_code']} {lost})" if lost else ""
-        lines.append(f"- {gate['gate']}: {gate['admitted']}/{gate['considered']} admitted{reason}")
+        quiet += not lost
+        if lost:
+            lines.append(f"- gate {gate['gate']}: {lost} of {gate['considered']} ({gate['reason_code']})")
     decisions = rows.get("decisions", ())
     left = len(decisions) - sum(d["stage"] == "gate" for d in decisions if d["outcome"] != "selected")
     for stage in _AFTER_GATES:
         lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
         if lost:
             reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            lines.append(f"- {stage}: {left - lost.total()}/{left} candidates ({reasons})")
+            lines.append(f"- {stage}: {lost.total()} of {left} candidates ({reasons})")
             left -= lost.total()
+    if quiet:
+        lines.append(f"- {counted(quiet, 'other gate')} let everything through")
     return lines if len(lines) > 1 else [*lines, "- none: the contract is denied or the request failed"]
-
-
-def _results(rows: Rows) -> list[str]:
-    lines = ["--- results ---"]
-    ranked = {r["evidence_id"]: r for r in rows.get("ranked", ())}
-    candidates = {r["evidence_id"]: r for r in rows.get("candidates", ())}
-    decisions = {r["evidence_id"]: r for r in rows.get("decisions", ())}
-    items = {r["label"]: r for r in rows.get("trimmed", ())}
-    trims = {r["evidence_id"]: r for r in rows.get("trims", ())}
-    for citation in rows.get("citations", ()):
-        id_ = citation["evidence_id"]
-        item, decision = items.get(citation["label"], {}), decisions.get(id_, {})
-        lanes = "+".join(candidates.get(id_, {}).get("lanes") or ()) or "-"
-        via = candidates.get(id_, {}).get("via")
-        lines += [
-            f"[{citation['position']}] {citation['label']} {id_} — served-by={lanes}{f' via={via}' if via else ''}",
-            f"    path: {text_of(citation['locator'])}",
-            *_score(ranked.get(id_)),
-            f"    provenance: source={citation['source_id']} version={text_of(citation['version'])} "
-            f"authority={citation['authority']} standing={citation['standing']} form={text_of(item.get('form'))} "
-            f"resolves={text_of(citation['resolves'])}",
-            f"    visible-sha256: {citation['visible_sha256']}",
-        ]
-        if ranked.get(id_):
-            lines.append(f"    retrieval-reason: {ranked[id_]['selected_reason']}")
-        if len(item.get("merged_rows") or ()) > 1:
-            lines.append(f"    merged: {counted(len(item['merged_rows']), 'row')}")
-        if item.get("history"):
-            lines.append("    history: shown as history")
-        if item.get("conflict_note"):
-            lines.append("    conflict: a competing claim may exist")
-        if decision.get("redacted"):
-            lines.append("    redacted: a span is masked")
-        if trim := trims.get(id_):
-            lines.append(
-                f"    trimmed: kept {ranges_of(trim['kept_ranges'])}, dropped {ranges_of(trim['dropped_ranges'])} "
-                f"bytes ({trim['bound_by']}, {trim['policy']})"
-            )
-        if decision.get("admitted_by"):
-            lines.append(f"    admitted-by: {', '.join(decision['admitted_by'].split())}")
-        if decision.get("would_reject_by"):
-            lines.append(f"    rejected-by: {decision['would_reject_by']}")
-    return lines if len(lines) > 1 else [*lines, "none"]
-
-
-def _score(ranked: Row | None) -> list[str]:
-    if not ranked:
-        return []
-    known = (*SCORE_TERMS, *terms_of_plugins(ranked))
-    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in known if ranked.get(t))
-    return [f"    score: final={ranked['final']:.4f} {terms}".rstrip()]
 
 
 def _withheld(rows: Rows) -> list[str]:
@@ -196,7 +195,7 @@ def _withheld(rows: Rows) -> list[str]:
     if not lost:
         return []
     lost.sort(key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
-    lines = [f"--- not shown ({len(lost)}) ---"]
+    lines = [f"not shown ({len(lost)}):"]
     for d in lost[:_WITHHELD_SHOWN]:
         where = line_of(d["path"] or d["source_id"])
         lines.append(f"- {d['outcome']} at {d['stage']}: {d['evidence_id']} {where} ({d['reason_code']})")
@@ -206,7 +205,7 @@ def _withheld(rows: Rows) -> list[str]:
 
 
 def _conditions(rows: Rows) -> list[str]:
-    lines = ["--- conditions ---"]
+    lines = ["conditions:"]
     for c in rows.get("conditions", ()):
         subject = f" [{c['subject']}]" if c["subject"] else ""
         lines.append(f"- {c['condition']}{subject}: {c['action']}: {c['message']}")
@@ -217,7 +216,7 @@ def _plan(rows: Rows, audit: bool) -> list[str]:
     queries = rows.get("sub_queries", ())
     if not audit or not queries:
         return []
-    lines = ["--- tier explain ---", f"candidates-considered: {text_of(one_of(rows, 'snapshots').get('recalled'))}"]
+    lines = [f"plan ({text_of(one_of(rows, 'snapshots').get('recalled'))} candidates):"]
     for q in queries:
         limits = f"k={q['lane_k']} min-authority={q['min_authority']} oldest={text_of(q['oldest'])}"
         lines.append(f"- {q['sub_query_id']} {q['intent']} via {', '.join(q['lanes'])} {limits}")

@@ -51,7 +51,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     if audience_of(settings, run, snapshot_id) != "audit":
         raise AccessError(
             f"Permission denied: only auditors of its projects may do this - at {snapshot_id}",
-            hint="an export holds what was decided about every row; `show --as full` has your part of it",
+            hint="an export holds what was decided about every row; `show --as xray` has your part of it",
         )
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
