@@ -38,15 +38,6 @@ def many_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_small_frames_stay_at_hand_and_large_ones_make_room(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "FEWEST_KEPT", 2)
-    for rows_kept, stays in ((3, True), (2, False)):
-        monkeypatch.setattr(frames, "ROWS_KEPT", rows_kept)
-        view = corpus.view()
-        first, last = view.frame(["p0"]), [view.frame([name]) for name in ("p1", "p2")][-1]
-        assert (view.frame(["p0"]) is first, view.frame(["p2"]) is last) == (stays, True)
-
-
 @pytest.mark.usefixtures("many_switches")
 def test_threads_may_ask_for_frames_at_once(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "FEWEST_KEPT", 2)

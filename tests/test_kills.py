@@ -1,6 +1,6 @@
 """A process killed at any touch of a file leaves nothing half-visible, and the next one does exactly the rest.
 
-A dozen seeded kills here and the last steps of a run one by one; two hundred under TEST_PROFILE=full.
+Nine seeded kills here and the last steps of a run one by one; two hundred under TEST_PROFILE=full.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from stored_corpus import heads
 
-SEEDS = 100 if os.environ.get("TEST_PROFILE") == "full" else 6
+SEEDS = 100 if os.environ.get("TEST_PROFILE") == "full" else 3
 LAST = range(-8, 0)
 """Counted from the last touch: the manifest is there, the stage half removed, the line of the log not written."""
 SCRIPT = Path(killed.__file__)

@@ -32,6 +32,10 @@ ROWS = [row("doc", f"docs/{n}.md", f"Handler {n} is described here, {WORDS[n % 3
 ASKED = [{"project": "shop", "purpose": "answer-question", "question": f"which handler is {word}"} for word in WORDS]
 
 
+IN_MEMORY = pytest.mark.parametrize("prefix", ["memory"], indirect=True)
+"""For what follows from the calls of a place: a server answers those in the tests without this mark."""
+
+
 @pytest.fixture(params=["memory", "s3"])
 def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     base = "memory://stores" if request.param == "memory" else request.getfixturevalue("s3")
@@ -106,6 +110,7 @@ def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(p
     assert len((prefix / "runs/LOG").files()) == 1
 
 
+@IN_MEMORY
 def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_changing_a_digest(prefix: ObjectPlace):
     story, store = stored(prefix), RunStore(prefix / "runs")
     opened = story.open(runs=store)
@@ -120,6 +125,7 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
     assert [line.number for line in RunStore(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
 
 
+@IN_MEMORY
 def test_a_changed_object_is_named(prefix: ObjectPlace):
     run = asked(stored(prefix))
     part = run.path / "tables/decisions/part-00001.parquet"
@@ -147,6 +153,7 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
 
 
+@IN_MEMORY
 def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: ObjectPlace):
     def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
         yield from in_this_process(job, shards[:-1], clock)
@@ -200,6 +207,7 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file(
     assert verify(store, session.run_id).ok
 
 
+@IN_MEMORY
 def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):
     story = stored(prefix)
     reader, late = Corpus.open(prefix / "corpus"), Corpus.open(prefix / "corpus")

@@ -35,7 +35,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 TOKEN = "token-of-ana"
-EXAMPLES = PROFILE.max_examples
+EXAMPLES = PROFILE.max_examples // 2
 OPERATIONS = (
     "POST /v1/retrieve", "POST /v1/evidence", "POST /v1/snapshots/{snapshot_id}/expand",
     "GET /v1/recall/xray", "GET /engram/v1/recall/xray", "GET /v1/recall/explain", "GET /engram/v1/recall/explain",
