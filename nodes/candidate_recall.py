@@ -28,9 +28,9 @@ from .plugins import NO_PLUGINS, Plugins
 from .recall.bm25 import Bm25
 from .recall.candidate_merge import (
     Fusion,
-    column_codes,
     lane_codes,
     merged_order,
+    ordered_codes,
     policies_of,
 )
 from .recall.expansion_recall import recall_expansion
@@ -239,16 +239,17 @@ def candidates(
     first = fusion.order[fusion.starts[:-1]]
     withheld = np.asarray(hits["withheld"])[first]
     (lane, lanes), score = lane_codes(hits), hits["score"].to_numpy()
+    stored = gathered_columns(evidence, ("evidence_id", "authority", "evidence_kind", "conflict_set"), fusion.row)
     order, place = merged_order(
         fusion,
         withheld,
         policies_of(contracts)[fusion.request],
-        integers(gathered(evidence["authority"], fusion.row).fill_null(0)),
-        column_codes(evidence, "evidence_kind", fusion.row),
+        integers(stored["authority"].fill_null(0)),
+        ordered_codes(stored["evidence_kind"]),
         row_index.id_rank[fusion.row],
     )
     limit = np.where(withheld, *(integers(contracts[name])[fusion.request] for name in ("withheld_k", "pool_k")))
-    place = _place_of_best(order, place, fusion.request, gathered(evidence["conflict_set"], fusion.row), withheld)
+    place = _place_of_best(order, place, fusion.request, stored["conflict_set"], withheld)
     order = order[place < limit[order]]
     owner, row = fusion.request[order], fusion.row[order]
     _, placement = clocks(contracts).judge(row_index, owner, row)
@@ -261,7 +262,7 @@ def candidates(
     return CANDIDATES.build(
         {
             "request_id": gathered(contracts["request_id"], owner),
-            "evidence_id": gathered(evidence["evidence_id"], row),
+            "evidence_id": stored["evidence_id"].take(at),
             "row": row,
             "placement": placement,
             "pool_rank": (rank_within(owner) + 1).astype(np.int32),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from .blocks.item_texts import item_texts
 from .blocks.masking import class_lists, masked
-from .columns.keys import flags_at, gathered, positions, take_or
+from .columns.keys import flat, gathered, positions, take_or
 from .facts.fact_matching import Subjects, findings
 from .facts.fact_values import STATED
 from .frames import MICROS_PER_DAY, OPEN_START, micros
@@ -44,13 +44,12 @@ def structured_facts(
 
     The contract's masks are applied here, because values are shown to the model and to the caller.
     """
-    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
-    origin = gathered(evidence["origin_class"], bounded_candidates["row"])
-    record = np.asarray(pc.equal(origin, "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
-    chosen = bounded_candidates.filter(pa.array(record))
+    chosen = _of_exact_lookups(bounded_candidates, contracts)
+    chosen = chosen.filter(pc.equal(gathered(evidence["origin_class"], chosen["row"]), "structured-sot"))
     if not chosen.num_rows:
         return STRUCTURED_FACTS.empty()
-    row, placement, owner = chosen["row"].to_numpy(), chosen["placement"].to_numpy(), owner[record]
+    owner = positions(chosen["request_id"], contracts["request_id"])
+    row, placement = chosen["row"].to_numpy(), chosen["placement"].to_numpy()
     stored = {name: gathered(evidence[name], row) for name in ("entity", "path", "title", "source_id", "section")}
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     lines = pc.split_pattern(masked(gathered(evidence["text"], row), mask), "\n")
@@ -84,11 +83,9 @@ def fact_checks(
 
     A value inside a masked range does not count.
     """
-    wanted = flags_at(contracts["exact_lookups"], positions(packs["request_id"], contracts["request_id"]))
-    origin = gathered(evidence["origin_class"], packs["row"])
-    items = packs.filter(
-        pa.array(packs["kept"].to_numpy() & wanted & np.asarray(pc.not_equal(origin, "structured-sot")))
-    )
+    items = _of_exact_lookups(packs, contracts)
+    origin = gathered(evidence["origin_class"], items["row"])
+    items = items.filter(pc.and_(items["kept"], pc.not_equal(origin, "structured-sot")))
     if not items.num_rows:
         return FACT_CHECKS.empty()
     owner = positions(items["request_id"], contracts["request_id"])
@@ -116,3 +113,9 @@ def fact_checks(
         }
     )
     return table.sort_by([(name, "ascending") for name in FACT_CHECKS.order])
+
+
+def _of_exact_lookups(rows: pa.Table, contracts: pa.Table) -> pa.Table:
+    """The rows of requests whose contract looks records up exactly."""
+    asking = flat(contracts["request_id"].filter(contracts["exact_lookups"]))
+    return rows.filter(pc.is_in(rows["request_id"], value_set=asking)) if len(asking) else rows.slice(0, 0)

@@ -25,6 +25,7 @@ from ..columns.keys import (
     flags_at,
     flat,
     gathered,
+    gathered_columns,
     objects,
     pair_positions,
     positions,
@@ -194,14 +195,14 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
         "most of what is shown is old for its kind",
     )
 
-    lifecycle = objects(gathered(evidence["lifecycle"], row))
+    stored = gathered_columns(evidence, ("lifecycle", "conflict_set"), row)
+    lifecycle = objects(stored["lifecycle"])
     unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
     yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
 
-    alone = np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)
-    noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
+    noted = np.bincount(positions(trimmed["request_id"].filter(trimmed["conflict_note"]), ids), minlength=len(ids))
     # A claim shown with its rivals is as disputed as one without them.
-    noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
+    noted += number(np.asarray(stored["conflict_set"].is_valid()))
     disagree, message = rivals(ids, candidates, verdicts, pool, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     disputed = ((noted > 0) | disagree) & (items > 0)

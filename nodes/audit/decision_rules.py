@@ -105,7 +105,7 @@ def decision_columns(
     shown = positions(keys, of_members) >= 0
     cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
-    # The first step that holds decides; the last one, for rows that pass every step, always holds.
+    # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
         ~admitted, ~bounded_too, rank < 0, pack < 0, ~kept, item < 0,
         ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
@@ -118,7 +118,7 @@ def decision_columns(
     # Candidates share a few dozen outcomes: each is computed once, in Python, and used for all its rows.
     first, of = distinct_rows(codes_of([pa.array(step), *codes]))
     words = (column.take(pa.array(first)).to_pylist() for column in codes)
-    fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
+    fates = [_fate(*one) for one in zip((_STEPS[one] for one in step[first].tolist()), *words, strict=True)]
     chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
     reasons = [fate.reason for fate in fates]
     texts = pa.array(
@@ -151,6 +151,10 @@ def _admitted(candidates: pa.Table, verdicts: pa.Table, bounded: pa.Table) -> tu
     return admitted, pair_positions(*pairs) >= 0
 
 
+_STEPS = ("gate", "walls", "rank", "select", "pack", "trim", "cite", "cut", "merged", "shown")
+"""What decides a candidate, in order; `cut` is a row of a shown item of which nothing is left."""
+
+
 class _Fate(NamedTuple):
     outcome: str
     stage: str
@@ -158,23 +162,26 @@ class _Fate(NamedTuple):
     reason: str
 
 
-def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
+def _fate(step: str, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
     """The outcome of a candidate at the step that decides it; many candidates share one."""
-    pack_reason = "low_score" if pack_reason is None else pack_reason
-    trimmed = _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
-    packed = _Fate("rejected", PACK_STAGES.get(pack_reason, "pack"), PACK_RULES.get(pack_reason), pack_reason)
-    return (
-        _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or ""),
-        _Fate("rejected", "gate", "walls", "wall_disagreement"),
-        _Fate("rejected", "rank", None, "low_score"),
-        _Fate("rejected", "select", None, "low_score"),
-        packed,
-        trimmed,
-        _Fate("rejected", "cite", "require_citation", "citation_unresolved"),
-        trimmed,
-        _Fate("selected", "pack", None, "merged"),
-        _Fate("selected", "project", None, "selected"),
-    )[step]
+    match step:
+        case "gate":
+            return _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or "")
+        case "walls":
+            return _Fate("rejected", "gate", "walls", "wall_disagreement")
+        case "rank":
+            return _Fate("rejected", "rank", None, "low_score")
+        case "select" | "pack":
+            reason = pack_reason or "low_score"
+            return _Fate("rejected", PACK_STAGES.get(reason, "pack"), PACK_RULES.get(reason), reason)
+        case "cite":
+            return _Fate("rejected", "cite", "require_citation", "citation_unresolved")
+        case "merged":
+            return _Fate("selected", "pack", None, "merged")
+        case "shown":
+            return _Fate("selected", "project", None, "selected")
+        case _:
+            return _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
 
 
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:

@@ -18,7 +18,6 @@ from ..columns.keys import (
     constants,
     distinct_numbers,
     first_of_runs,
-    gathered,
     integers,
     order_by,
     positions,
@@ -119,9 +118,9 @@ def policies_of(contracts: pa.Table) -> Int:
     return positions(contracts["merge_policy"], constants(MERGE_POLICIES.values))
 
 
-def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
+def ordered_codes(words: pa.Array) -> Int:
     """A code per row of a string column, by alphabetical order of its values."""
-    encoded = gathered(evidence[name], rows).dictionary_encode()
+    encoded = words.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

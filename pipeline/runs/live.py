@@ -21,6 +21,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
@@ -233,7 +234,7 @@ def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> me
     for name, table in stored.items():
         if table.num_rows:
             (rows,) = table.combine_chunks().to_batches()
-            arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), rows.to_struct_array()))
+            arrays.append(pa.ListArray.from_arrays(np.array([0, table.num_rows], np.int32), rows.to_struct_array()))
             fields.append(pa.field(name, arrays[-1].type, False))
     kept = {name: json.dumps(value, sort_keys=True) for name, value in metadata.items()}
     schema = pa.schema(fields, {"format": FORMAT} | kept)
