@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from stored_corpus import manifest_at
 
 
@@ -100,15 +100,6 @@ def test_each_file_of_a_pack_is_held_against_what_was_written(tmp_path: Path, na
     assert Corpus.open(tmp_path).verify() == []
 
 
-def test_small_packs_that_become_one_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "FAN_IN", 3)
-    corpus = Corpus.create(tmp_path)
-    for owner in ("timeout", "b", "c"):
-        tell(corpus, {"text": f"of {owner}", "owner_project": owner})
-    damaged = reword(tmp_path)
-    expect_refused(corpus, damaged, lambda corpus: tell(corpus, {"text": "of d", "owner_project": "d"}))
-
-
 def test_changes_and_descriptions_are_not_carried_on_from_a_damaged_file(tmp_path: Path) -> None:
     corpus = told(tmp_path)
     for act in ("a row in another place", "a row told more of"):
@@ -140,15 +131,6 @@ def test_a_vector_is_not_taken_from_a_damaged_file(tmp_path: Path) -> None:
     expect_refused(corpus, damaged, lambda corpus: tell(corpus, copied, encoder=HashEncoder()))
     tell(corpus, {"text": "a text of its own", "path": "d.md"}, encoder=HashEncoder())
     assert len(corpus.damaged()) == 1
-
-
-def test_an_append_reads_no_pack_of_which_it_writes_nothing(tmp_path: Path) -> None:
-    corpus = told(tmp_path)
-    reword(tmp_path)
-    tell(corpus, {"text": "new", "path": "new.md"})
-    tell(corpus, LATER | {"line_start": 7})
-    assert len(corpus.damaged()) == 1
-    assert corpus.frame().evidence.num_rows == 5
 
 
 def test_an_erasure_of_a_damaged_pack_leaves_no_receipt_and_takes_nothing(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -172,40 +170,6 @@ def test_two_writers_take_turns_and_a_third_is_told_to_wait(tmp_path: Path, monk
     assert sorted(one.frame().evidence["text"].to_pylist()) == ["one", "three", "two"]
     with filelock.FileLock(tmp_path / ".HEADS.lock"), pytest.raises(BusyError, match="Expected no other writer"):
         two.append(import_rows({"text": "four"}), now=day(1))
-
-
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda corpus: corpus.append(import_rows({"text": "two"}), now=day(2)),
-        lambda corpus: corpus.finish_erasure(()),
-    ],
-    ids=["append", "finish"],
-)
-def test_a_writer_waits_for_another_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Corpus], object]
-) -> None:
-    corpus = Corpus.create(tmp_path)
-    corpus.append(import_rows({"text": "one"}), now=day(1))
-    other = filelock.FileLock(tmp_path / ".HEADS.lock")
-    other.acquire()
-    monkeypatch.setattr("time.sleep", lambda _: other.release())  # it is done while the writer waits
-    act(corpus)
-    assert not other.is_locked
-
-
-def test_info_says_what_is_stored(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    rows = import_rows({"text": "one"}, {"text": "two", "owner_user": "ana"}, {"text": "two", "source_id": "log:ci"})
-    corpus.publish(rows, now=day(1))
-    info = corpus.info()
-    facts = ("rows", "placements", "segments", "owners", "sources", "projects", "encoder_profile", "analyzers")
-    assert {name: info[name] for name in facts} == {
-        "rows": 3, "placements": 3, "segments": 2, "owners": 2, "sources": 2, "projects": ["shop"],
-        "encoder_profile": None, "analyzers": ["code/1", "prose/1"],
-    }  # fmt: skip
-    assert info["bytes"] == sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
-    assert json.dumps(info)
 
 
 def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:

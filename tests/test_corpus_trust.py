@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import HashEncoder, day, import_rows
-from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, Trust
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
-from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402  # only with the extra
 from signing_keys import keys  # noqa: E402  # only with the extra
 from stored_corpus import heads, manifest_at, repin  # noqa: E402
 
@@ -133,23 +132,6 @@ def test_heads_can_stand_where_fewer_may_write(tmp_path: Path) -> None:
     shutil.copytree(old, path)
     with pytest.raises(StoreError, match="Expected a manifest, got none"):
         Corpus.open(path, trust=trust)
-
-
-@pytest.mark.parametrize(
-    ("content", "got"),
-    [(b"nothing", "got another file.* - at "), (None, "No such file or directory: key "), ("ec", "got _?EC.* - at ")],
-)
-def test_a_file_that_is_no_key_is_named(tmp_path: Path, content: bytes | str | None, got: str) -> None:
-    file = tmp_path / "key.pem"
-    if content == "ec":
-        none = serialization.NoEncryption()
-        private = ec.generate_private_key(ec.SECP256R1())
-        content = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none)
-    if isinstance(content, bytes):
-        file.write_bytes(content)
-    with pytest.raises(InputError, match=rf"{got}.*key\.pem"):
-        Corpus.create(tmp_path / "corpus", Trust(signing_key=file))
-    assert not (tmp_path / "corpus/HEADS").exists()
 
 
 def test_the_settings_sign_and_place_the_heads(

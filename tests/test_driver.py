@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +24,7 @@ from scoped_retrieval.pipeline.line.driver import (
     run_line,
 )
 from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
-from scoped_retrieval.pipeline.line.provenance import code_digest, difference, provenance
-from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
+from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -94,18 +92,6 @@ def test_only_granted_rows_are_shown(line: Line):
     assert set(tables["decisions"]["source_id"].to_pylist()) == {"workspace:shop"}
 
 
-def test_results_do_not_depend_on_the_shard(line: Line):
-    questions = ["default role", "role_3", "guest7 of shop", "what does role_11 return?", "nothing of the kind"]
-    requests, named = asked(*questions)
-    whole = run_line(requests, FAILURES.empty(), named, line)
-    for start in range(len(questions)):
-        alone = run_line(requests.slice(start, 1), FAILURES.empty(), named, line)
-        for name in ("hits", "ranked", "trimmed", "blocks", "decisions", "conditions", "snapshots"):
-            mine = whole[name].filter(pc.equal(whole[name]["request_id"], f"r{start}"))
-            kept = [c for c, d in TABLES[name].columns.items() if d.digest or c == "snapshot_digest"]
-            assert mine.select(kept).to_pylist() == alone[name].select(kept).to_pylist(), name
-
-
 @dataclass(frozen=True)
 class Fragile:
     """A token counter that cannot take one word."""
@@ -168,39 +154,3 @@ def test_a_request_refused_at_the_door_has_a_snapshot(line: Line):
     (snapshot,) = tables["snapshots"].to_pylist()
     assert (snapshot["status"], snapshot["action"], snapshot["recalled"]) == ("failed", "block", 0)
     assert snapshot["error"] == "Expected a purpose, got none"
-
-
-def test_distinct_query_texts_are_encoded_once():
-    class Counting:
-        profile = "counting/1"
-        seen: list[str] = []  # noqa: RUF012
-
-        def encode(self, texts: list[str]) -> np.ndarray:
-            self.seen += texts
-            return np.array([[len(text), 0] for text in texts], np.int16)
-
-    vectors = QueryVectors(Counting())
-    assert vectors.of(["a", "bb", "a"]).tolist() == [[1, 0], [2, 0], [1, 0]]
-    assert vectors.of(["bb", "ccc"]).tolist() == [[2, 0], [3, 0]]
-    assert Counting.seen == ["a", "bb", "ccc"]
-
-
-def test_provenance_names_the_part_that_differs():
-    def rests_on(**changed: str) -> pa.Table:
-        fields = {"generation": "g1", "policies": "p1", "grants": "a1", "encoder": None} | changed
-        return provenance(settings={"lanes": "lexical"}, **fields)
-
-    assert difference(rests_on(), rests_on()) is None
-    assert difference(rests_on(), rests_on(policies="p2")) == "policies"
-    assert len(code_digest()) == 64
-
-
-def test_frozen_tables_run_again_from_the_middle(line: Line):
-    requests, named = asked("default role")
-    tables = run_line(requests, FAILURES.empty(), named, line)
-    weights = tables["rerank_weights"]
-    heavier = weights.set_column(2, weights.schema.field(2), pa.array([5.0]))
-    found: Callable[..., dict[str, pa.Table]] = build_driver().execute
-    again = found(["ranked"], overrides={"score_terms": tables["score_terms"], "rerank_weights": heavier})["ranked"]
-    assert again.num_rows == tables["ranked"].num_rows
-    assert not again["lexical"].equals(tables["ranked"]["lexical"])

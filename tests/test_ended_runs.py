@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -17,7 +15,6 @@ from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.pipeline.asking.resuming import GONE
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
@@ -122,27 +119,6 @@ def test_an_end_that_was_broken_off_is_done_by_resuming_again(
             retriever.run(resume=run_id)
         assert retriever.run(resume=run_id).unanswered == unanswered
     assert verify(store, run_id).status == "ok"
-
-
-@pytest.mark.parametrize(
-    "where", ["scoped_retrieval.pipeline.runs.store.write_manifest", "scoped_retrieval.pipeline.runs.log.RunLog.append"]
-)
-def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_changed(
-    corpus: Corpus, store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-):
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    full_disk = pytest.raises(StoreError, match="No space left on device")
-    with opened(corpus, runs=store, shard_requests=2) as retriever, monkeypatch.context() as patch, full_disk:
-        patch.setattr(where, full)
-        retriever.run(batch(4))
-    (run_id,) = store.unfinished()
-    write_starter_grants(tmp_path / "corpus" / "grants.yaml", "ana", "elsewhere")
-    with opened(corpus, runs=store, lanes=("lexical",)) as retriever:
-        summary = retriever.run(resume=run_id)
-    assert ("failed" in summary.statuses, summary.unanswered) == (False, 0)
-    assert (verify(store, run_id).status, store.unfinished()) == ("ok", [])
 
 
 def after_one(done: Iterator[int], *_: object) -> Iterator[int]:

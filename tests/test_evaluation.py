@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
@@ -116,17 +114,6 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert GOLD_PER_1000 not in found["full"]
 
 
-def test_a_collection_that_changed_goes_into_a_fresh_corpus(tmp_path: Path, documents: Path) -> None:
-    collection, work = open_collection(documents), tmp_path / "work"
-    evaluate([collection], work=work, semantic=False, metrics=["nDCG@10"])
-    changed = pd.read_parquet(documents / "corpus.parquet").assign(text=["heat of a tube", "nothing"])
-    changed.to_parquet(documents / "corpus.parquet")
-    done = evaluate([collection], work=work, semantic=False, metrics=["RR@1"])
-    assert done.scores[0].metrics["full"]["RR@1"] == 0.0, "d1 has the words now"
-    assert sorted(path.name for path in work.glob("corpus*")) == ["corpus", "corpus-2"]
-    assert Corpus.open(work / "corpus").frame().evidence.num_rows == 2, "what older runs rest on stays"
-
-
 def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, code: Path) -> None:
     corpus = pd.read_parquet(code / "corpus.parquet")
     corpus.assign(kind="source").to_parquet(code / "corpus.parquet", index=False)
@@ -157,23 +144,3 @@ def test_what_is_no_measure_is_refused(name: str) -> None:
     rows = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1], "score": [1.0]})
     with pytest.raises(InputError, match="ir_measures name"):
         per_query(rows, rows, [name])
-
-
-def test_wrong_input_is_named_before_anything_is_indexed(
-    tmp_path: Path, documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collection = open_collection(documents)
-    with monkeypatch.context() as patch, pytest.raises(InputError, match="Expected the package bm25s, got none"):
-        patch.setitem(sys.modules, "bm25s", None)
-        evaluate([collection], work=tmp_path / "work", semantic=False, baselines=True)
-    with pytest.raises(InputError, match="ir_measures name"):
-        evaluate([collection], work=tmp_path / "work", semantic=False, metrics=["precision of 5"])
-    with pytest.raises(InputError, match="collections of different names"):
-        evaluate([collection, collection], work=tmp_path / "work", semantic=False)
-    assert not (tmp_path / "work" / "corpus").exists()
-    (documents / "qrels.parquet").write_bytes(b"")
-    with pytest.raises(StoreError, match=r"papers/qrels\.parquet"):
-        open_collection(documents)
-    odd = pd.DataFrame({"a": [1]})
-    with pytest.raises(InputError, match=r"documents \(doc_id, text\)"):
-        open_collection(write(tmp_path / "odd", corpus=odd, queries=odd, qrels=odd))

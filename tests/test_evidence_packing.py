@@ -229,17 +229,6 @@ def test_deprecated_rows_speak_as_history() -> None:
     assert (row["standing"], row["history"]) == ("history", True)
 
 
-def test_the_cap_per_source_counts_items_after_merging() -> None:
-    near = chunks("a.py", "one\n", "two\n")
-    far = [
-        {"text": f"far {n}", "path": "a.py", "line_start": 100 * n, "byte_start": 1000 * n, "semantic_raw": 0.05 * n}
-        for n in (1, 2)
-    ]
-    result = packed(near + far, "one two", max_items_per_source=2)
-    reasons = {text: row["reason_code"] for text, row in result.items()}
-    assert reasons == {"one\n": None, "two\n": "merged", "far 2": None, "far 1": "source_cap"}
-
-
 @pytest.mark.parametrize(("required", "reason"), [(True, "citation_unresolved"), (False, None)])
 def test_a_file_without_span_and_version_does_not_resolve(required: bool, reason: str | None) -> None:
     nowhere = {"line_start": None, "byte_start": None, "version": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from recall_world import NOW, day, evidence_id, frame, line, names, rules
+from recall_world import day, evidence_id, frame, line, names, rules
 
 _PLAN = rules({"lanes": ["lexical", "expansion"]})
 
@@ -120,22 +120,6 @@ def test_a_withheld_hit_is_not_expanded() -> None:
         {"name": "partner", "text": "other claim", "path": "b.md", "conflict_set": "c1"},
     ]
     assert _expanded(rows) == {}
-
-
-def test_a_neighbour_is_the_next_admissible_row_by_line_and_then_by_id() -> None:
-    path = {"path": "a.log", "recorded_time": day(1)}
-    rows = [
-        {"name": f"n{n}", "text": "session" if n == 4 else f"w{n}", "line_start": (9 - n) // 2, **path}
-        for n in range(9)
-    ]
-    rows[6]["withheld_by"] = 11
-    rows[2]["recorded_time"] = day(20)
-    ids = {row["name"]: evidence_id({"source_id": None, **row}) for row in rows}
-    for as_of, gone in ((day(10), {"n2", "n6"}), (NOW, {"n6"})):
-        order = sorted((row["line_start"], ids[row["name"]], row["name"]) for row in rows if row["name"] not in gone)
-        names_in_order = [name for _, _, name in order]
-        at = names_in_order.index("n4")
-        assert set(_expanded(rows, as_of=as_of)) == {names_in_order[at - 1], names_in_order[at + 1]}
 
 
 def test_the_rival_of_a_hit_beyond_the_first_ten_comes_in() -> None:

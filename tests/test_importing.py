@@ -256,26 +256,6 @@ def test_a_secret_in_the_id_of_a_conflicted_memory_is_refused() -> None:
         of_class("memory", lifecycle="conflicted", entity="pwd=Sommer2024A")
 
 
-def test_the_same_text_at_the_same_place_is_counted() -> None:
-    same = {"source_id": "a:b", "path": "p", "text": "x", "version": "v1"}
-    table = imported(same, {**same, "version": "v2"}, same, {**same, "path": None}, same)
-    assert [row["occurrence"] for row in table] == [0, 0, 1, 0, 2]
-    for name in ("owner_project", "owner_user", "source_id", "path", "section", "version", "text"):
-        table = imported(same, {**same, name: "another"}, same)
-        assert [row["occurrence"] for row in table] == [0, 0, 1], name
-
-
-def test_the_report_says_what_was_assumed() -> None:
-    _, report = normalize(
-        rows({"source_id": "a:b", "text": "x", "zone": "public"}, {"source_id": "a:b", "text": "y"}),
-        project="shop", principal="ana", now=NOW,
-    )  # fmt: skip
-    assert report.defaulted["zone"] == 1
-    assert report.defaulted["owner_project"] == 2
-    assert report.defaulted_to["zone"] == {"internal": 1}
-    assert report.written == 2
-
-
 def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"(?s)got 'colour' - at rows.*known columns: source_id"):
         imported({"source_id": "a:b", "text": "x", "colour": "red"})
@@ -362,15 +342,3 @@ def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | 
 def test_values_that_no_column_can_hold_are_named(tmp_path, line: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_evidence(jsonl(tmp_path, line))
-
-
-def test_a_parquet_file_with_text_that_is_not_utf8_or_a_number_that_is_none_is_named(tmp_path) -> None:
-    damaged = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff\xfe"]).buffers()[1:]])
-    pq.write_table(pa.table({"source_id": ["a:b"], "text": damaged}), tmp_path / "text.parquet")
-    with pytest.raises(InputError, match=r"got text that is not in UTF-8 - at .*text.parquet: text"):
-        read_evidence(tmp_path / "text.parquet")
-    pq.write_table(
-        pa.table({"source_id": ["a:b"], "text": ["x"], "confidence": [float("nan")]}), tmp_path / "n.parquet"
-    )
-    with pytest.raises(InputError, match=r"Expected a finite number, got nan - at .*n.parquet:row 1.confidence"):
-        read_evidence(tmp_path / "n.parquet")

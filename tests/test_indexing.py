@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
@@ -33,22 +30,6 @@ def indexed(folder: Path, said: list[str] | None = None, **sources: Any) -> Inde
 
 def lines_of(report: IndexReport) -> list[str]:
     return report.text().splitlines()
-
-
-def test_a_bad_value_of_a_line_names_file_line_and_field(tmp_path: Path):
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"source_id": "a:b", "text": "x"}\n\n{"source_id": "a:b", "text": "y", "zone": "attic"}\n')
-    with pytest.raises(InputError, match=rf"Expected one of public, .*got 'attic' - at {file}:3.zone"):
-        indexed(tmp_path, evidence=file)
-    assert not (tmp_path / "corpus" / "HEADS").exists()
-
-
-def test_a_bad_value_of_a_table_names_file_row_and_field(tmp_path: Path):
-    pq.write_table(
-        pa.table({"source_id": ["a:b"] * 2, "text": ["x", "y"], "zone": [None, "attic"]}), tmp_path / "r.parquet"
-    )
-    with pytest.raises(InputError, match=r"got 'attic' - at .*r.parquet:row 2.zone"):
-        indexed(tmp_path, evidence=tmp_path / "r.parquet")
 
 
 def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Path):
@@ -103,31 +84,6 @@ def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
         "decisions: 0 rows, nothing was read",
         "skipped: 2 of another kind than .md, .markdown, .mdx (a.txt, b.rst)",
     ]
-
-
-def test_what_is_no_regular_file_among_records_is_named(tmp_path: Path):
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "a.jsonl").write_text(json.dumps({"id": "m1", "content": "A fact.", "status": "verified"}))
-    for name in ("b.jsonl", ".hidden"):
-        os.mkfifo(tmp_path / "m" / name)
-    lines = lines_of(indexed(tmp_path, read=(("memory", tmp_path / "m"),)))
-    assert lines[:2] == ["memory: 1 row", "skipped: 1 not a regular file (b.jsonl)"]
-
-
-def test_rows_that_stand_in_several_places_are_counted_once(tmp_path: Path):
-    repository = tmp_path / "shop"
-    repository.mkdir()
-    for text in ("# A\n\nText.\n", "Intro.\n\n# A\n\nText.\n"):
-        (repository / "a.md").write_text(text)
-        for command in (
-            ["init", "-q"],
-            ["add", "."],
-            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
-        ):
-            subprocess.run(["git", *command], cwd=repository, check=True)
-    report = indexed(tmp_path, paths=repository, git=True)
-    assert (report.rows, report.places) == ({"history": 2, "uncommitted": 0}, {"history": 3, "uncommitted": 0})
-    assert lines_of(report)[:2] == ["history: 2 rows in 3 places", "uncommitted: 0 rows"]
 
 
 @pytest.mark.parametrize(

@@ -314,13 +314,6 @@ def test_the_x_ray_has_a_page_for_clients_that_show_one(asked: Callable[..., Any
     )
 
 
-def test_the_server_says_which_extensions_it_has(asked: Callable[..., Any]):
-    async def told(client: Client) -> Any:
-        return client.server_capabilities
-
-    assert asked(told).extensions == {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-
-
 HOSTILE = "a\u202eb\x1b[31m\u200b\U000e0041 \u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f4bb 1\ufe0f\u20e3"
 
 

@@ -223,18 +223,6 @@ def test_a_term_weighs_its_count_and_an_anchor_its_trust() -> None:
     assert [(t["field"], t["term"]) for t in out] == sorted(weights)
 
 
-def test_a_sub_query_looks_up_only_what_its_lanes_read() -> None:
-    request = {"question": "token load_all DEL-1"}
-    for lane, fields in (
-        ("lexical", {"text"}),
-        ("symbol", {"definition", "reference"}),
-        ("exact", {"id"}),
-        ("recent", set()),
-    ):
-        out = line(WORLD, [request], "query_terms", plan=rules({"lanes": [lane]}))["query_terms"]
-        assert set(out["field"].to_pylist()) == fields
-
-
 def test_an_id_in_small_letters_is_looked_up_and_no_anchor() -> None:
     """S1.20: the source document writes its ids in small letters."""
     request = {"question": "what does del-12345 depend on?"}

@@ -16,7 +16,6 @@ from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
-from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -33,19 +32,6 @@ def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: C
     assert again.request["question"] == "what does role_3 return?"
 
 
-def test_one_answer_alone_in_a_batch_in_any_shard_and_order(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    found = []
-    for size, rows in ((1, batch(4)), (3, batch(4)[::-1]), (256, batch(4))):
-        with opened(corpus, runs=store, shard_requests=size) as retriever:
-            found.append(digests(store, retriever.run(rows).run_id))
-    assert found[0] == found[1] == found[2]
-    with opened(corpus, runs=store) as retriever:
-        for row in batch(4):
-            alone = retriever.retrieve(row).tables["snapshots"]["snapshot_digest"][0].as_py()
-            assert alone == found[0][row["request_id"]]
-
-
 def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
     store = RunStore(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:
@@ -57,14 +43,6 @@ def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
     assert bad["error"].startswith("Expected one of fix-test")
     assert replay(store, bad["snapshot_id"]).block == ""
     assert verify(store, summary.run_id).ok
-
-
-def test_snapshot_numbers_follow_the_request_ids(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
-    with opened(corpus, runs=store, shard_requests=2) as retriever:
-        run_id = retriever.run(batch(5)).run_id
-    rows = store.open(run_id).snapshots.sort_by("request_id").to_pylist()
-    assert [row["snapshot_id"] for row in rows] == [snapshot_id(run_id, n) for n in range(1, 6)]
 
 
 def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(

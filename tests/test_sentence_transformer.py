@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.probe import same_sketch, sketch_of
 from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
@@ -160,16 +159,3 @@ def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, monkeypatch: py
     assert asked == [True]
     assert located(EncoderChoice(choice.name, download=True)) == tmp_path
     assert asked == [True, True, False]
-
-
-@settings(deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), dimensions=st.sampled_from([1, 3, 384, 1024]))
-def test_a_sketch_survives_rounding_and_no_other_model(seed: int, dimensions: int) -> None:
-    rng = np.random.default_rng(seed)
-    one, other = (rng.normal(size=(4, dimensions)) * 2**15 / dimensions**0.5 / 4 for _ in range(2))
-    sketch = sketch_of(one)
-    assert len(sketch) == 64
-    if dimensions > 8:
-        assert same_sketch(sketch, sketch_of(one + rng.normal(size=one.shape)))
-        assert not same_sketch(sketch, sketch_of(other))
-    assert not same_sketch(sketch, "not hexadecimal")

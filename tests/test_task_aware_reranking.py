@@ -35,36 +35,6 @@ def term(name: str, row: dict[str, Any], **kind: Any) -> float:
     return line([row], **kind).run("score_terms")["score_terms"][name].to_pylist()[0]
 
 
-def test_a_hit_on_the_failing_tests_file_outranks_a_similar_but_generic_document() -> None:
-    fixture = {
-        "text": "export const session = {}", "path": "tests/auth/session.fixture.ts", "semantic_raw": 0.1, "bm25_raw": 0.5,
-        "recorded_time": AS_OF - timedelta(days=30),
-    }  # fmt: skip
-    anchors = [anchor("path", "tests/auth/session.fixture.ts"), anchor("identifier", "defaultRole", "question", 0.5)]
-    assert order([GENERIC, fixture], anchors=anchors) == [fixture["text"], GENERIC["text"]]
-    reasons = line([GENERIC, fixture], anchors=anchors).run()["ranked"]["selected_reason"].to_pylist()
-    assert reasons[0] == "matched failing test file"
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({"evidence_kind": "rule", "origin_class": "team-standard", "lifecycle": "verified"}, "verified project rule"),
-        (
-            {"evidence_kind": "rule", "origin_class": "user-preference", "lifecycle": "verified"},
-            "preference of the user",
-        ),
-        ({"evidence_kind": "memory", "lifecycle": "verified"}, "verified memory"),
-        ({"evidence_kind": "memory", "lifecycle": "deprecated"}, "deprecated memory"),
-        ({"evidence_kind": "memory", "lifecycle": "expired"}, "expired memory"),
-        ({"evidence_kind": "memory", "lifecycle": "candidate"}, "unverified memory"),
-    ],
-)
-def test_the_kind_of_source_is_called_what_it_is(row: dict[str, Any], words: str) -> None:
-    made = line([{"text": "x"} | row]).run("score_terms")["score_terms"]
-    assert made["source_signal"].to_pylist() == [words]
-
-
 def test_a_memory_that_names_no_source_is_believed_less_than_one_that_does() -> None:
     memory = {"text": "x", "evidence_kind": "memory", "origin_class": "memory"}
     with_source, without = (term("authority", memory | {"source_refs": refs}) for refs in (["sessions/s-1"], None))
@@ -82,35 +52,6 @@ def test_a_document_type_counts_as_the_policy_of_its_kind_says(document_type: st
     asked = line([{"text": "x", "document_type": document_type}])
     found = asked.run("score_terms", kind_policies=KIND_POLICIES.from_rows(policies))
     assert found["score_terms"]["actionability"].to_pylist() == [counts]
-
-
-def test_a_decision_not_to_edit_generated_files_beats_the_current_generated_file() -> None:
-    decision = {
-        "text": "Do not edit generated files by hand.", "evidence_kind": "decision-record", "authority": 3,
-        "recorded_time": AS_OF - timedelta(days=700), "semantic_raw": 0.4,
-    }  # fmt: skip
-    generated = {"text": "// generated", "generated": True, "semantic_raw": 0.5}
-    assert order([generated, decision]) == [decision["text"], generated["text"]]
-
-
-def test_a_current_workspace_file_beats_a_session_summary_of_two_months_ago() -> None:
-    summary = {
-        "text": "We changed the default role.", "evidence_kind": "session-event", "origin_class": "session-event",
-        "event_time": AS_OF - timedelta(days=60), "semantic_raw": 0.5,
-    }  # fmt: skip
-    current = {"text": "role = 'guest'", "semantic_raw": 0.5, "recorded_time": AS_OF - timedelta(days=10)}
-    assert order([summary, current]) == [current["text"], summary["text"]]
-
-
-def test_a_less_similar_verified_rule_may_outrank_a_similar_unverified_memory() -> None:
-    rule = {"text": "Defaults live in defaults.ts.", "evidence_kind": "rule", "authority": 2, "semantic_raw": 0.3}
-    hunch = {
-        "text": "Defaults are in the fixture.",
-        "evidence_kind": "memory",
-        "lifecycle": "candidate",
-        "semantic_raw": 0.7,
-    }
-    assert order([hunch, rule]) == [rule["text"], hunch["text"]]
 
 
 @pytest.mark.parametrize(
