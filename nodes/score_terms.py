@@ -56,6 +56,7 @@ _MEANING, _WORDS = "close in meaning", "matched the words"
 _NO_CODE = "0 for rows that are no source code"
 _OF_FILE = "contribution; the same for every row of a file"
 _NO_FEEDBACK = "0 = it is not computed"
+_MATCHING = "0 for a row that matches nothing where others do"
 
 TERMS = (
     ScoreTerm(
@@ -100,21 +101,21 @@ TERMS = (
     ),
     ScoreTerm(
         "authority",
-        "authority rank, lifecycle and confidence",
+        f"authority rank, lifecycle and confidence; {_MATCHING}",
         group="metadata",
         share=(0.25, "metadata"),
         signal="source_signal",
     ),
     ScoreTerm(
         "recency",
-        "2 ** (-age at as_of / half-life of its kind)",
+        f"2 ** (-age at as_of / half-life of its kind); {_MATCHING}",
         group="metadata",
         share=(0.25, "metadata"),
         signal="source_signal",
     ),
     ScoreTerm(
         "actionability",
-        "how far its kind supports the purpose's next action",
+        f"how far its kind supports the purpose's next action; {_MATCHING}",
         share=(0.25, "rerank"),
         signal="source_signal",
     ),

@@ -137,21 +137,26 @@ def plain_terms(
     role = asked["role"]
     question = requests["question"].take(pa.array(positions(contracts["request_id"], requests["request_id"])))
     named = name_terms(owner, row, flat(question), evidence)
+    semantic = np.maximum(_cosine(lane_scores), floats(file_scores["outlines"]))
     by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
+    definition = np.maximum(named.definition, anchored.quoted)
+    # Authority, age and kind of a row that matches nothing do not put it ahead of one that matches.
+    matching = np.any([floats(lane_scores["bm25"]), semantic, anchored.value, definition], axis=0)
+    prior = matching | (np.bincount(owner, weights=matching, minlength=contracts.num_rows)[owner] == 0)
     return SCORE_TERMS.build(
         {
             "request_id": bounded_candidates["request_id"],
             "evidence_id": bounded_candidates["evidence_id"],
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
-            "semantic": np.maximum(_cosine(lane_scores), floats(file_scores["outlines"])),
+            "semantic": semantic,
             "lexical": share_of(floats(lane_scores["bm25"]), reach),
             "lexical_feedback": feedback_scores["lexical"],
             "semantic_feedback": feedback_scores["semantic"],
             "anchor": anchored.value,
-            "authority": authority,
-            "recency": recency,
-            "actionability": quantise(floats(take_or(kind_policies["actionability"], policy, 0.0))),
+            "authority": authority * prior,
+            "recency": recency * prior,
+            "actionability": quantise(floats(take_or(kind_policies["actionability"], policy, 0.0))) * prior,
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
             "turn_context": share_of(floats(turn_scores["context"]), reach, least=-1.0),
             "turn_answer": share_of(floats(turn_scores["answer"]), reach),
@@ -163,7 +168,7 @@ def plain_terms(
             "passages": floats(file_scores["passages"]),
             "outlines": floats(file_scores["outlines"]),
             "file_name": named.file_name,
-            "definition": np.maximum(named.definition, anchored.quoted),
+            "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),

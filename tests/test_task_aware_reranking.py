@@ -212,10 +212,28 @@ def test_each_part_of_the_scope_that_a_row_shares_brings_it_closer(
 
 
 def test_what_is_closer_inside_the_scope_ranks_first_where_closeness_weighs() -> None:
-    rows = [{"text": "of another branch", "semantic_raw": 0.5}, {"text": "of this branch", "branch": "main"}]
+    shared = {"text": "of this branch", "branch": "main", "semantic_raw": 0.1}
+    rows = [{"text": "of another branch", "semantic_raw": 0.5}, shared]
     asked = {"requests": {"r1": {"branch": "main"}}}
     assert order(rows, **asked) == ["of another branch", "of this branch"]
     assert order(rows, weights=WEIGHTS | {"scope": 1.0}, **asked) == ["of this branch", "of another branch"]
+
+
+PRIORS = st.fixed_dictionaries({
+    "authority": st.integers(0, 3), "evidence_kind": st.sampled_from(["code", "rule", "test-log"]),
+    "recorded_time": st.integers(0, 400).map(lambda days: AS_OF - timedelta(days=days)),
+})  # fmt: skip
+MATCHES = st.sampled_from([{}, {"bm25_raw": 0.01}, {"semantic_raw": 0.01}])
+
+
+@given(st.lists(st.tuples(PRIORS, MATCHES), min_size=2, max_size=6))
+def test_a_row_that_matches_nothing_is_never_ahead_of_one_that_does(
+    rows: list[tuple[dict[str, Any], dict[str, Any]]],
+) -> None:
+    heavy = WEIGHTS | {"authority": 9.0, "recency": 9.0, "actionability": 9.0, "scope": 0.0}
+    made = [{"text": f"{n} {bool(match)}"} | prior | match for n, (prior, match) in enumerate(rows)]
+    found = [text.endswith("True") for text in order(made, weights=heavy)]
+    assert found == sorted(found, reverse=True)
 
 
 @pytest.mark.parametrize("name", [name for name in SCORE_TERM_NAMES if name != "diversity"])
