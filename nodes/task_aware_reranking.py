@@ -324,12 +324,11 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
     (`evidenceDiversity(selectedKinds)` of S0.95).
     """
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
-    contributions = {
-        name: quantise(floats(rerank_weights[name])[weight] * floats(score_terms[name]))
-        for name in (*SCORE_TERM_NAMES, *terms_of_plugins(score_terms.column_names))
-        if name != "diversity"
-    }
-    base = sum(contributions.values(), np.zeros(score_terms.num_rows))
+    names = [name for name in SCORE_TERM_NAMES if name != "diversity"]
+    names += terms_of_plugins(score_terms.column_names)
+    weights, terms = (np.asarray(table.select(names), dtype=np.float64) for table in (rerank_weights, score_terms))
+    weighed = quantise(weights[weight] * terms)
+    base = weighed.sum(axis=1)
     evidence_order = np.asarray(pc.array_sort_indices(flat(score_terms["evidence_id"])))
     id_rank = np.empty(len(base), dtype=np.int64)
     id_rank[evidence_order] = np.arange(len(base))
@@ -338,7 +337,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
     first = np.zeros(len(base), dtype=bool)
     first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
     diversity = quantise(floats(rerank_weights["diversity"])[weight]) * first
-    contributions["diversity"] = diversity
+    contributions = dict(zip(names, weighed.T, strict=True)) | {"diversity": diversity}
     final = base + diversity
     order = order_by(weight, -final, id_rank)
     rank = rank_within(weight[order]) + 1
