@@ -31,7 +31,7 @@ def said(*args: str, capsys) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["show ID", "show ID --as xray", "why ID x.py", "show ID --as bundle", "verify-answer ID q.jsonl"]
+    "command", ["show ID", "show ID --as xray", "why ID x.py", "show ID --as bundle", "verify ID --answer q.jsonl"]
 )
 def test_a_snapshot_of_another_and_one_of_no_run_read_alike(runs_of_ana, capsys, monkeypatch, command):
     mine, batch, begun = runs_of_ana
@@ -139,7 +139,7 @@ def test_a_damaged_run_of_another_does_not_keep_a_principal_from_their_answers(r
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     _, mine = ask(capsys=capsys)
     Path("answer.md").write_text("So.")
-    run("verify-answer", mine, "answer.md", capsys=capsys)
+    run("verify", mine, "--answer", "answer.md", capsys=capsys)
     part = shop / ".scoped-retrieval" / "runs" / batch / "tables" / "snapshots" / "part-00000.parquet"
     part.write_bytes(part.read_bytes()[:100])
     code, out, err = run("log", "--of", "checks", "--json", capsys=capsys)

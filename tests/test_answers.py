@@ -1,4 +1,4 @@
-"""`verify-answer` from a run alone: exit codes, JSON, erased snapshots and whose snapshot it is."""
+"""`verify --answer` from a run alone: exit codes, JSON, erased snapshots and whose snapshot it is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cited(snapshot: str, path: str) -> str:
 
 def answered(text: str, snapshot: str, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
     Path("answer.md").write_text(text, encoding="utf-8")
-    return run("verify-answer", snapshot, "answer.md", *args, capsys=capsys)
+    return run("verify", snapshot, "--answer", "answer.md", *args, capsys=capsys)
 
 
 def test_a_faithful_answer_exits_0_and_a_wrong_one_5(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,7 @@ def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
     assert run("ask", "payments are retried", "--project", "shop", capsys=capsys)[0] == 0
     [snapshot] = json.loads(run("log", "--json", capsys=capsys)[1])
     served.broken = None
-    assert run("reproduce", snapshot["snapshot_id"], capsys=capsys)[0] == 0
+    assert run("verify", snapshot["snapshot_id"], "--rerun", capsys=capsys)[0] == 0
 
 
 def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(

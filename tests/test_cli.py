@@ -34,7 +34,6 @@ COMMANDS = [
     "lineage",
     "gc",
     "why",
-    "verify-answer",
     "erase",
     "leak-test",
     "doctor",
@@ -42,7 +41,6 @@ COMMANDS = [
 ]
 GROUPED = [
     "corpus info",
-    "corpus verify",
     "contract preview",
     "contract explain",
     "contract lint",
@@ -386,14 +384,14 @@ def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys
 
 
 def test_a_corpus_is_verified_against_a_head_that_was_kept(shop, capsys):
-    code, out, _ = run("corpus", "verify", "--json", capsys=capsys)
+    code, out, _ = run("verify", "corpus", "--json", capsys=capsys)
     found = json.loads(out)
     assert (code, found["ok"], found["problems"]) == (0, True, [])
-    assert run("corpus", "verify", "--anchor", found["head"], capsys=capsys)[0] == 0
-    code, out, _ = run("corpus", "verify", "--anchor", "0" * 64, capsys=capsys)
+    assert run("verify", "corpus", "--anchor", found["head"], capsys=capsys)[0] == 0
+    code, out, _ = run("verify", "corpus", "--anchor", "0" * 64, capsys=capsys)
     assert (code, out.splitlines()[-1]) == (5, f"head of the corpus: {found['head']}")
     assert out.startswith("Expected the anchor among the heads of the corpus, got another chain - at ")
-    assert run("corpus", "verify", "--anchor", "main", capsys=capsys)[0] == 2
+    assert run("verify", "corpus", "--anchor", "main", capsys=capsys)[0] == 2
 
 
 def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop, capsys, monkeypatch):
@@ -535,7 +533,7 @@ def test_indexing_again_what_did_not_change_keeps_the_generation(shop, capsys):
     "args",
     [
         ("ask", "q", "--project", "shop", "--purpose"),
-        ("verify", "--file"),
+        ("verify", "--event"),
         ("ask", "q", "--project", "shop", "--corpus"),
         (),
     ],

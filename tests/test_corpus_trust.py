@@ -148,7 +148,7 @@ def test_the_settings_sign_and_place_the_heads(
     assert main(["index", "docs", "--project", "shop", "--no-semantic"]) == 0
     assert main(["ask", "when does the session time out", "--project", "shop"]) == 0
     assert "after an hour" in capsys.readouterr().out
-    assert main(["corpus", "verify"]) == 0
+    assert main(["verify", "corpus"]) == 0
     assert trust_holds(tmp_path)
     file = tmp_path / "heads/HEADS"
     file.write_text(re.sub(r"^(\w{64} \{.*\}) \S+$", r"\1", file.read_text(), flags=re.MULTILINE))

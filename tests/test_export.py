@@ -1,4 +1,4 @@
-"""Export and verify --file: one file that is checked alone; every change to it is named, and erased text is not in it."""
+"""Export and verify FILE: one file that is checked alone; every change to it is named, and erased text is not in it."""
 
 from __future__ import annotations
 
@@ -271,12 +271,11 @@ def test_the_commands_write_and_check_a_file(world, tmp_path, monkeypatch, capsy
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     flags = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
     assert command("show", world.ana, "--as", "export", "-o", "one.json", *flags, capsys=capsys)[0] == 0
-    code, out, _ = command("verify", "--file", "one.json", capsys=capsys)
+    code, out, _ = command("verify", "one.json", capsys=capsys)
     assert code == 0
     assert out.startswith(f"{world.ana}: ok\n")
     envelope = json.loads(Path("one.json").read_text(encoding="utf-8"))
     statement = statement_of(envelope)
     statement["predicate"]["readable"]["block"] = "another"
     Path("one.json").write_text(json.dumps(with_statement(envelope, statement)), encoding="utf-8")
-    assert command("verify", "--file", "one.json", capsys=capsys)[0] == 5
-    assert command("verify", world.run, "--file", "one.json", capsys=capsys)[0] == 2
+    assert command("verify", "one.json", capsys=capsys)[0] == 5

@@ -45,7 +45,7 @@ COMMANDS = [
     ("log", "--of", "inputs"),
     ("contract", "preview", "--project", "shop"),
     ("corpus", "info"),
-    ("corpus", "verify"),
+    ("verify", "corpus"),
     ("show", "@session:s-1"),
     ("log", "--of", "runs"),
     ("log",),

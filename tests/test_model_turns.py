@@ -37,8 +37,8 @@ def write(event: object) -> None:
     Path("event.json").write_text(json.dumps(event), encoding="utf-8")
 
 
-def replayed(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
-    code, out, _ = run("replay-turn", "event.json", "--json", *args, capsys=capsys)
+def replayed(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code, out, _ = run("verify", "--event", "event.json", "--json", capsys=capsys)
     return code, json.loads(out)
 
 
@@ -48,7 +48,7 @@ def test_a_turn_is_replayed_from_its_event(turn: dict[str, Any], capsys: pytest.
     assert [one["snapshot_id"] for one in found["snapshots"]] == turn["retrievalSnapshotIds"]
     assert [one["in_input"] for one in found["snapshots"]] == [True, True]
     assert all(one["citations"] and one["block"] in Path("input.txt").read_text() for one in found["snapshots"])
-    text = run("replay-turn", "event.json", capsys=capsys)[1]
+    text = run("verify", "--event", "event.json", capsys=capsys)[1]
     assert text.splitlines()[-1] == "visible tools: read_file, run_tests"
 
 
@@ -62,8 +62,8 @@ def test_a_block_that_the_model_was_never_sent_exits_5(
     turn: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other.txt").write_text("no evidence at all", encoding="utf-8")
-    write({name: value for name, value in turn.items() if name != "contextHash"})
-    code, found = replayed("--model-input", "other.txt", capsys=capsys)
+    write({name: value for name, value in turn.items() if name != "contextHash"} | {"modelInputRef": "other.txt"})
+    code, found = replayed(capsys=capsys)
     assert (code, found["input_matches"]) == (5, None)
     assert [one["in_input"] for one in found["snapshots"]] == [False, False]
 
@@ -87,7 +87,7 @@ def test_without_input_and_hash_the_snapshots_are_replayed_all_the_same(
 @pytest.mark.usefixtures("turn")
 def test_a_bad_event_is_refused(event: object, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     write(event)
-    code, out, err = run("replay-turn", "event.json", capsys=capsys)
+    code, out, err = run("verify", "--event", "event.json", capsys=capsys)
     assert (code, out) == (2, "")
     assert message in err
 
@@ -97,6 +97,6 @@ def test_another_principals_snapshot_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    code, out, err = run("replay-turn", "event.json", capsys=capsys)
+    code, out, err = run("verify", "--event", "event.json", capsys=capsys)
     assert (code, out) == (3, "")
     assert "Expected a snapshot that you may read" in err

@@ -181,7 +181,7 @@ def test_why_verify_and_export(client: TestClient, settings: Settings, tmp_path:
     assert "a row that you may ask about" in problem(client.get(f"{base}/why?evidence=none"), 404, "not_found")
     assert client.get("/v1/verify").json()["ok"] is True
     (tmp_path / "one.json").write_bytes(client.get(f"{base}/export").content)
-    assert run("verify", "--file", str(tmp_path / "one.json"), capsys=capsys)[0] == 0
+    assert run("verify", str(tmp_path / "one.json"), capsys=capsys)[0] == 0
 
 
 def test_a_token_opens_its_principal_s_snapshots_alone(guarded: Callable[..., TestClient]):

@@ -47,7 +47,7 @@ def test_every_writer_signs_its_line(
     snapshot = json.loads(run("log", "--json", capsys=capsys)[1])[0]["snapshot_id"]
     Path("answer.txt").write_text("Nobody.")
     writers = [
-        ("run", "q.jsonl"), ("verify-answer", snapshot, "answer.txt"), ("gc",),
+        ("run", "q.jsonl"), ("verify", snapshot, "--answer", "answer.txt"), ("gc",),
         ("erase", "--user", "ana", "--project", "shop", "--yes"),
     ]  # fmt: skip
     for command in writers:

@@ -1,4 +1,4 @@
-"""`reproduce`, `diff`, `what-if`, `sql`: stored results, compared with those of the current line or with
+"""`diff`, `what-if`, `sql`: stored results, compared with those of the current line or with
 other stored results.
 """
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..progress import counted
 from .options import given, settings_of
 from .output import EXIT, deliver, emit, note_other_runs, write_table
 
@@ -21,29 +20,8 @@ _MOST = 20
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (reproduce, diff, what_if, sql):
+    for command in (diff, what_if, sql):
         app.command(command.__name__.replace("_", "-"))(command)
-
-
-def reproduce(
-    name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or one snapshot of it.")],
-) -> int:
-    """Execute a run again at its pinned generation. Reports the first table, row and column that differs, and why."""
-    from ..reading.across_runs import snapshot_named
-    from ..reading.auditing.reproduce import reproduced
-
-    settings = settings_of("runs", "corpus")
-    found = reproduced(settings, snapshot_named(settings, name))
-    lines = [
-        f"{'the same' if found.same else 'differs'}: {found.run_id}, {counted(found.snapshots, 'snapshot')} executed"
-    ]
-    if found.first is not None:
-        lines.append(f"first difference: {found.first}")
-    if found.cause is not None:
-        lines.append(f"cause: {found.cause}: {found.message}")
-    lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
-    emit(found.as_dict(), text="\n".join(lines) + "\n")
-    return EXIT["ok"] if found.same else EXIT["differs"]
 
 
 def diff(

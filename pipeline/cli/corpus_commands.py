@@ -1,9 +1,8 @@
-"""`index`, `corpus info`, `corpus verify`: from paths and flags to a corpus."""
+"""`index`, `corpus info`: from paths and flags to a corpus."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from ..config.settings import Settings
-from ..progress import counted
 from ..sources.records import READERS
 from .options import settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
 
-corpus_app = typer.Typer(help="Inspect, verify or clean up a corpus.", no_args_is_help=True)
+corpus_app = typer.Typer(help="Inspect a corpus.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -152,32 +150,6 @@ def info() -> int:
     found = corpus_facts(settings_of("corpus"))
     emit(found, text=_facts(found))
     return 0
-
-
-@corpus_app.command("verify")
-def verify(
-    anchor: Annotated[
-        str | None, typer.Option("--anchor", metavar="HASH", help="Head of the corpus that was stored elsewhere.")
-    ] = None,
-) -> int:
-    """Verify the files, rows and heads of a corpus. Auditors of all projects also see problems and the head, the anchor
-    to store elsewhere."""
-    from ...nodes.errors import InputError
-    from ..config.opening import corpus_of
-    from ..reading.grants import audits_corpus
-
-    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
-        hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
-        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
-    settings = settings_of("corpus")
-    opened = corpus_of(settings)
-    problems = opened.verify(anchor)
-    if not audits_corpus(settings, opened.projects()):
-        emit({"ok": not problems}, text="differs\n" if problems else "ok\n")
-        return EXIT["differs"] if problems else EXIT["ok"]
-    text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
-    emit({"ok": not problems, "problems": problems, "head": opened.head}, text=text)
-    return EXIT["differs"] if problems else EXIT["ok"]
 
 
 def _current(settings: Settings) -> str | None:

@@ -1,6 +1,4 @@
-"""`verify-answer`, `erase`, `leak-test`: verify an answer against its snapshot, erase texts, probe a corpus
-for leaks.
-"""
+"""`erase`, `leak-test`: erase texts, probe a corpus for leaks."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import Annotated
 import typer
 
 from .options import LanesFlag, given, settings_of
-from .output import EXIT, InterruptedCommandError, emit, note
+from .output import EXIT, InterruptedCommandError, emit
 
 __all__ = ["register"]
 
@@ -21,25 +19,8 @@ Texts = list[str] | None
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("verify-answer")(verify_answer)
     app.command()(erase)
     app.command("leak-test")(leak_test)
-
-
-def verify_answer(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot of the answer.")],
-    answer: Annotated[Path, typer.Argument(metavar="ANSWER_FILE", help="The answer as text; - reads standard input.")],
-) -> int:
-    """Verify an answer against its snapshot. Checks citations, quotes, values, records and actions, and logs the findings."""
-    from ..reading.answers import answer_report
-
-    report, entry, not_logged = answer_report(settings_of("runs"), snapshot, _text_of(answer))
-    emit({**report.as_dict(), "logged": entry}, text=report.text())
-    if not_logged:
-        note(f"warning: not logged: {not_logged}")
-    if report.status == "erased":
-        return EXIT["erased"]
-    return EXIT["ok"] if report.ok else EXIT["differs"]
 
 
 def erase(
@@ -122,16 +103,3 @@ def leak_test(
     )
     emit(report.as_dict(), text=report.text())
     return EXIT["ok"] if report.ok else EXIT["differs"]
-
-
-def _text_of(file: Path) -> str:
-    """The text of a file in UTF-8, or of standard input for `-`."""
-    from ...nodes.errors import InputError
-
-    try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except OSError as error:
-        raise InputError(f"{error.strerror}: ANSWER_FILE {file}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"Expected text in UTF-8, got another encoding - at ANSWER_FILE {file}") from error

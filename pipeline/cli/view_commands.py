@@ -39,7 +39,7 @@ def show(
             help="block (default), search-result, openai, block-markdown, block-text; xray (why each item is shown, and what was "
             "not); text, markdown, json (document 002); "
             "audit (document 000); bundle (document 004); html; tables; export (one "
-            "file for auditors, which `verify --file` checks). A run: html. A model input: text (default), neutral, openai, "
+            "file for auditors, which `verify FILE` checks). A run: html. A model input: text (default), neutral, openai, "
             "anthropic, decisions, ledger.",
         ),
     ] = None,

@@ -144,7 +144,7 @@ def _corpus_content(subject: Subject) -> Iterator[HealthCheck]:
         yield HealthCheck("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
     else:
         hint = (
-            "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since; or set "
+            "keep the head elsewhere: `verify corpus --anchor HEAD` tells whether the corpus was rewritten since; or set "
             "`signing_key` and `trusted_key`."
         )
         yield HealthCheck("corpus head", "ok", corpus.head, hint)

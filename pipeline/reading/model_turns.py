@@ -4,7 +4,7 @@
      "contextHash": "sha256:..."}
 
 Nothing is retrieved: every snapshot is replayed, and the model's input is read and hashed. `modelInputRef` is a file,
-relative to the event's; an input elsewhere is passed separately. The input itself is never copied.
+relative to the event's. The input itself is never copied.
 
 Note: a matching hash of the input proves nothing about the retrievals. Whether a block reached the model is determined
 by searching for its bytes in the input.
@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +22,12 @@ from ...nodes.errors import InputError
 from ..config.settings import Settings
 from ..parsing.quoting import shown
 from ..sources.jsonl import Record, parse_json
-from .replaying import replayed as replayed_for
+from .replaying import replayed
 
 if TYPE_CHECKING:
     from ..runs.replay import Replay
 
-__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replay_turn", "replayed_turn"]
+__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replayed_turn"]
 
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
@@ -110,7 +108,7 @@ def load_event(path: Path) -> ModelRequestEvent:
         InputError: the file cannot be read, is not a JSON object, or a field is invalid.
     """
     at = str(path)
-    record = Record(at, parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
+    record = Record(at, parse_json(_bytes(path, "--event names the JSON file of one event"), at))
     snapshots = record.strings("retrievalSnapshotIds")
     if not snapshots:
         raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))
@@ -129,28 +127,21 @@ def load_event(path: Path) -> ModelRequestEvent:
     )
 
 
-def replay_turn(
-    event: ModelRequestEvent, replayed: Callable[[str], Replay], model_input: Path | None = None
-) -> ModelTurn:
-    """The turn of an event.
-
-    Args:
-        event: the event that the harness wrote.
-        replayed: returns the replay of a snapshot, or raises if the reader may not see it.
-        model_input: the model's input, if it is not at the place in the event.
+def replayed_turn(settings: Settings, file: Path) -> ModelTurn:
+    """The turn of the event in a file that a harness wrote; each snapshot as the principal may see it.
 
     Raises:
-        InputError: the model's input cannot be read.
-        AccessError, StoreError, VerificationError: as `replayed` raises them.
+        InputError: the event or the model's input cannot be read.
+        AccessError, StoreError, VerificationError: as `replaying.replayed` raises them.
     """
-    at = model_input or event.model_input
-    hint = "--model-input FILE names the file with the model's input"
-    data = _bytes(at, hint) if at else None
+    event = load_event(file)
+    hint = "modelInputRef of the event is the file with the model's input, relative to the event's"
+    data = _bytes(event.model_input, hint) if event.model_input else None
     snapshots = []
     for name in event.snapshot_ids:
-        one = replayed(name)
-        shown = one.block.encode() in data if data is not None and one.block else None
-        snapshots.append(TurnSnapshot(one, shown))
+        one = replayed(settings, name)
+        found = one.block.encode() in data if data is not None and one.block else None
+        snapshots.append(TurnSnapshot(one, found))
     return ModelTurn(event, tuple(snapshots), hashlib.sha256(data).hexdigest() if data is not None else None)
 
 
@@ -159,8 +150,3 @@ def _bytes(path: Path, hint: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{error.strerror}: {path}", hint=hint) from error
-
-
-def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> ModelTurn:
-    """A model turn from its event: each snapshot as the principal may see it; see `replay_turn`."""
-    return replay_turn(load_event(event), partial(replayed_for, settings), model_input)

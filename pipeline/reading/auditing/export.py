@@ -1,4 +1,4 @@
-"""`show --as export`: one self-contained file with everything an auditor needs to check a snapshot; `verify --file` checks it.
+"""`show --as export`: one self-contained file with everything an auditor needs to check a snapshot; `verify FILE` checks it.
 
 Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE envelope around an in-toto Statement
 (in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 if a key is set. The subjects are the

@@ -1,4 +1,4 @@
-"""`reproduce`: the requests of a run executed again at the generation that it pinned, and the first value that differs.
+"""`verify --rerun`: the requests of a run executed again at the generation that it pinned, and the first value that differs.
 
 Reads: a stored run, its corpus, the current policies, models and tokenizers. Gives: `reproduced`, a `Reproduction` that
 names the first table, row and column that differs, and the cause: corpus, policies, code, model or tokenizer.

@@ -1,0 +1,214 @@
+"""`verify`: checks what was recorded, without retrieving again unless `--rerun` asks for it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..progress import counted
+from .options import settings_of
+from .output import EXIT, emit, note, write_table
+
+__all__ = ["register"]
+
+_STATE_CODES = {
+    "unfinished": EXIT["failed"],
+    "unreadable": EXIT["unreadable"],
+}
+"""Exit codes of `verify` for runs in which nothing was rewritten; any other difference is 5."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(verify)
+
+
+def verify(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[ID]",
+            help="A run or snapshot, `corpus`, or a file of `show --as export`, which is checked on its own. Default: every "
+            "run; with --rerun and --answer, your last answer.",
+        ),
+    ] = "",
+    rerun: Annotated[
+        bool,
+        typer.Option(
+            "--rerun",
+            help="Execute the run or snapshot again at its pinned generation: the first table, row and column that differs, "
+            "and why.",
+        ),
+    ] = False,
+    answer: Annotated[
+        Path | None,
+        typer.Option(
+            "--answer",
+            metavar="FILE",
+            help="Compare this answer of a model with what it was shown: citations, quotes, values, records, actions; - reads "
+            "standard input. Findings are logged.",
+        ),
+    ] = None,
+    event: Annotated[
+        Path | None,
+        typer.Option(
+            "--event",
+            metavar="FILE",
+            help="The event of a model request (JSON): the snapshots that it names, and whether the input matches its hash.",
+        ),
+    ] = None,
+    anchor: Annotated[
+        str | None,
+        typer.Option("--anchor", metavar="HASH", help="Head of the log or corpus that was stored elsewhere."),
+    ] = None,
+) -> int:
+    """Verify runs, a corpus, an answer or a file. Reports the first part that differs from its record."""
+    from ..reading.across_runs import snapshot_named
+    from ..storage.places import at_home
+
+    if event is not None:
+        return _verify_turn(event)
+    if name == "corpus":
+        return _verify_corpus(anchor)
+    if name and (file := at_home(Path(name), "ID")).is_file():
+        return _verify_file(file, anchor)
+    settings = settings_of("runs", "corpus")
+    if answer is not None:
+        return _verify_answer(settings, snapshot_named(settings, name or "@"), answer)
+    if rerun:
+        return _rerun(settings, snapshot_named(settings, name or "@"))
+    return _verify_runs(settings, snapshot_named(settings, name), anchor)
+
+
+def _verify_runs(settings: Any, run: str, anchor: str | None) -> int:
+    from ..reading.verification import verified
+
+    report = verified(settings, run or None, anchor=anchor)
+    counts = Counter(problem for one in report["runs"] for problem in _problems(one))
+    of_all = [problem for problem, runs_of in counts.items() if runs_of == len(report["runs"]) > 1]
+    lines = [f"every run: {problem}" for problem in of_all]
+    for one in report["runs"]:
+        lines.append(
+            f"{one['run_id']}: {one['status']}, {counted(one['parts'], 'part')}, {counted(one['snapshots'], 'snapshot')}"
+        )
+        lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
+    lines.append(f"head of the log: {report['head'] or '-'}")
+    emit(report, text="\n".join(lines))
+    return EXIT["ok"] if report["ok"] else _verify_code(report)
+
+
+def _rerun(settings: Any, name: str) -> int:
+    from ..reading.auditing.reproduce import reproduced
+
+    found = reproduced(settings, name)
+    lines = [
+        f"{'the same' if found.same else 'differs'}: {found.run_id}, {counted(found.snapshots, 'snapshot')} executed"
+    ]
+    if found.first is not None:
+        lines.append(f"first difference: {found.first}")
+    if found.cause is not None:
+        lines.append(f"cause: {found.cause}: {found.message}")
+    lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
+    emit(found.as_dict(), text="\n".join(lines) + "\n")
+    return EXIT["ok"] if found.same else EXIT["differs"]
+
+
+def _verify_answer(settings: Any, snapshot: str, answer: Path) -> int:
+    from ..reading.answers import answer_report
+
+    report, entry, not_logged = answer_report(settings, snapshot, _text_of(answer))
+    emit({**report.as_dict(), "logged": entry}, text=report.text())
+    if not_logged:
+        note(f"warning: not logged: {not_logged}")
+    if report.status == "erased":
+        return EXIT["erased"]
+    return EXIT["ok"] if report.ok else EXIT["differs"]
+
+
+def _verify_turn(event: Path) -> int:
+    from ..reading.model_turns import replayed_turn
+
+    turn = replayed_turn(settings_of("runs"), event)
+    words = {True: "yes", False: "NO", None: "-"}
+    rows = [
+        (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, words[one.in_input])
+        for one in turn.snapshots
+    ]
+    text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
+    text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
+    text += f"visible tools: {', '.join(turn.event.visible_tools) or '-'}\n"
+    emit(turn.as_dict(), text=text)
+    if not turn.agrees:
+        return EXIT["differs"]
+    return EXIT["erased"] if any(one.replay.status == "erased" for one in turn.snapshots) else EXIT["ok"]
+
+
+def _verify_corpus(anchor: str | None) -> int:
+    """Check files, rows and heads; auditors of all projects also see problems and the head."""
+    from ...nodes.errors import InputError
+    from ..config.opening import corpus_of
+    from ..reading.grants import audits_corpus
+
+    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
+        hint = "`verify corpus` prints the head of the corpus; the anchor is one that you kept"
+        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
+    settings = settings_of("corpus")
+    opened = corpus_of(settings)
+    problems = opened.verify(anchor)
+    if not audits_corpus(settings, opened.projects()):
+        emit({"ok": not problems}, text="differs\n" if problems else "ok\n")
+        return EXIT["differs"] if problems else EXIT["ok"]
+    text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
+    emit({"ok": not problems, "problems": problems, "head": opened.head}, text=text)
+    return EXIT["differs"] if problems else EXIT["ok"]
+
+
+FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot again and compare"
+
+
+def _verify_file(file: Path, anchor: str | None) -> int:
+    """Check an exported snapshot: no folder of runs is read."""
+    from ..config.opening import trust_of
+    from ..reading.auditing.exported_file import check_file
+
+    found = check_file(file, trust_of(settings_of()), anchor=anchor)
+    signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
+    lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
+    lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")
+    if found.erased:
+        lines.append(f"  erased texts: {found.erased}")
+    lines.append(
+        f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file lacks log lines up to it)'}"
+    )
+    emit(found.as_dict(), text="\n".join(lines))
+    return EXIT["ok"] if found.ok else EXIT["differs"]
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, or of standard input for `-`."""
+    from ...nodes.errors import InputError
+
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"{error.strerror}: --answer {file}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"Expected text in UTF-8, got another encoding - at --answer {file}") from error
+
+
+def _verify_code(report: dict[str, Any]) -> int:
+    """5 if anything was changed, else 7 if a run cannot be read, else 4 if one is unfinished."""
+    states = {one["status"] for one in report["runs"] if one["problems"]}
+    if states - {*_STATE_CODES}:
+        return EXIT["differs"]
+    return max(_STATE_CODES[state] for state in states)
+
+
+def _problems(of_run: dict[str, Any]) -> list[str]:
+    return [f"{p['kind']}: {p['part']}: {p['detail']}" for p in of_run["problems"]]
