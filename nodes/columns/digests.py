@@ -41,7 +41,7 @@ from .array_bytes import (
 )
 from .kept import OfTable
 from .keys import positions
-from .ragged import starts_of
+from .ragged import expand_ranges, starts_of
 
 FORM = "scoped-retrieval/logical-form/5"
 """Version of the canonical form; every digest starts with it."""
@@ -219,7 +219,7 @@ def _form_of(name: str, fields: Sequence[Field]) -> Form:
 
 
 Part: TypeAlias = tuple[list[int], int, bytes | memoryview]
-"""The bounds of each range of values, the bytes of one value, and the values."""
+"""The bounds of each request's values, the bytes of one value, and the values."""
 
 
 MANY = 1 << 20
@@ -239,10 +239,13 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
         starts = starts_of(np.fromiter(map(len, arrays), np.int64, len(arrays)))
         wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
         every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
+        # Request by request, then column by column: the values of a request lie side by side.
         ranges = np.array([own for _, own in columns]) + starts[:-1, None]
-        if bounds.shape[1] == 2 and ranges[:, 1].sum() - ranges[:, 0].sum() == starts[-1]:
-            ranges = starts[[0, -1]][None]  # the ranges of a single request lie side by side
-        _add_parts(parts, every, ranges)
+        counts = ranges[:, 1:] - ranges[:, :-1]
+        index = expand_ranges(ranges[:, :-1].T.ravel(), counts.T.ravel())
+        if len(index) < len(every) or (index[1:] < index[:-1]).any():
+            every = every.take(pa.array(index))
+        _add_parts(parts, every, starts_of(counts.sum(axis=0)))
     counts, found = np.diff(bounds).T.astype("<u8"), []
     for n, rows in enumerate(counts):
         own = start.copy()
@@ -252,13 +255,13 @@ def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[
     return found
 
 
-def _add_parts(parts: list[Part], array: pa.Array, ranges: NDArray[np.integer]) -> None:
-    """Add the form of values of one type; `ranges` are bounds per column."""
+def _add_parts(parts: list[Part], array: pa.Array, bounds: NDArray[np.integer]) -> None:
+    """Add the form of values of one type; `bounds` are those of each request."""
     rows, missing, kind = len(array), array.null_count, array.type.id
-    lists = ranges.tolist()
+    ends = bounds.tolist()
 
-    def add(width: int, values: bytes | memoryview, bounds: list[list[int]] = lists) -> None:
-        parts.extend([(own, width, values) for own in bounds])
+    def add(width: int, values: bytes | memoryview, ends: list[int] = ends) -> None:
+        parts.append((ends, width, values))
 
     add(1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows)
     if kind in WIDTHS:
@@ -266,15 +269,15 @@ def _add_parts(parts: list[Part], array: pa.Array, ranges: NDArray[np.integer]) 
     elif kind in OFFSETS:
         places, data = raw_offsets(array)
         add(4, _lengths(places))
-        add(1, data, places[ranges].tolist())
+        add(1, data, places[bounds].tolist())
     elif is_list(array.type):
         places, child = items(array)
         add(4, _lengths(places))
         if len(child):
-            _add_parts(parts, child, places[ranges])
+            _add_parts(parts, child, places[bounds])
     elif layout_of(array.type) == "struct":
         for child in array.flatten():
-            _add_parts(parts, child, ranges)
+            _add_parts(parts, child, bounds)
     else:
         number_form(array.type)
 
