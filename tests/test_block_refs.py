@@ -19,7 +19,7 @@ def test_an_answer_is_named_by_how_long_ago_its_reader_asked(
 ) -> None:
     grants = shop / ".scoped-retrieval/corpus/grants.yaml"
     grants.write_text(grants.read_text() + "  eve: {projects: [shop], audit: true}\n")
-    first, _ = ask("--session", "s-1", "--max-items", "1", capsys=capsys)
+    first, _ = ask("--session", "s-1", "--set", "max_items=1", capsys=capsys)
     second, _ = ask(capsys=capsys)
     assert first != second
     for names, block in ((("@", None), second), (("@2", "@session:s-1"), first)):

@@ -292,7 +292,7 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
         (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),
         (["ask", "", "--project", "shop"], 2, "at QUESTION"),
-        (["ask", "q", "--max-items", "99999999999"], 2, "at --max-items"),
+        (["ask", "q", "--set", "budget.max_items=99999999999"], 2, "at --set budget.max_items"),
         (["ask", "q", "--symbol", ""], 2, "at --symbol"),
         (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
         (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),

@@ -72,7 +72,7 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
     assert (code, value["rows"]) == (0, {"parent": 2, "child": 1, "outside": 0})
     assert value["preset"] == json.loads(Path("child.json").read_text())
     assert value["preset"]["max_items"] == 3
-    code, asked = found("ask", "default role", "--preset", "child.json", "--allow-path", "**", capsys=capsys)
+    code, asked = found("ask", "default role", "--preset", "child.json", "--set", "allowed_paths=**", capsys=capsys)
     assert (code, [item["path"] for item in asked["citations"]]) == (0, ["docs/roles.md"])
     _, value = found("contract", "explain", asked["snapshot_id"], capsys=capsys)
     assert value["who"] == "ana in shop for explain-code"
@@ -86,9 +86,9 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
 
 def test_a_request_that_stands_elsewhere_than_its_preset_is_refused_by_its_flag(shop, capsys):
     Path("preset.json").write_text('{"branch": "main", "purpose": "explain-code"}')
-    code, _, err = run("ask", "q", "--preset", "preset.json", "--branch", "dev", capsys=capsys)
+    code, _, err = run("ask", "q", "--preset", "preset.json", "--set", "branch=dev", capsys=capsys)
     assert code == 2
-    assert "Expected 'main', as in the preset or parent contract, got 'dev' - at --branch" in err
+    assert "Expected 'main', as in the preset or parent contract, got 'dev' - at --set branch" in err
     code, _, err = run("ask", "q", "--preset", "none.json", capsys=capsys)
     assert (code, "No such file or directory: file of request fields" in err) == (2, True)
 
@@ -107,7 +107,7 @@ def test_a_difference_shows_ids_to_auditors_alone(shop, capsys):
 def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(shop, capsys, monkeypatch):
     grant(ana={"projects": ["shop"]}, cyd={"projects": ["shop"]}, bot={"act_as": ["ana"]})
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bot")
-    block, snapshot = ask("--as", "ana", capsys=capsys)
+    block, snapshot = ask("--set", "principal=ana", capsys=capsys)
     assert "There is no default role" in block
     _, rows = found("log", capsys=capsys)
     assert [row["snapshot_id"] for row in rows] == [snapshot]
@@ -116,7 +116,7 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     assert value["layers"][0]["layer"] == "act_as"
     answers = []
     for name in ("cyd", "nobody"):
-        code, out, err = run("ask", "q", "--project", "shop", "--as", name, capsys=capsys)
+        code, out, err = run("ask", "q", "--project", "shop", "--set", f"principal={name}", capsys=capsys)
         answers.append((code, out, [line for line in err.splitlines() if not line.startswith("snapshot:")]))
     assert answers[0] == answers[1]
     assert answers[0][0] == 3
@@ -125,7 +125,7 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
 
 
 def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
-    _, snapshot = ask("--deny-path", "docs/", "--capture-withheld", capsys=capsys)
+    _, snapshot = ask("--set", "denied_paths=docs/", "--capture-withheld", capsys=capsys)
     code, out, _ = run("why", snapshot, "docs/roles.md", capsys=capsys)
     assert code == 0
     assert "outcome: rejected (stage: gate, reason: denied_path, decided by path_deny)" in out

@@ -64,7 +64,10 @@ def test_resources_of_a_server_are_read_as_untrusted_rows(shop: Path, capsys):
         if one["source_id"] == "mcp-resource:wiki" and "okapi" in one["path"]
     ]
     assert (cited["path"], cited["standing"], cited["authority"]) == ("handbook/okapi", "untrusted", "low")
-    assert "okapi rule" not in run("ask", "okapi rule", "--project", "shop", "--deny", "mcp-resource", capsys=capsys)[1]
+    assert (
+        "okapi rule"
+        not in run("ask", "okapi rule", "--project", "shop", "--set", "denied_sources=mcp-resource", capsys=capsys)[1]
+    )
 
 
 def test_a_resource_that_is_gone_has_ended_and_one_that_cannot_be_read_has_not(shop: Path, capsys):

@@ -51,7 +51,7 @@ def test_roles_are_listed_with_those_of_the_folder_of_policies(
 def test_the_bundle_of_a_snapshot_is_valid_and_its_callers_alone(
     shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    _, snapshot = ask("--role", "architect", capsys=capsys)
+    _, snapshot = ask("--set", "role=architect", capsys=capsys)
     code, out, _ = run("show", snapshot, "--as", "bundle", capsys=capsys)
     assert (code, json.loads(out)["role_id"]) == (0, "architect")
     (shop / "bundle.json").write_text(out)

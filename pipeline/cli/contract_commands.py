@@ -10,7 +10,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
-from .options import settings_of
+from .options import SetFlag, pairs_of, settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
 
 __all__ = ["register"]
@@ -20,14 +20,6 @@ contract_app = typer.Typer(help="Inspect a contract before using it.", no_args_i
 Subject = Annotated[
     str | None,
     typer.Argument(metavar="[REQUEST]", help="A file of request fields (JSON or YAML), or a snapshot id."),
-]
-SetFlag = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="FIELD=VALUE",
-        help="A field of the request, e.g. denied_sources=external, time.as_of=2026-01-01T00:00:00Z; lists with `;`.",
-    ),
 ]
 
 
@@ -257,10 +249,7 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
         found = fields_in(at_home(Path(subject), "REQUEST"))
     row: dict[str, Any] = {}
     without = set(found.without)
-    for pair in given or ():
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError.expected("FIELD=VALUE", pair, "--set")
+    for name, value in pairs_of(given):
         if value:
             row[name] = cell(name, value)
         elif (column := column_of(name)) in PLACES:

@@ -17,31 +17,21 @@ ASK_FLAGS = {
     "question": "QUESTION",
     "project": "--project",
     "purpose": "--purpose",
-    "role": "--role",
-    "branch": "--branch",
     "workspace_root": "--workspace",
-    "namespace": "--namespace",
-    "test_suite": "--test-suite",
     "session_id": "--session",
     "mode": "--mode",
-    "variables": "--var",
     "anchors.failing_test": "--failing-test",
     "anchors.error_text": "--error-text",
     "anchors.current_files": "--file",
     "anchors.symbols": "--symbol",
-    "allowed_sources": "--allow",
-    "denied_sources": "--deny",
-    "allowed_paths": "--allow-path",
-    "denied_paths": "--deny-path",
-    "principal": "--as",
     "time.as_of": "--as-of",
     "as_of": "--as-of",
     "budget.max_tokens": "--max-tokens",
-    "budget.max_chars": "--max-chars",
-    "budget.max_items": "--max-items",
-    "output_shape": "--shape",
-    "detail": "--detail",
-}
+} | {
+    field: f"--set {field}"
+    for field in ("role", "branch", "namespace", "test_suite", "variables", "allowed_sources", "denied_sources", "allowed_paths",
+                  "denied_paths", "principal", "budget.max_chars", "budget.max_items", "output_shape", "detail")
+}  # fmt: skip
 XRAY_FLAGS = {
     "question": "QUERY",
     "project": "--project",

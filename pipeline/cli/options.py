@@ -10,7 +10,7 @@ import typer
 from .global_options import given
 from .output import note
 
-__all__ = ["CaptureFlag", "LanesFlag", "PresetFlag", "WeightsFlag", "given", "settings_of"]
+__all__ = ["CaptureFlag", "LanesFlag", "PresetFlag", "SetFlag", "WeightsFlag", "given", "pairs_of", "settings_of"]
 
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
 PresetFlag = Annotated[
@@ -26,7 +26,25 @@ CaptureFlag = Annotated[
 WeightsFlag = Annotated[
     str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
 ]
+SetFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="A field of the request, e.g. denied_sources=external, time.as_of=2026-01-01T00:00:00Z; lists with `;`.",
+    ),
+]
 _WRITER = {"corpus": "index", "runs": "run"}
+
+
+def pairs_of(given: list[str] | None) -> list[tuple[str, str]]:
+    """The names and values of `--set`."""
+    from ...nodes.errors import InputError
+
+    pairs = [pair.partition("=") for pair in given or ()]
+    if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
+        raise InputError.expected("FIELD=VALUE", wrong[0], "--set")
+    return [(name, value) for name, _, value in pairs]
 
 
 def settings_of(*stores: str, **flags: Any) -> Any:

@@ -19,8 +19,10 @@ from .options import (
     CaptureFlag,
     LanesFlag,
     PresetFlag,
+    SetFlag,
     WeightsFlag,
     given,
+    pairs_of,
     settings_of,
 )
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
@@ -196,7 +198,6 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question or task; optional if an anchor is given.")] = "",
     lanes: LanesFlag = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
-    role: Annotated[str | None, typer.Option(help="Role overlay; `overlay list` shows them.")] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -206,43 +207,22 @@ def ask(
             "commit:SHA, 7 to 64 hex digits of an indexed history. Default: now.",
         ),
     ] = None,
-    branch: Annotated[str | None, typer.Option(help="Branch of the code.")] = None,
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include.")
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="Namespace inside the project.")] = None,
-    test_suite: Annotated[str | None, typer.Option("--test-suite", help="Test suite.")] = None,
     session: Annotated[str | None, typer.Option(help="Session of the request.")] = None,
     mode: Annotated[
         str | None, typer.Option(help="planning, execution or review; default: that of SHO.json in the work tree.")
-    ] = None,
-    variable: Annotated[
-        Texts,
-        typer.Option("--var", metavar="NAME=VALUE", help="Value of a variable in the mode's paths, e.g. venture=acme."),
     ] = None,
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
     file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file being worked on.")] = None,
     symbol: Annotated[Texts, typer.Option("--symbol", help="Anchor: an identifier.")] = None,
-    allow: Annotated[Texts, typer.Option("--allow", metavar="SOURCE", help="Only these sources.")] = None,
-    deny: Annotated[Texts, typer.Option("--deny", metavar="SOURCE", help="Not these sources.")] = None,
-    allow_path: Annotated[Texts, typer.Option("--allow-path", metavar="GLOB", help="Only these paths.")] = None,
-    deny_path: Annotated[Texts, typer.Option("--deny-path", metavar="GLOB", help="Not these paths.")] = None,
-    act_as: Annotated[
-        str | None,
-        typer.Option("--as", metavar="PRINCIPAL", help="Ask with this principal's rights; requires an act_as grant."),
-    ] = None,
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
+    chosen: SetFlag = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
-    max_chars: Annotated[int | None, typer.Option("--max-chars", min=1, help="Characters of the block.")] = None,
-    max_items: Annotated[int | None, typer.Option("--max-items", min=1, help="Items in the block.")] = None,
-    stale: Annotated[bool, typer.Option("--allow-stale-memory", help="Show deprecated memory as history.")] = False,
-    shape: Annotated[str | None, typer.Option(help="context-block, citation-pack or model-brief.")] = None,
-    detail: Annotated[
-        str | None, typer.Option(help="full, outline, or auto (best items in full, the next as outlines).")
-    ] = None,
     format_: Annotated[
         str,
         typer.Option(
@@ -257,6 +237,7 @@ def ask(
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
     from ..indexing.following import up_to_date
+    from ..requests.files import cell
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
@@ -271,31 +252,19 @@ def ask(
     defaults = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
     fields: dict[str, Any] = {
         "question": question,
-        "principal": act_as,
         **defaults,
-        "role": role,
-        "branch": branch,
         "workspace_root": str(workspace.resolve()) if workspace else None,
-        "namespace": namespace,
-        "test_suite": test_suite,
         "session_id": session,
         "mode": mode,
-        "variables": _variables(variable or []) or None,
         "anchors": {
             "failing_test": failing_test,
             "error_text": error_text,
             "current_files": file or None,
             "symbols": symbol or None,
         },
-        "allowed_sources": allow or None,
-        "denied_sources": deny or None,
-        "allowed_paths": allow_path or None,
-        "denied_paths": deny_path or None,
-        "time": {"as_of": as_of, "allow_stale_memory": stale or None},
-        "budget": {"max_tokens": max_tokens, "max_chars": max_chars, "max_items": max_items},
-        "output_shape": shape,
-        "detail": detail,
-    }
+        "time": {"as_of": as_of},
+        "budget": {"max_tokens": max_tokens},
+    } | {name: cell(name, value) for name, value in pairs_of(chosen)}
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
@@ -331,12 +300,3 @@ def _advised(message: str) -> str:
 def _given(settings: Any, name: str) -> bool:
     """Whether the value was set by a flag, which alone overrides a preset."""
     return settings.origin(name).startswith("flag ")
-
-
-def _variables(given: list[str]) -> dict[str, str]:
-    from ...nodes.errors import InputError
-
-    pairs = [entry.partition("=") for entry in given]
-    if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
-        raise InputError.expected("NAME=VALUE", wrong[0], "--var")
-    return {name: value for name, _, value in pairs}
