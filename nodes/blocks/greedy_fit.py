@@ -51,7 +51,7 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 """Hardly any item is smaller than this, label and fence included; a request with less room left is finished."""
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of the text that it may show."""
-OUTLINE_TOKENS, OUTLINE_SHARE = 80, 10
+OUTLINE_TOKENS, OUTLINE_SHARE = 80, 25
 """The text of an outline has at most this many tokens, or one part in `OUTLINE_SHARE` of the budget if that is more."""
 CHARS_PER_TOKEN = 4
 """Characters per token, as estimated for cuts."""
