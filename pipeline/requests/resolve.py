@@ -73,6 +73,8 @@ _COMPARED = tuple(
     and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
 )
 """Ids, names and patterns: equal masks would make different ones compare as equal."""
+_MASKED = frozenset({*TEXTS, *_REDACTED_LISTS, *_COMPARED, "principal"})
+"""Columns with texts whose secrets are masked or refused."""
 ANY = AllowedNames()
 """Allows any mode and role, and no tokenizer file."""
 _DEPTH = 8
@@ -273,9 +275,7 @@ def _encodes(text: str) -> bool:
 
 def _masked(parsed: Iterable[_Parsed]) -> dict[str, str]:
     """Each distinct free text of the rows, mapped to its masked form."""
-    found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
-    found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
-    found |= {item for row in parsed for column in (*_REDACTED_LISTS, *_COMPARED) for item in _given_texts(row, column)}
+    found = {text for row in parsed for column in row.given.keys() & _MASKED for text in _given_texts(row, column)}
     return _masks(found)
 
 
@@ -287,7 +287,7 @@ def _given_texts(row: _Parsed, column: str) -> list[str]:
 
 def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
     for column in _COMPARED:
-        if any(masked.get(value, value) != value for value in _given_texts(row, column)):
+        if column in row.given and any(masked.get(text, text) != text for text in _given_texts(row, column)):
             raise InputError(
                 f"Expected a {column} without a secret, got one with a secret - at {row.place_of(column)}",
                 hint="it is compared with bounds, so it cannot be masked: use another value, or omit it",
