@@ -299,6 +299,16 @@ def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
     assert [json.loads(line) for line in out.splitlines()] == [asked["event"]]
 
 
+def test_rows_with_the_same_answer_are_explained_once(shop, capsys):
+    Path("shop/long.md").write_text("".join(f"# Part {n}\n\nWords of part {n}.\n\n" * 40 for n in range(6)))
+    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    ask(capsys=capsys)
+    rows = json.loads(run("why", "@", "long.md", "--json", capsys=capsys)[1])
+    answers = {json.dumps({k: v for k, v in row.items() if k != "evidence_id"}) for row in rows}
+    _, out, _ = run("why", "@", "long.md", capsys=capsys)
+    assert len(rows) > len(answers) == out.count("outcome:")
+
+
 def test_help_says_in_which_form_a_time_is_given(capsys):
     _, out, _ = run("ask", "--help", capsys=capsys)
     text = " ".join(out.split())

@@ -323,7 +323,7 @@ def test_a_name_of_a_session_shows_its_last_recall_and_asks_nothing(world, tmp_p
     snapshot = renderings.xray_of(asked, found["snapshot"]["snapshotId"], own_names=True)
     assert shown["text"] == render_recall(snapshot)
     assert shown["markdown"] == render_markdown(snapshot)
-    assert command("show", found["snapshot"]["snapshotId"], "--as", "xray", *flags, capsys=capsys)[1] == shown["text"]
+    assert command("show", found["snapshot"]["snapshotId"], "--as", "text", *flags, capsys=capsys)[1] == shown["text"]
     assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
     assert command("show", "@session:s-8", *flags, capsys=capsys)[0] == 3
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")

@@ -191,27 +191,38 @@ def why(
         emit(kept, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
         return EXIT["ok"]
     found = why_not(settings, snapshot, evidence)
-    emit(found, text="\n".join(_explanation(row) for row in found))
+    emit(found, text=_explanations(found))
     return EXIT["ok"]
 
 
-def _explanation(row: dict[str, Any]) -> str:
-    """One answer of `why`, in lines."""
-    place = f"{row['source_id']} {row['path'] or '-'}"
+def _explanations(rows: list[dict[str, Any]]) -> str:
+    """The answers of `why` in lines, rows with the same answer together; those that came furthest are first."""
+    from ...nodes.vocabulary import STAGES
+
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (row["outcome"] != "selected", -STAGES.values.index(row["stage"]))):
+        place = f"{row['source_id']} {row['path'] or '-'}"
+        found.setdefault((place, *_explanation(row)), []).append(row)
+    return "\n".join(
+        "\n".join((f"{named[0]['evidence_id'] if len(named) == 1 else f'{len(named)} rows'} {place}", *lines, ""))
+        for (place, *lines), named in found.items()
+    )
+
+
+def _explanation(row: dict[str, Any]) -> list[str]:
+    """Why a row has its outcome, and what would change it, in lines."""
     decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
-    lines = [
-        f"{row['evidence_id']} {place}",
+    return [
         f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
         f"  {row['reason_text']}",
+        *(f"  rule: {rule}" for rule in row["rules"]),
+        *(f"  to admit it: {remedy}" for remedy in row["would_admit"]),
     ]
-    lines += [f"  rule: {rule}" for rule in row["rules"]]
-    lines += [f"  to admit it: {remedy}" for remedy in row["would_admit"]]
-    return "\n".join(lines) + "\n"
 
 
 def _trail_text(trail: dict[str, Any]) -> str:
     """An audit entry and its decision, log line and stored row, in lines."""
-    lines = [_explanation(trail["decision"]).rstrip("\n")]
+    lines = [_explanations([trail["decision"]]).rstrip("\n")]
     if log := trail.get("log"):
         lines.append(f"  log: line {log['sequence']} ({log['kind']}), hash {log['hash']}")
     if stored := trail.get("stored"):
