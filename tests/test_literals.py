@@ -16,7 +16,7 @@ from scoped_retrieval.pipeline.sources.importing import normalize
 from worlds import NOW, Row, World
 
 PLAN = rules({"lanes": ["exact"]})
-RAISES = 'raise Usage(f"unknown command {name!r} for {app}")'
+RAISES = 'raise UsageFault(f"unknown command {name!r} for {app}")'
 
 
 def found(question: str, *rows: dict[str, Any], **request: Any) -> list[str]:
@@ -59,7 +59,7 @@ def _row(path: str, text: str, **columns: Any) -> Row:
     } | columns  # fmt: skip
 
 
-def _asked(folder: Path, rows: list[Row]) -> tuple[str, list[Row]]:
+def _asked(folder: Path, rows: list[Row], question: str) -> tuple[str, list[Row]]:
     corpus = Corpus.create(folder)
     columns = dict.fromkeys(name for row in rows for name in row)
     schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in columns])
@@ -70,22 +70,29 @@ def _asked(folder: Path, rows: list[Row]) -> tuple[str, list[Row]]:
     (folder / "grants.yaml").write_text("principals: {ana: {projects: [shop]}}", encoding="utf-8")
     asked = {
         "request_id": "r", "project": "shop", "purpose": "answer-question", "time": {"as_of": NOW.isoformat()},
-        "question": "Where is the error 'unknown command' produced?", "budget": {"max_tokens": 300},
+        "question": question, "budget": {"max_tokens": 300},
     }  # fmt: skip
     told = answers(line_of(folder, World(rows=(), requests=(), encoder=False)), [asked])
     return told["blocks"]["text"].to_pylist()[0], told["ranked"].to_pylist()
 
 
-def test_the_line_is_shown_first_and_rows_outside_change_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where is the error 'unknown command' produced?",
+        "which command is unknown, what error is produced by UsageFault?",
+    ],
+)
+def test_the_line_is_shown_first_and_rows_outside_change_nothing(question: str, tmp_path: Path) -> None:
     steps = "".join(f"    step_{n} = prepare(command, {n})\n" for n in range(60))
-    words = "    report(unknown, command, produced=error)\n"
+    words = "    report(unknown, command, usage, fault, produced=error)\n"
     rows = [
         _row("src/run.py", f"def run(command):\n{words}{steps}    {RAISES}\n{steps}"),
         *(_row(f"src/command_{n}.py", f"def unknown_{n}(command):\n    return error(command)\n") for n in range(5)),
     ]
-    block, ranked = _asked(tmp_path / "own", rows)
+    block, ranked = _asked(tmp_path / "own", rows, question)
     assert RAISES in block.split("#2]")[0]
     foreign = {"owner_project": "pay"}
     withheld = {"declared_visibility": "runtime-only"}
     planted = [_row(f"src/p{n}.py", RAISES, **shut) for n in range(3) for shut in (foreign, withheld)]
-    assert _asked(tmp_path / "planted", [*rows, *planted]) == (block, ranked)
+    assert _asked(tmp_path / "planted", [*rows, *planted], question) == (block, ranked)

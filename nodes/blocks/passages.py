@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import NOWHERE, distinct_rows, first_of_runs, flat, places_of, positions
+from ..columns.keys import NOWHERE, constants, distinct_rows, first_of_runs, flat, places_of, positions
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import Ragged, expand_ranges, slabs, spread, starts_of
 from ..kernels.compiled import kernels
@@ -79,8 +79,8 @@ Bool = NDArray[np.bool_]
 @dataclass(frozen=True)
 class RequestTerms:
     """The query terms of each request: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place
-    of the key, ascending; `literals`, the texts that are asked for as they are written, with their requests; and the
-    weight of each code and each literal."""
+    of the key, ascending; `literals`, the texts and names that are asked for as they are written, with their requests;
+    and the weight of each code and each literal."""
 
     keys: Int
     codes: Int
@@ -112,8 +112,8 @@ class RequestTerms:
         return cls(distinct, codes[order], weight[order])
 
     def quoting(self, anchors: pa.Table, requests: pa.ChunkedArray | pa.Array) -> RequestTerms:
-        """With the literals among ANCHORS; each weighs twice as much as all words of its request."""
-        some = anchors.filter(pc.equal(anchors["kind"], "literal"))
+        """With the literals and identifiers among ANCHORS; each weighs twice as much as all words of its request."""
+        some = anchors.filter(pc.is_in(anchors["kind"], value_set=constants(("literal", "identifier"))))
         owner = positions(some["request_id"], requests)
         texts = [text.encode() for text in some["value"].to_pylist()]
         words = np.bincount(self.codes // max(len(self.keys), 1), self.weights, minlength=len(requests))
