@@ -1,4 +1,4 @@
-"""An encoder that kills its process, or fails like a disk, the first time it meets a text: a worker lost in mid-work."""
+"""An encoder that kills its process the first time it meets a text: a worker lost in mid-work."""
 
 from __future__ import annotations
 
@@ -10,17 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from stand_in_encoder import WordsByTheirStart
-
-
-class LostEncoder(WordsByTheirStart):
-    """Another process does not have it."""
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(None), ()
-
-
-def _unreadable(name: str) -> None:
-    raise LookupError(name)
 
 
 class DyingEncoder(WordsByTheirStart):
