@@ -181,7 +181,7 @@ class ContextStore:
             return replace(self._replayed(having[0], what), others=others)
         raise AccessError(
             f"Expected a model input that you may read, got none - at {what}",
-            hint="`context project` records inputs; `log --of inputs` names those that you may read"
+            hint="`log` lists answers, `log --of inputs` the inputs that `context project` recorded"
             + (f"; {len(self.damaged)} records are damaged: {', '.join(self.damaged)}" if self.damaged else ""),
         )
 

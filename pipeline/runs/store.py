@@ -56,7 +56,8 @@ class RunStore(RunFolder):
             except OSError as error:
                 raise StoreError(f"{error.strerror}: folder of runs {self.path}") from error
         elif not self.path.is_dir():
-            raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
+            hint = "`ask` records answers there; `-C DIR` or `--runs DIR` names another folder"
+            raise StoreError(f"Expected a folder of runs, got none - at {self.path}", hint=hint)
 
     def stage(
         self,
