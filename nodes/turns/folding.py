@@ -111,6 +111,7 @@ class Folded:
             return
         if kind in USER_WORDS and actor == "user" and row["text"]:
             self._set(row, "word", id_, row["text"], counted_as(row))
+            self._forget_words(row["zone"])
             if kind == "user.goal":
                 self._set(row, "goal", "", row["text"])
         if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
@@ -200,22 +201,21 @@ class Folded:
 
     def _keep(self, slot: str, fact: Fact) -> None:
         held = self._slots[slot]
-        before = held.pop((fact.fact, fact.zone), None)
+        held.pop((fact.fact, fact.zone), None)
         held[fact.fact, fact.zone] = fact
         if len(held) > KEPT.get(slot, len(held)):
             del held[next(iter(held))]
         if slot in ("modified", "changed"):
-            before = self.last_change.get(fact.fact)
-            if before is None or before.seq <= fact.seq:
-                self.last_change[fact.fact] = fact
-        if slot == "word":
-            size = self._words.get(fact.zone, 0) + _size(fact) - (_size(before) if before else 0)
-            while size > WORDS_KEPT and (oldest := next(key for key in held if key[1] == fact.zone)) != (
-                fact.fact,
-                fact.zone,
-            ):
-                size -= _size(held.pop(oldest))
-            self._words[fact.zone] = size
+            self.last_change[fact.fact] = fact
+
+    def _forget_words(self, zone: str) -> None:
+        """Keep the newest words of a zone, at least the last ones."""
+        held = self._slots["word"]
+        self._words[zone] = self._words.get(zone, 0) + _size(next(reversed(held.values())))
+        while self._words[zone] > WORDS_KEPT and (oldest := next(key for key in held if key[1] == zone)) != next(
+            reversed(held)
+        ):
+            self._words[zone] -= _size(held.pop(oldest))
 
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
@@ -231,14 +231,16 @@ class Folded:
     def of(cls, table: pa.Table) -> Folded:
         """The state that a table of facts holds."""
         made = cls()
-        for slot, *fields in zip(*(table[name].to_pylist() for name in ("slot", *Fact._fields)), strict=True):
-            fact = Fact(*fields)
+        slots, *fields = (table[name].to_pylist() for name in ("slot", *Fact._fields))
+        for slot, fact in zip(slots, map(Fact._make, zip(*fields, strict=True)), strict=True):
             if slot == "turns" and fact.fact == "log":
                 made.turn = int(fact.value)
-                continue
-            if slot in ("observation", "kind") and fact.value:
-                fact = fact._replace(value=json.loads(fact.value))
-            made._keep(slot, fact)
+            elif slot in ("observation", "kind") and fact.value:
+                made._keep(slot, fact._replace(value=json.loads(fact.value)))
+            else:
+                made._keep(slot, fact)
+        for fact in made._slots["word"].values():
+            made._words[fact.zone] = made._words.get(fact.zone, 0) + _size(fact)
         return made
 
 

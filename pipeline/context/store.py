@@ -42,7 +42,7 @@ from .projection import Projection, Projections
 
 __all__ = ["ContextStore", "Replayed", "inputs_of"]
 
-FORMAT = 2
+FORMAT = 3
 _RECORDED = (
     "context_turns",
     "turn_states",
