@@ -224,10 +224,10 @@ def test_each_output_shape_reads_in_its_own_way(ask, shape: str, texts: bool, he
 @pytest.mark.parametrize(
     ("purpose", "order"),
     [
-        ("fix-test", ["code", "test-log", "rule", "session-event"]),
-        ("explain-code", ["code", "rule", "decision-record", "doc"]),
-        ("review-risk", ["rule", "decision-record", "code", "doc"]),
-        ("answer-question", ["code", "session-event", "test-log", "rule"]),
+        ("fix-test", ["test-log", "session-event", "doc", "code"]),
+        ("explain-code", ["doc", "test-log", "session-event", "code"]),
+        ("review-risk", ["rule", "decision-record", "doc", "session-event"]),
+        ("answer-question", ["session-event", "test-log", "doc", "code"]),
     ],
 )
 def test_each_purpose_answers_the_same_question_in_its_own_order(ask, purpose: str, order: list[str]):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 
-import anyio
 import pytest
 from command_line import run
 from hostile_folder import (  # noqa: F401 - fixtures
@@ -22,9 +19,9 @@ from hostile_folder import (  # noqa: F401 - fixtures
     made_fixture,
 )
 from hostile_repository import git
-from scoped_retrieval.pipeline import Retriever
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.settings import SETTINGS
+
+from scoped_retrieval import Retriever
 
 with suppress(ImportError):  # its standard error is bound here, before a test captures it
     import mcp.client.stdio  # noqa: F401
@@ -40,7 +37,6 @@ COMMANDS = [
     ("doctor",),
     ("mcp", "--project", "shop", "--json"),
     ("serve", "--json"),
-    ("connect", "codex", "--project", "shop", "--write"),
     ("prompt-hook", "--project", "shop"),
     ("log", "--of", "inputs"),
     ("contract", "preview", "--project", "shop"),
@@ -131,43 +127,6 @@ def test_the_runs_of_a_user_are_out_of_reach_of_a_project_file(hostile_folder: H
     assert origins["lanes"] == "default"
 
 
-def test_a_server_that_connect_configured_answers_the_same_in_every_folder(
-    hostile_folder: HostileFolder, home: Path, monkeypatch: pytest.MonkeyPatch
-):
-    pytest.importorskip("mcp", reason="needs the extra serve")
-    from mcp import Client, StdioServerParameters
-
-    monkeypatch.chdir(hostile_folder.mine)
-    assert main(["connect", "codex", "--project", "shop", "--lanes", "lexical", "--write"]) == 0
-    server = tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["scoped-retrieval"]
-    hostile_folder.says(every_entry())
-    command = StdioServerParameters(
-        command=server["command"], args=server["args"], env={**os.environ, **server["env"]}, cwd=hostile_folder.path
-    )
-
-    async def asked() -> str:
-        async with Client(command) as client:
-            found = await client.call_tool("scoped_retrieve", {"question": "keys of the project"})
-            return found.structured_content["block"]
-
-    block = anyio.run(asked)
-    assert "rotated by the team" in block and POISON not in block
-
-
-def test_connect_names_every_place(hostile_folder: HostileFolder, home: Path, tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.chdir(hostile_folder.mine)
-    monkeypatch.setenv("SCOPED_RETRIEVAL_TRUSTED_KEY", "key.pem")
-    _, shown, _ = run("connect", "codex", "--project", "shop", "--json", capsys=capsys)
-    server = tomllib.loads(json.loads(shown)["text"])["mcp_servers"]["scoped-retrieval"]
-    home_of_corpus = hostile_folder.mine / ".scoped-retrieval"
-    flags = dict(zip(server["args"][-6::2], server["args"][-5::2], strict=True))
-    assert flags == {
-        "--corpus": str(home_of_corpus / "corpus"), "--runs": str(home_of_corpus / "runs"),
-        "--grants": str(home_of_corpus / "corpus" / "grants.yaml"),
-    }  # fmt: skip
-    assert server["env"]["SCOPED_RETRIEVAL_TRUSTED_KEY"] == str(hostile_folder.mine / "key.pem")
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -244,18 +203,6 @@ def test_what_git_tracks_is_refused_though_its_folder_is_known(
         code, out, err = run(*command, capsys=capsys)
         assert (code, out) == (7, "") and "that Git does not track" in err
     assert run("--adopt", *ASK, capsys=capsys)[0] == 0
-
-
-def test_a_corpus_that_comes_after_connect_is_not_known(hostile_folder: HostileFolder, monkeypatch, tmp_path, capsys):
-    fresh = tmp_path / "fresh"
-    fresh.mkdir()
-    monkeypatch.chdir(fresh)
-    _, shown, _ = run("connect", "codex", "--project", "shop", "--json", capsys=capsys)
-    server = tomllib.loads(json.loads(shown)["text"])["mcp_servers"]["scoped-retrieval"]
-    shutil.copytree(hostile_folder.path / ".scoped-retrieval", fresh / ".scoped-retrieval")
-    places = server["args"][server["args"].index("--corpus") :]
-    code, out, _ = run(*ASK, *places, capsys=capsys)
-    assert (code, out) == (7, "")
 
 
 def test_a_corpus_of_one_s_own_beside_runs_that_a_folder_brings(hostile_folder: HostileFolder, capsys):
