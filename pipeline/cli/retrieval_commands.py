@@ -74,7 +74,7 @@ def run(
     from ..progress import quiet
     from ..requests.files import read_requests
     from ..requests.handoff import trees_around
-    from ..runs import RunStore
+    from ..runs import Runs
 
     settings = settings_of("corpus", "runs", lanes=lanes, weights=weights, shard_requests=shard_requests, engine=engine, workers=workers, ray_address=ray_address)  # fmt: skip
     if ray_address is not None and settings["engine"] != "ray":
@@ -117,7 +117,7 @@ def run(
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
-    finished = RunStore(summary.path.parent).open(summary.run_id)
+    finished = Runs(summary.path.parent).open(summary.run_id)
     failed = _failures(finished)
     conditions = finished.table("conditions", texts=True).to_pylist()
     off = Counter((row["subject"], row["message"]) for row in conditions if row["condition"] == "lane_off")
@@ -177,16 +177,16 @@ def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
 
 def _unfinished(settings: Any) -> set[str]:
     """Unfinished runs of the folder."""
-    from ..runs import RunStore
+    from ..runs import Runs
 
-    return set(RunStore(settings["runs"], create=False).unfinished()) if settings["runs"].is_dir() else set()
+    return set(Runs(settings["runs"], create=False).unfinished()) if settings["runs"].is_dir() else set()
 
 
 def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
     """The summary of a finished run of the principal; None if it is unfinished or not theirs."""
-    from ..runs import RunStore
+    from ..runs import Runs
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     if not store.holds(run_id) or store.starter_of(run_id) != settings.principal or (run := store.open(run_id)).live:
         return None
     statuses = dict(sorted(run.manifest["statuses"].items()))
@@ -285,7 +285,7 @@ def ask(
             advised = condition["condition"] in ("lane_off", "request_failed")
             message = _advised(condition["message"]) if advised else condition["message"]
             message += f"; {READABLE}" if condition["condition"] == "nothing_granted" else ""
-            note(f"{condition['action']}: {condition['condition']}{subject}: {message}")
+            note(f"{message} ({condition['condition']}{subject})")
     return exit_code_of({found.status: 1})
 
 
