@@ -45,7 +45,8 @@ check: $(STAMP)-dev ## lint, types, import rules and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
-	$(BIN)/lint-imports
+	rm -rf .lint && mkdir -p .lint/scoped_retrieval && ln -s ../../nodes ../../pipeline .lint/scoped_retrieval
+	cd .lint && $(abspath $(BIN))/lint-imports --config ../pyproject.toml # which reads no package of several folders
 	$(BIN)/python tests/prose/prose_check.py
 
 prose: $(STAMP)-dev ## prose of docs, docstrings and messages against a word list; PROSE_ARGS="--all" or "--lower"
@@ -103,4 +104,4 @@ format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(BENCH) $(ADAPTERS) .bench .demo build dist site .cache .pytest_cache .ruff_cache .hypothesis .basedpyright
+	rm -rf $(VENV) $(BENCH) $(ADAPTERS) .bench .demo build dist site .cache .pytest_cache .ruff_cache .hypothesis .basedpyright .lint

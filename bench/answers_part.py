@@ -26,7 +26,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 REQUESTS = 1_000
@@ -122,7 +122,7 @@ def live(world: World, runs: Path, asked: Asked, threads: int) -> Digests:
 
 def digests(runs: Path) -> Digests:
     """Snapshot digest of each request of the one run in a folder."""
-    store = RunStore(runs)
+    store = Runs(runs)
     (run_id,) = store.run_ids()
     snapshots = store.open(run_id).snapshots
     return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))

@@ -30,7 +30,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.git_history import commit_times
 
 RESULTS = Path(__file__).parents[1] / "data" / "results" / "history.jsonl"
@@ -96,7 +96,7 @@ def admissible_digests(work: Path, commits: list[str]) -> dict[str, str]:
             }
             for sha in commits
         ]
-        run = RunStore(work / "runs").open(retriever.run(asked).run_id)
+        run = Runs(work / "runs").open(retriever.run(asked).run_id)
     table = run.table(ADMISSIBLE.name)
     return dict(zip(table["request_id"].to_pylist(), table["row_digest"].to_pylist(), strict=True))
 

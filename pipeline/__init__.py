@@ -12,28 +12,4 @@ Subpackages import each other in one direction only, which the import rules enfo
 - `line`: the driver of the dataflow; `corpus`: generations of rows
 - `encoders`: texts into vectors; `parsing`: files that people write; `redaction`; `storage`: folders, stores, locks;
   `progress`; `cores`
-
-`Retriever`, `Corpus` and `RunStore` are imported from here; each is loaded on first use, because the command line
-imports this package and its `--help` must not load the data stack.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .asking.retriever import Retriever
-    from .corpus import Corpus
-    from .runs import RunStore
-
-__all__ = ["Corpus", "Retriever", "RunStore"]
-
-_HOMES = {"Corpus": "corpus", "Retriever": "asking.retriever", "RunStore": "runs"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -29,7 +29,7 @@ from .indexing.importing import IndexReport, IndexRequest, index_into
 from .progress import counted
 from .reading.replaying import snapshot_rows
 from .reading.reports import report_of
-from .runs import RunStore, replay
+from .runs import Runs, replay
 from .sources.git_commands import work_tree_root
 from .sources.git_history import commit_times
 from .views.demonstration import Demonstration
@@ -113,7 +113,7 @@ def _opened(
     started: float,
 ) -> Demonstration:
     """Read the run back and render one of its snapshots."""
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     run = store.open(run_id)
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
     rows = {request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)}

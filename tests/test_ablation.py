@@ -16,7 +16,7 @@ from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.measuring import EACH, ranked_without, terms_named
 from scoped_retrieval.pipeline.evaluation.rankings import ALONE, ANY, RECALLED, gold_table, lane_shares
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 
 GOLDEN = Path(__file__).parent / "golden" / "eval.txt"
@@ -34,7 +34,7 @@ def test_the_order_without_a_term_is_that_of_a_request_that_weighs_it_nothing(tm
         summary = retriever.run(
             [{**asked, "request_id": "all"}, {**asked, "request_id": "less", "weights": {term: 0.0}}]
         )
-    run = RunStore(tmp_path / "runs").open(summary.run_id)
+    run = Runs(tmp_path / "runs").open(summary.run_id)
     without = ranked_without(term, run.table("score_terms"), run.table("rerank_weights"))
     all_, less = (
         table.filter(pc.equal(table["request_id"], id_)).drop_columns("request_id")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline.reading.answers import verify_answer
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 
 @pytest.fixture(name="snapshot")
@@ -21,7 +21,7 @@ def snapshot_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def cited(snapshot: str, path: str) -> str:
-    found = RunStore(".scoped-retrieval/runs").open(snapshot).table("citations", texts=True).to_pylist()
+    found = Runs(".scoped-retrieval/runs").open(snapshot).table("citations", texts=True).to_pylist()
     return next(c["label"] for c in found if c["path"] == path)
 
 
@@ -88,4 +88,4 @@ def test_an_erased_snapshot_cannot_be_judged(shop: Path, capsys: pytest.CaptureF
     code, out, _ = answered("There is no default role.", snapshot, capsys)
     assert (code, out.splitlines()[-1]) == (6, "cannot tell: texts of this snapshot were erased")
     assert run("show", snapshot, capsys=capsys)[0] == 6
-    assert verify_answer(RunStore(".scoped-retrieval/runs"), snapshot, "").status == "erased"
+    assert verify_answer(Runs(".scoped-retrieval/runs"), snapshot, "").status == "erased"

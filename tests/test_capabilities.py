@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line.driver import PLANNED, STEPS, build_driver
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
-from scoped_retrieval.pipeline.runs import RunStore, replay
+from scoped_retrieval.pipeline.runs import Runs, replay
 from small_corpus import NOON, Story, days_ago, decided, places, row, shown
 
 CORPUS = {"evidence", "placements", "postings", "vectors", "row_index", "segments"}
@@ -311,7 +311,7 @@ def test_an_auditor_finds_every_answer_in_the_record_alone(story: Story):
         asked = {"intent_source": "model", "modelRequestId": "m-1", "turnId": "t-1", "sessionId": "s-1"}
         made = retriever.retrieve("What is the default role?", budget={"max_tokens": 300}, **asked)
     shutil.rmtree(story.folder / "corpus")
-    record = replay(RunStore(story.folder / "runs"), made.snapshot_id)
+    record = replay(Runs(story.folder / "runs"), made.snapshot_id)
     rows = {name: table.to_pylist() for name, table in record.tables.items()}
 
     request, (contract,), (snapshot,) = record.request, rows["contracts"], rows["snapshots"]

@@ -18,7 +18,7 @@ from scoped_retrieval.pipeline.config.grants import WatchedGrants, grant_all
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.replaying import replayed
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.storage.places import place_of
 from small_corpus import Story, row
@@ -48,7 +48,7 @@ def test_a_grant_that_was_withdrawn_is_gone_with_the_next_request(corpus: Corpus
     again = retriever.retrieve(QUESTION)
     assert [one.status for one in (before, after, again)] == ["ok", "denied", "ok"]
     assert (after.block, again.block) == ("", before.block)
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     retriever.close()
     assert [verify(store, run_id).status for run_id in store.run_ids()] == ["ok"] * 3
     runs = [store.open(str(one.snapshot_id)).provenance for one in (before, after, again)]
@@ -76,7 +76,7 @@ def test_under_grants_that_nobody_can_read_nothing_is_answered(
     for answer in (lambda: retriever.retrieve(QUESTION), lambda: retriever.run([QUESTION])):
         with pytest.raises(PolicyError, match=r"grants\.yaml"):
             answer()
-    assert not RunStore(tmp_path / "runs").run_ids()
+    assert not Runs(tmp_path / "runs").run_ids()
     granting(corpus, "{ana: {projects: [shop]}}")
     assert retriever.retrieve(QUESTION).status == "ok"
 

@@ -524,7 +524,7 @@ def test_json_writes_times_in_utc():
 
 
 def test_python_and_the_command_line_give_one_answer(shop, capsys):
-    from scoped_retrieval.pipeline import Retriever
+    from scoped_retrieval import Retriever
 
     block, _ = ask("--as-of", "2100-01-01T00:00:00Z", capsys=capsys)
     request = {"question": "default role createSession", "project": "shop", "time": {"as_of": "2100-01-01T00:00:00Z"}}

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
-from scoped_retrieval.pipeline.runs import RunStore, RunTakenError, compact, compacting, packed, verify
+from scoped_retrieval.pipeline.runs import Runs, RunTakenError, compact, compacting, packed, verify
 from scoped_retrieval.pipeline.runs.states import states
 from written_runs import Maker, file_of, live, session_of
 
 
 def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables, 3)
     before, texts = run.tables(), {*run.texts["text"].to_pylist()}
     compacted = compact(store, run.run_id)
@@ -25,7 +25,7 @@ def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Ma
 
 @pytest.mark.parametrize("change", [lambda file: file.write_bytes(b"other"), Path.unlink])
 def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker, change):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables)
     change(file_of(run, 1))
     with pytest.raises(StoreError):
@@ -37,7 +37,7 @@ def test_a_changed_or_missing_interactive_file_is_not_compacted(tmp_path: Path, 
 def test_a_closed_run_is_read_as_before_and_takes_no_more(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     session = session_of(store, line_tables)
     session.write([packed(line_tables(1, run_id=session.run_id))])
     with monkeypatch.context() as patched, pytest.raises(OSError, match="gone"):
@@ -52,7 +52,7 @@ def test_a_closed_run_is_read_as_before_and_takes_no_more(
 
 
 def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     settings = {"bm25": "k1=2.0 b=0.3", "principal": "ana"}
     session = session_of(store, line_tables, settings)
     session.write([packed(line_tables(1, run_id=session.run_id))])
@@ -62,7 +62,7 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
 
 
 def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables)
     part = run.folder / "texts/part-00007.parquet"
     part.parent.mkdir(parents=True)

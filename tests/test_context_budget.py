@@ -8,8 +8,9 @@ import pytest
 from context_session import Session, item, memory, modes, policy, projected, snapshot
 from scoped_retrieval.nodes.context_tables import PHASE_POLICIES
 from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
-from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.phases import load_phases
+
+from scoped_retrieval import ContextPolicy
 
 ELASTIC = [part for part in PARTS.values if part not in REQUIRED_PARTS]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from context_session import Session, item, projected, snapshot
-from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.log import SessionLog
+
+from scoped_retrieval import ContextPolicy
 
 CHECKED = ContextPolicy(checks=["pnpm test"])
 

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.encoders import cross_encoder
 from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
 from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at
 
@@ -193,8 +193,8 @@ def digests(story: Story, where: str, size: int, model: Any) -> tuple[dict[str, 
             {"project": "shop", "purpose": "answer-question", "question": f"{QUESTION} {word}"} for word in WORDS[:5]
         ]
         done = retriever.run(asked)
-    run = RunStore(story.folder / where).open(done.run_id)
-    assert not verify(RunStore(story.folder / where), done.run_id).problems
+    run = Runs(story.folder / where).open(done.run_id)
+    assert not verify(Runs(story.folder / where), done.run_id).problems
     return {each["request_id"]: each["snapshot_digest"] for each in run.table("snapshots").to_pylist()}, done.run_id
 
 
@@ -209,7 +209,7 @@ def test_digests_do_not_depend_on_the_size_of_shards_and_name_the_model(
 
 def test_a_run_is_not_resumed_with_another_model(story: Story) -> None:
     asked = [{"project": "shop", "purpose": "answer-question", "question": f"{QUESTION} {word}"} for word in WORDS[:2]]
-    runs = RunStore(story.folder / "runs")
+    runs = Runs(story.folder / "runs")
     with story.open(cross_encoder=Reader(), runs=runs, shard_requests=1) as retriever:
         run_id = retriever._staged(asked).run_id
     for other in (Reader(name="reader/2"), None):

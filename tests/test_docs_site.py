@@ -18,7 +18,16 @@ from typing import Any
 import pytest
 import yaml
 from golden_file import expect_golden
-from reference_pages import commands, commands_part, flags, gates_part, settings_part, with_languages, written_by_hand
+from reference_pages import (
+    commands,
+    commands_part,
+    flags,
+    gates_part,
+    python_part,
+    settings_part,
+    with_languages,
+    written_by_hand,
+)
 from scoped_retrieval.pipeline.requests.fields import columns_of
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +56,13 @@ def known_commands() -> dict[str, Any]:
 
 @pytest.mark.golden
 @pytest.mark.parametrize(
-    ("page", "part"), [("commands.md", commands_part), ("settings.md", settings_part), ("gates.md", gates_part)]
+    ("page", "part"),
+    [
+        ("commands.md", commands_part),
+        ("settings.md", settings_part),
+        ("gates.md", gates_part),
+        ("python.md", python_part),
+    ],
 )
 def test_a_reference_page_is_what_the_code_declares(page, part):
     path = DOCS / "reference" / page

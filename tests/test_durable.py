@@ -16,7 +16,7 @@ from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
+from scoped_retrieval.pipeline.runs import Runs, compact, erase_texts
 from scoped_retrieval.pipeline.runs.captures import keep_captured
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.sources.importing import normalize
@@ -36,7 +36,7 @@ def nothing(_: Path) -> bool:
     return False
 
 
-def at_each_line(disk: Disk, store: RunStore, patch: pytest.MonkeyPatch) -> list[list[str]]:
+def at_each_line(disk: Disk, store: Runs, patch: pytest.MonkeyPatch) -> list[list[str]]:
     """What a loss of power would take at the moment that each line of LOG is begun."""
     found: list[list[str]] = []
     append = RunLog.append
@@ -54,7 +54,7 @@ def at_each_line(disk: Disk, store: RunStore, patch: pytest.MonkeyPatch) -> list
 def written_twice(folder: Path, line_tables: Maker, forgetful: Callable[[Path], bool] = nothing) -> list[list[str]]:
     """Two batch runs: the second finds the folder of runs and its log there."""
     disk = Disk(forgetful)
-    store = RunStore(folder / "runs")
+    store = Runs(folder / "runs")
     with disk.watched(), pytest.MonkeyPatch.context() as patch:
         found = at_each_line(disk, store, patch)
         for _ in range(2):
@@ -83,7 +83,7 @@ def test_leaving_out_the_sync_of_one_folder_would_be_found(
 def test_a_session_is_on_disk_before_its_lines_and_its_compaction_before_its_last(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
-    disk, store = Disk(), RunStore(tmp_path / "runs")
+    disk, store = Disk(), Runs(tmp_path / "runs")
     with disk.watched():
         found = at_each_line(disk, store, monkeypatch)
         for _ in range(2):
@@ -94,7 +94,7 @@ def test_a_session_is_on_disk_before_its_lines_and_its_compaction_before_its_las
 def test_a_receipt_is_on_disk_before_its_line_and_the_part_before_it_is_said_to_be_gone(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
-    disk, store = Disk(), RunStore(tmp_path / "runs")
+    disk, store = Disk(), Runs(tmp_path / "runs")
     with disk.watched():
         found = at_each_line(disk, store, monkeypatch)
         run = batch(store, line_tables)

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.asking.resuming import GONE
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 from stored_corpus import manifest_at
 
@@ -28,7 +28,7 @@ def first_alone(job: ShardJob, shards: Sequence[int], clock: Callable[[], dateti
     raise KeyboardInterrupt
 
 
-def interrupted(corpus: Corpus, store: RunStore, rows: Sequence[dict[str, Any]]) -> str:
+def interrupted(corpus: Corpus, store: Runs, rows: Sequence[dict[str, Any]]) -> str:
     """The id of a run of these rows, two to a shard, of which the first shard was answered."""
     with opened(corpus, runs=store, shard_requests=2) as retriever, pytest.raises(KeyboardInterrupt):
         retriever.run(rows, engine=first_alone)
@@ -36,22 +36,22 @@ def interrupted(corpus: Corpus, store: RunStore, rows: Sequence[dict[str, Any]])
     return run_id
 
 
-def refused(corpus: Corpus, store: RunStore, run_id: str, grants: Path, expected: str) -> None:
+def refused(corpus: Corpus, store: Runs, run_id: str, grants: Path, expected: str) -> None:
     """Over this corpus the run is not gone on with, with this message, and stays unfinished."""
     with opened(corpus, runs=store, grants=grants) as retriever, pytest.raises(StoreError, match=expected):
         retriever.run(resume=run_id)
     assert store.unfinished() == [run_id]
 
 
-def goes_on(corpus: Corpus, store: RunStore, run_id: str) -> None:
+def goes_on(corpus: Corpus, store: Runs, run_id: str) -> None:
     """Over this corpus the run is gone on with to its last request."""
     with opened(corpus, runs=store) as retriever:
         assert retriever.run(resume=run_id).unanswered == 0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> RunStore:
-    return RunStore(tmp_path / "runs")
+def store(tmp_path: Path) -> Runs:
+    return Runs(tmp_path / "runs")
 
 
 @pytest.fixture
@@ -66,10 +66,10 @@ def move_on(corpus: Corpus, evidence_rows: Callable[..., Any]) -> Callable[[], N
 
 
 def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
-    corpus: Corpus, store: RunStore, tmp_path: Path, move_on: Callable[[], None]
+    corpus: Corpus, store: Runs, tmp_path: Path, move_on: Callable[[], None]
 ):
     with opened(corpus, runs=tmp_path / "whole", shard_requests=2) as retriever:
-        whole = digests(RunStore(tmp_path / "whole"), retriever.run(batch(4)).run_id)
+        whole = digests(Runs(tmp_path / "whole"), retriever.run(batch(4)).run_id)
     run_id = interrupted(corpus, store, [*batch(4), {"request_id": "unread", "project": "shop", "purpose": "dance"}])
     move_on()
     said: list[str] = []
@@ -90,7 +90,7 @@ def test_a_run_whose_generation_is_gone_is_ended_with_what_was_answered(
 
 
 def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewhere(
-    corpus: Corpus, store: RunStore, evidence_rows: Callable[..., Any]
+    corpus: Corpus, store: Runs, evidence_rows: Callable[..., Any]
 ):
     run_id = interrupted(corpus, store, batch(4))
     before = corpus.generation
@@ -105,7 +105,7 @@ def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewh
 @pytest.mark.parametrize(("asked", "unanswered"), [(6, 4), pytest.param(4, 2, id="at its last step")])
 def test_an_end_that_was_broken_off_is_done_by_resuming_again(
     corpus: Corpus,
-    store: RunStore,
+    store: Runs,
     move_on: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
     asked: int,
@@ -126,7 +126,7 @@ def after_one(done: Iterator[int], *_: object) -> Iterator[int]:
     raise KeyboardInterrupt
 
 
-def test_nobody_ends_the_run_of_another(corpus: Corpus, store: RunStore, move_on: Callable[[], None]):
+def test_nobody_ends_the_run_of_another(corpus: Corpus, store: Runs, move_on: Callable[[], None]):
     run_id = interrupted(corpus, store, batch(4))
     move_on()
     with opened(Corpus.open(corpus.path), runs=store, principal="bob") as retriever, pytest.raises(AccessError):
@@ -135,7 +135,7 @@ def test_nobody_ends_the_run_of_another(corpus: Corpus, store: RunStore, move_on
 
 
 def test_another_corpus_in_the_folder_ends_no_run(
-    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+    corpus: Corpus, store: Runs, tmp_path: Path, evidence_rows: Callable[..., Any]
 ):
     run_id = interrupted(corpus, store, batch(4))
     shutil.move(tmp_path / "corpus", tmp_path / "away")
@@ -151,7 +151,7 @@ def test_another_corpus_in_the_folder_ends_no_run(
 
 
 def test_an_older_copy_of_the_corpus_ends_no_run(
-    corpus: Corpus, store: RunStore, tmp_path: Path, evidence_rows: Callable[..., Any]
+    corpus: Corpus, store: Runs, tmp_path: Path, evidence_rows: Callable[..., Any]
 ):
     shutil.copytree(tmp_path / "corpus", tmp_path / "copy")
     rows = normalize(evidence_rows("shop", 20), project="shop", principal="ana", now=NOON)[0]
@@ -165,7 +165,7 @@ def test_an_older_copy_of_the_corpus_ends_no_run(
 
 
 def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_it(
-    corpus: Corpus, store: RunStore, move_on: Callable[[], None]
+    corpus: Corpus, store: Runs, move_on: Callable[[], None]
 ):
     def failing(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
         yield from in_this_process(job, shards[:1], clock)
@@ -180,7 +180,7 @@ def test_a_run_that_stops_because_its_generation_is_gone_says_that_resume_ends_i
 
 def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path, capsys):
     rows = [{"request_id": name, "question": "default role", "purpose": "answer-question"} for name in "ab"]
-    store, corpus = RunStore(shop / ".scoped-retrieval/runs"), shop / ".scoped-retrieval/corpus"
+    store, corpus = Runs(shop / ".scoped-retrieval/runs"), shop / ".scoped-retrieval/corpus"
     asking = Retriever.open(corpus, principal="ana", runs=store, shard_requests=1)
     with asking as retriever, pytest.raises(KeyboardInterrupt):
         retriever.run([row | {"project": "shop"} for row in rows], engine=first_alone)

@@ -34,7 +34,7 @@ from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
 from scoped_retrieval.pipeline.maintenance.erasure import erase
-from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage import chain
@@ -53,7 +53,7 @@ def test_no_byte_holds_an_erased_source(tmp_path: Path, batch: bool, encoder: An
     done = erase(settings(tmp_path), source="memory:bo")
     assert holding(tmp_path) == []
     assert (done.runs.dropped, done.runs.unreadable) == ({}, [])
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     report = verify(store, snapshot)
     assert (report.status, report.problems) == ("erased", ())
     assert (replay(store, snapshot).status, replay(store, snapshot).block) == ("erased", None)
@@ -102,7 +102,7 @@ def test_an_erasure_while_an_answer_is_worked_out_leaves_nothing_of_it(
             retriever.retrieve(QUESTION)
         monkeypatch.undo()
     assert holding(tmp_path) == []
-    assert not kept or all(verify(RunStore(tmp_path / "runs"), run).ok for run in RunStore(tmp_path / "runs").run_ids())
+    assert not kept or all(verify(Runs(tmp_path / "runs"), run).ok for run in Runs(tmp_path / "runs").run_ids())
 
 
 def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, mo
 
 def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path) -> None:
     story = told(tmp_path)
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
 
     def erased_meanwhile(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
         for shard in in_this_process(job, shards, clock):
@@ -146,7 +146,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
 ) -> None:
     story = told(tmp_path)
     asked(story, batch=True)
-    store, showing = RunStore(tmp_path / "runs"), runs_erasing.gone_from
+    store, showing = Runs(tmp_path / "runs"), runs_erasing.gone_from
     with story.open(runs=store) as retriever:
         staged = retriever._staged([QUESTION])
         for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
@@ -251,15 +251,15 @@ def test_no_byte_holds_what_a_request_took_from_an_erased_event_of_its_session(t
     erase(settings(tmp_path), source="session-event:story")
     assert holding(tmp_path, SEEN) == []
     assert holding(tmp_path / "runs", KEPT) != []
-    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
+    assert verify(Runs(tmp_path / "runs"), snapshot).status == "erased"
 
 
 def test_what_other_requests_asked_stays_when_an_event_is_erased(tmp_path: Path) -> None:
     asked(observed(tmp_path), batch=True, **LOOKING | {"session_id": "s-2"})
-    (run,) = RunStore(tmp_path / "runs").list()
+    (run,) = Runs(tmp_path / "runs").list()
     before = set(run.texts["text"].to_pylist())
     erase(settings(tmp_path), source="session-event:story")
-    assert before - set(RunStore(tmp_path / "runs").open(run.run_id).texts["text"].to_pylist()) == {"s-1.jsonl"}
+    assert before - set(Runs(tmp_path / "runs").open(run.run_id).texts["text"].to_pylist()) == {"s-1.jsonl"}
 
 
 def test_the_same_text_of_the_same_source_stays_out_and_other_text_comes_in(tmp_path: Path) -> None:

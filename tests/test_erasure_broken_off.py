@@ -30,7 +30,7 @@ from failing_reads import FailingReads
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, packs, tombstones
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.maintenance.erasure import Erasure, erase
-from scoped_retrieval.pipeline.runs import RunStore, compact, live, log, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, compact, live, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import writing as runs_writing
 from small_corpus import Story
@@ -58,7 +58,7 @@ def test_a_dry_run_counts_the_shards_of_an_unfinished_run_and_leaves_them(tmp_pa
     assert done.runs.dropped == {run_id: (2, 2)}
     assert f"would drop: 2 shards with 2 requests of {run_id}, which is unfinished" in done.text()
     assert holding(tmp_path) == before
-    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [3]
+    assert Runs(tmp_path / "runs").resume(run_id).pending() == [3]
 
 
 @pytest.mark.parametrize("damage", ["no receipt", "no part", "a damaged part"])
@@ -119,7 +119,7 @@ def test_an_erasure_of_an_unfinished_run_that_failed_at_any_write_is_done_by_ask
             erase(settings(folder), project="shop", questions=False)
         erase(settings(folder), project="shop", questions=False)
         assert holding(folder) == []
-        assert RunStore(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
+        assert Runs(folder / "runs").resume(run_id).pending() == [0, 1, 2, 3]
         shutil.rmtree(folder)
         if touched[0] <= at:
             break
@@ -137,12 +137,12 @@ def test_no_byte_stays_of_a_session_whose_compaction_was_broken_off(
     assert any("live" in name for name in holding(tmp_path)) == left
     erase(settings(tmp_path), project="shop")
     assert holding(tmp_path) == []
-    assert verify(RunStore(tmp_path / "runs"), snapshot).status == "erased"
+    assert verify(Runs(tmp_path / "runs"), snapshot).status == "erased"
 
 
 def test_no_byte_stays_of_a_session_whose_files_a_loss_of_power_brought_back(tmp_path: Path) -> None:
     snapshot = asked(told(tmp_path), batch=False)
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     run = store.open(snapshot)
     shutil.copytree(tmp_path / "runs/live", tmp_path / "aside")
     compact(store, run.run_id)
@@ -160,7 +160,7 @@ def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(runs_erasing, "write_bytes", _after_the_receipt(runs_erasing.write_bytes))
         erase(settings(tmp_path), project="shop")
-    (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
+    (problem,) = verify(Runs(tmp_path / "runs"), snapshot).problems
     assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
     assert problem.detail == "texts that a receipt lists as erased still exist: run the erasure again"
 
@@ -218,7 +218,7 @@ def test_an_erasure_that_failed_at_any_write_is_done_by_asking_again(tmp_path: P
         if done is None or done.runs.unreadable:
             erase(settings(folder), project="shop")
         assert holding(folder) == []
-        store = RunStore(folder / "runs")
+        store = Runs(folder / "runs")
         assert (verify(store, snapshot).status, replay(store, snapshot).status) == ("erased", "erased")
         shutil.rmtree(folder)
         if touched[0] <= at:
@@ -260,7 +260,7 @@ def killed_snapshot(story: Story) -> None:
 
 def killed_part(story: Story) -> None:
     """The process ends before a rewritten part of a finished run has its name."""
-    part = RunStore(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
+    part = Runs(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
     shutil.copy(part, part.with_name(".tmp-1.parquet"))
 
 
@@ -294,4 +294,4 @@ def test_an_unfinished_run_goes_on_after_an_erasure_of_what_it_does_not_show(tmp
     left.write_bytes(b"of a shard without a receipt")
     done = erase(settings(tmp_path), source="memory:bo")
     assert (done.runs.dropped, left.exists()) == ({}, False)
-    assert RunStore(tmp_path / "runs").resume(run_id).pending() == [1]
+    assert Runs(tmp_path / "runs").resume(run_id).pending() == [1]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from erasing_world import GRANTS, QUESTION, holding, settings
 from scoped_retrieval.pipeline.maintenance.erasure import erase
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, row
 
 MEMO = "The fee of ENG-001 is $50,000, said the memo."
@@ -30,7 +30,7 @@ def test_no_byte_holds_what_an_erased_record_said_beside_other_items(tmp_path: P
             found = retriever.retrieve(question)
             assert NOTE in found.block
             retriever.close(compacted=False)
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     snapshot = store.open(summary.run_id).snapshots["snapshot_id"][0].as_py() if batch else found.snapshot_id
     assert any(NOTE in str(text) for text in store.open(snapshot).texts["text"].to_pylist())
 

@@ -10,7 +10,7 @@ import yaml
 from erasing_world import GRANTS, KEPT, holding, settings, unfinished
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.maintenance.erasure import erase
-from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -39,7 +39,7 @@ def ask(story: Story, principal: str, *requests: dict[str, Any], batch: bool) ->
             retriever.close(compacted=False)
             return found
         summary = retriever.run([{"request_id": f"r{at}"} | each for at, each in enumerate(requests)])
-    return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"].to_pylist()
+    return Runs(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"].to_pylist()
 
 
 @pytest.mark.parametrize("batch", [True, False], ids=["compacted", "interactive"])
@@ -51,7 +51,7 @@ def test_no_byte_holds_a_question_of_an_erased_user(tmp_path: Path, batch: bool,
     done = erase(settings(tmp_path, "bo"), user="bo")
     assert (done.rows, done.runs.questions) == (1, 1)
     assert holding(tmp_path, SECRET) == []
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     report = verify(store, snapshot)
     assert (report.status, report.problems) == ("erased", ())
     assert replay(store, snapshot).status == "erased"
@@ -66,7 +66,7 @@ def test_questions_of_others_stay_even_where_they_are_the_same(tmp_path: Path, b
     ask(story, "bo", question, batch=batch)
     (kept,) = ask(story, "ana", question, batch=batch)
     erase(settings(tmp_path, "bo"), user="bo")
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     assert verify(store, kept).status == "ok"
     assert SAME in store.open(kept).texts["text"].to_pylist()
 
@@ -98,7 +98,7 @@ def test_whoever_asked_or_audits_may_erase(
 ) -> None:
     story = world(tmp_path)
     (snapshot,) = ask(story, "bo", ASKED | {"question": f"does {SECRET} say bo likes tokens?"}, batch=True)
-    assert "bo likes tokens" in (replay(RunStore(tmp_path / "runs"), snapshot).block or "")
+    assert "bo likes tokens" in (replay(Runs(tmp_path / "runs"), snapshot).block or "")
     dry: Any = None
     try:
         dry = erase(settings(tmp_path, principal), **selected, dry_run=True)
@@ -138,5 +138,5 @@ def test_the_path_of_an_erased_row_goes_unless_another_row_has_it(tmp_path: Path
     ask(story, "ana", {"question": SAME, "project": "shop", "purpose": "answer-question"}, batch=True)
     erase(settings(tmp_path), source="doc:one")
     assert holding(tmp_path, SECRET) == []
-    (run,) = RunStore(tmp_path / "runs").list()
+    (run,) = Runs(tmp_path / "runs").list()
     assert "docs/both.md" in run.texts["text"].to_pylist()

@@ -10,7 +10,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 ADD = "def add(a, b):\n    return a + b\n"
 ADD_FIXED = "def add(a, b):\n    return int(a) + int(b)\n"
@@ -107,7 +107,7 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert {system: found[system]["R@5"] for system in ("full", "block", "block@1", "block@500")} == {
         "full": 1.0, "block": 1.0, "block@1": 0.0, "block@500": 1.0,
     }  # fmt: skip
-    run = RunStore(tmp_path / "work/runs").open(done.run_id)
+    run = Runs(tmp_path / "work/runs").open(done.run_id)
     (tokens,) = (b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500"))
     assert found["block@500"][GOLD_PER_1000] == pytest.approx(1000 / tokens)
     assert found["block@1"][GOLD_PER_1000] == 0.0

@@ -23,7 +23,7 @@ from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing import exported_file
 from scoped_retrieval.pipeline.reading.auditing.export import exported
 from scoped_retrieval.pipeline.reading.auditing.exported_file import check_file
-from scoped_retrieval.pipeline.runs import RunStore, replay
+from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from signing_keys import keys
 from written_runs import head
@@ -35,7 +35,7 @@ def world_fixture(tmp_path_factory):
 
 
 def batch_snapshot(world) -> str:
-    return RunStore(world.folder / "runs").open(world.run).snapshots["snapshot_id"][0].as_py()
+    return Runs(world.folder / "runs").open(world.run).snapshots["snapshot_id"][0].as_py()
 
 
 def written(folder: Path, envelope: dict[str, Any]) -> Path:
@@ -56,12 +56,12 @@ def test_a_snapshot_of_either_kind_of_run_is_checked_without_the_runs(world, tmp
     for name in (world.ana, batch_snapshot(world)):
         found = check_file(written(tmp_path, exported(settings_of(world.folder), name)), UNSIGNED)
         assert (found.problems, found.snapshot_id, found.chained, found.erased) == ((), name, True, 0)
-        assert found.head == head(RunStore(world.folder / "runs"))
+        assert found.head == head(Runs(world.folder / "runs"))
 
 
 def test_the_statement_names_block_and_snapshot_and_reads_without_a_tool(world):
     statement = statement_of(exported(settings_of(world.folder), world.ana))
-    snapshot = replay(RunStore(world.folder / "runs"), world.ana)
+    snapshot = replay(Runs(world.folder / "runs"), world.ana)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert [one["name"] for one in statement["subject"]] == ["block", world.ana]
     readable = statement["predicate"]["readable"]
@@ -147,7 +147,7 @@ def forgeable_fixture(world):
     """An export of a batch snapshot, whose run has an answer as the last line of the log, and the head."""
     settings, name = settings_of(world.folder), batch_snapshot(world)
     answer_report(settings, name, "an answer")
-    return exported(settings, name), head(RunStore(world.folder / "runs"))
+    return exported(settings, name), head(Runs(world.folder / "runs"))
 
 
 def test_a_line_that_does_not_lead_to_the_head_is_no_way_to_it(world, tmp_path):
@@ -155,7 +155,7 @@ def test_a_line_that_does_not_lead_to_the_head_is_no_way_to_it(world, tmp_path):
     statement = statement_of(envelope)
     del statement["predicate"]["log"]["lines"][1:]
     found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
-    assert (found.chained, found.head) == (False, head(RunStore(world.folder / "runs")))
+    assert (found.chained, found.head) == (False, head(Runs(world.folder / "runs")))
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -231,7 +231,7 @@ def test_a_signature_is_checked_with_the_trusted_key_alone(world, tmp_path):
 
 def test_the_anchor_has_to_stand_on_the_way_to_the_head(world, tmp_path):
     path = written(tmp_path, exported(settings_of(world.folder), world.ana))
-    store = RunStore(world.folder / "runs")
+    store = Runs(world.folder / "runs")
     assert check_file(path, UNSIGNED, anchor=head(store)).ok
     for other in ("0" * 64, head(store)[:8], ""):
         assert not check_file(path, UNSIGNED, anchor=other).ok
@@ -239,7 +239,7 @@ def test_the_anchor_has_to_stand_on_the_way_to_the_head(world, tmp_path):
 
 def test_erased_text_is_not_in_the_file(tmp_path):
     world = audited(tmp_path)
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     item = replay(store, world.ana).tables["trimmed"].to_pylist()[0]
     erase_evidence(store, {item["evidence_id"]}, reason="asked by its owner")
     envelope = exported(settings_of(tmp_path), world.ana)

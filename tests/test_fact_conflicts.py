@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from small_corpus import Story, days_ago, row
 
@@ -126,7 +126,7 @@ def test_erasing_a_rival_takes_the_message_that_names_its_fields(tmp_path: Path)
         found = retriever.retrieve({"project": "shop", "question": QUESTION, "max_items": 1})
     (shown,) = (citation["evidence_id"] for citation in found.citations)
     (rival,) = set(found.tables["candidates"]["evidence_id"].to_pylist()) - {shown}
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     assert erase_evidence(store, [rival], reason="asked for").texts
     (run_id,) = store.run_ids()
     assert not [text for text in store.open(run_id).texts["text"].to_pylist() if "disagree about" in text]

@@ -130,3 +130,16 @@ def test_files_that_did_not_change_are_not_read_again(shop: Path, capsys: Captur
     assert read() and any(not read() for _ in range(9)), "not at once: files just written may be written again"
     (shop / "src" / "walrus.md").write_text("# Walrus\n\nHow the walrus dives.\n")
     assert read()
+
+
+def test_python_asks_in_a_folder_as_the_command_does(shop: Path, monkeypatch, capsys: Capture):
+    from scoped_retrieval import ask, index
+
+    monkeypatch.chdir(shop.parent)
+    found = ask("how does the zebra walrus okapi sleep", shop, purpose="explain-code")
+    assert sorted(row["path"] for row in found.citations) == ["src/walrus.md", "zebra.md"]
+    (shop / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    assert "standing up" in ask("how does the zebra sleep", shop).block
+    assert index(shop, project="shop").rows
+    monkeypatch.chdir(shop)
+    assert shown(capsys)[1].count("standing up") == 1

@@ -10,7 +10,7 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.requests.handoff import handoff
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 
 REVIEW = json.dumps({"mode": "review", "variables": {"venture": "a", "current_project": "b"}})
@@ -54,7 +54,7 @@ def test_the_command_line_reads_the_tree_it_stands_in_and_the_one_it_is_told(
 ):
     def mode(*args: str) -> str | None:
         _, snapshot = ask(*args, capsys=capsys)
-        return RunStore(".scoped-retrieval/runs").open(snapshot).table("contracts").to_pylist()[-1]["mode"]
+        return Runs(".scoped-retrieval/runs").open(snapshot).table("contracts").to_pylist()[-1]["mode"]
 
     (shop / "SHO.json").write_text(REVIEW)
     (shop / "other").mkdir()
@@ -69,5 +69,5 @@ def test_the_command_line_reads_the_tree_it_stands_in_and_the_one_it_is_told(
     (shop / "requests.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
     code, out, err = run("run", "requests.jsonl", "--json", capsys=capsys)
     assert code == 0, err
-    stored = RunStore(".scoped-retrieval/runs").open(json.loads(out)["run_id"]).table("contracts").to_pylist()
+    stored = Runs(".scoped-retrieval/runs").open(json.loads(out)["run_id"]).table("contracts").to_pylist()
     assert {each["request_id"]: each["mode"] for each in stored} == {"here": "review", "there": None}

@@ -11,7 +11,7 @@ import pytest
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from hostile_page import BASE, LOCAL, PAGES, QUERY, hostile_page_fixture, paths_of  # noqa: F401 - a fixture
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
@@ -33,7 +33,7 @@ def settings(shop: Path) -> Settings:
 
 
 def recorded(settings: Settings) -> int:
-    return sum(run.snapshots.num_rows for run in RunStore(settings["runs"]).list())
+    return sum(run.snapshots.num_rows for run in Runs(settings["runs"]).list())
 
 
 def test_no_route_answers_a_page_of_another_site(hostile_page: Callable[..., None], settings: Settings):

@@ -18,7 +18,7 @@ from subprocess import PIPE
 import killed
 import pytest
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from stored_corpus import heads
 
 SEEDS = 100 if os.environ.get("TEST_PROFILE") == "full" else 3
@@ -85,12 +85,12 @@ def test_a_killed_run_is_finished_by_resume(
     if child("run", tmp_path, at)[0] == 0:  # how often a lock is looked at varies by one: it ended before
         shutil.rmtree(tmp_path / "runs")
         assert child("run", tmp_path, at - 1) == KILLED
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     for run in store.list():
         assert run.snapshots.num_rows == 12
     run_id = store.list()[0].run_id if store.list() and not store.unfinished() else killed.run(tmp_path)
     assert verify(store, run_id).ok
-    assert digests(store, run_id) == digests(RunStore(whole / "runs"), RunStore(whole / "runs").list()[0].run_id)
+    assert digests(store, run_id) == digests(Runs(whole / "runs"), Runs(whole / "runs").list()[0].run_id)
     assert len(store.list()) == 1 and store.unfinished() == []
 
 
@@ -104,7 +104,7 @@ def test_a_killed_erasure_is_done_by_asking_again(seed: int, whole: Path, child:
     assert child("erase", folder, random.Random(2000 + seed).randrange(touches)) == KILLED
     assert Corpus.open(folder / "corpus").verify() == []
     assert killed.erase(folder) == killed.erase(counted) > 0
-    store = RunStore(folder / "runs")
+    store = Runs(folder / "runs")
     assert verify(store, store.list()[0].run_id).status == "erased"
     for corpus in (folder, counted):
         assert {p.name for p in (corpus / "corpus" / "packs").iterdir()} == {
@@ -117,6 +117,6 @@ def empty_generation(folder: Path) -> str:
     return Corpus.create(folder / "empty").generation
 
 
-def digests(store: RunStore, run_id: str) -> dict[str, str]:
+def digests(store: Runs, run_id: str) -> dict[str, str]:
     rows = store.open(run_id).snapshots
     return dict(zip(rows["request_id"].to_pylist(), rows["snapshot_digest"].to_pylist(), strict=True))

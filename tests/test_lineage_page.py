@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import VerificationError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.reading.auditing.export import exported
 from scoped_retrieval.pipeline.reading.reports import measured, report_of
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.views.drawing import drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
 from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg
@@ -83,7 +83,7 @@ def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(world):
     with Retriever.open(settings["corpus"], principal="ana", grants=settings.grants_path, runs=settings["runs"]) as own:
         live = str(own.retrieve(ASKED).snapshot_id)
         for snapshot in (batch, live):
-            file = RunStore(settings["runs"]).shared(RunStore(settings["runs"]).open(snapshot).lineage_sha256)
+            file = Runs(settings["runs"]).shared(Runs(settings["runs"]).open(snapshot).lineage_sha256)
             written = file.read_bytes()
             file.write_text('{"nodes": [], "edges": []}', encoding="utf-8")
             for ask in (report_of, measured, exported):

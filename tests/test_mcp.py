@@ -19,7 +19,7 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
-from scoped_retrieval.pipeline.runs import RunStore, replay
+from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 
 pytest.importorskip("mcp", reason="needs the extra serve")
@@ -246,7 +246,7 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
     ) as client:
         http = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
         snapshots = (python, command, found["snapshot_id"], http)
-        store = RunStore(settings["runs"], create=False)
+        store = Runs(settings["runs"], create=False)
         replays = [replay(store.open(f"run-{name.split('-')[2]}"), name) for name in snapshots]
         assert len({one.snapshot["snapshot_digest"] for one in replays}) == 1
         assert {one.block for one in replays} == {

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, packed, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, packed, replay, verify
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.storage.durable import copy_tree
@@ -103,7 +103,7 @@ def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(prefix: Objec
 def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(prefix: ObjectPlace, tmp_path: Path):
     here, there = asked(told(tmp_path)), asked(stored(prefix))
     assert digests(here) == digests(there) and here.statuses == there.statuses == {"ok": 3}
-    store = RunStore(prefix / "runs", create=False)
+    store = Runs(prefix / "runs", create=False)
     assert verify(store, there.run_id).status == "ok" and store.unfinished() == []
     snapshot = store.open(there.run_id).snapshots["snapshot_id"][0].as_py()
     assert "Handler" in (replay(store, snapshot).block or "")
@@ -112,7 +112,7 @@ def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(p
 
 @IN_MEMORY
 def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_changing_a_digest(prefix: ObjectPlace):
-    story, store = stored(prefix), RunStore(prefix / "runs")
+    story, store = stored(prefix), Runs(prefix / "runs")
     opened = story.open(runs=store)
     for request in ASKED:
         opened.retrieve(request)
@@ -122,7 +122,7 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
     assert verify(store, run_id).status == "ok" and len(store.log.lines()) == 3
     assert compact(store, run_id).snapshots["snapshot_digest"].to_pylist() == before
     assert verify(store, run_id).status == "ok" and not (prefix / "runs" / run_id / "live").exists()
-    assert [line.number for line in RunStore(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
+    assert [line.number for line in Runs(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
 
 
 @IN_MEMORY
@@ -130,7 +130,7 @@ def test_a_changed_object_is_named(prefix: ObjectPlace):
     run = asked(stored(prefix))
     part = run.path / "tables/decisions/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"x")
-    report = verify(RunStore(prefix / "runs"), run.run_id)
+    report = verify(Runs(prefix / "runs"), run.run_id)
     assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/decisions/part-00001.parquet")]
     pack = next((prefix / "corpus").glob("packs/*/evidence.arrow"))
     pack.write_bytes(pack.read_bytes()[:-1] + b"x")
@@ -141,7 +141,7 @@ def test_a_changed_object_is_named(prefix: ObjectPlace):
 def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     story = stored(prefix)
     asked(story)
-    corpus, store = Corpus.open(prefix / "corpus"), RunStore(prefix / "runs")
+    corpus, store = Corpus.open(prefix / "corpus"), Runs(prefix / "runs")
     selection = Selection("ana", frozenset({"shop"}), source="doc:story")
     ids, _ = corpus.erase(selection, now=NOON, reason="asked for")
     runs = erase_evidence(store, ids, reason="asked for")
@@ -159,7 +159,7 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
         yield from in_this_process(job, shards[:-1], clock)
         raise KeyboardInterrupt
 
-    story, store = stored(prefix), RunStore(prefix / "runs")
+    story, store = stored(prefix), Runs(prefix / "runs")
     with pytest.raises(KeyboardInterrupt):
         asked(story, engine=but_the_last)
     (run_id,) = store.unfinished()
@@ -192,7 +192,7 @@ def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file(
     tmp_path: Path, line_tables: Any, takes: bool, silent: bool
 ):
     failing = FailingStore()
-    store = RunStore(failing.at(tmp_path.name))
+    store = Runs(failing.at(tmp_path.name))
     session = session_of(store, line_tables)
     session.write([packed(line_tables(1, run_id=session.run_id))])
     failing.puts, failing.takes, failing.silent = 1, takes, silent  # the file, and then the line
@@ -260,7 +260,7 @@ def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Pat
         except StoreError as error:
             assert "No space left on device" in f"{error.message} {error.__cause__}"
             failing.puts = None
-            store = RunStore(story.folder / "runs")
+            store = Runs(story.folder / "runs")
             for run_id in store.unfinished():
                 with story.open(runs=store, shard_requests=1) as opened:
                     assert digests(opened.run(resume=run_id)) == whole

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import captured
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.runs.captures import read_captured
 from small_corpus import NOON, Story, row
 
@@ -49,7 +49,7 @@ def ask(story: Story, runs: Path, *, who: str = "ana", capture: bool = True):
 
 
 def kept(runs: Path, snapshot_id: str) -> dict[str, str]:
-    run = RunStore(runs).open(snapshot_id)
+    run = Runs(runs).open(snapshot_id)
     return {one["path"]: one["decided_by"] for one in read_captured(runs, run.run_id, run.request_of(snapshot_id))}
 
 
@@ -74,7 +74,7 @@ def test_nothing_else_moves_by_a_byte(story, tmp_path):
     digests = [found.tables["snapshots"]["snapshot_digest"].to_pylist() for found in (plain, watched)]
     assert digests[0] == digests[1]
     for name in ("plain", "watched"):
-        store = RunStore(tmp_path / name)
+        store = Runs(tmp_path / name)
         assert verify(store, store.run_ids()[0]).ok
     assert not (tmp_path / "plain" / "audit").exists()
     told = b"".join(file.read_bytes() for file in (tmp_path / "watched").glob("run-*/**/*") if file.is_file())

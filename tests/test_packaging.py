@@ -18,7 +18,7 @@ from scoped_retrieval.pipeline.sources.grammars import WHEELS
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FOLDERS = ("nodes", "pipeline")
+PACKAGE, FOLDERS = "scoped_retrieval", ("nodes", "pipeline")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     source = folder / "source"
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-    for name in (*FOLDERS, "bench", "data", "tests"):
+    for name in (PACKAGE, *FOLDERS, "bench", "data", "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for file in ROOT.glob("*.*"):
         if file.is_file():
@@ -47,14 +47,14 @@ def test_every_sub_package_is_listed():
         for folder in (*FOLDERS, "data")
         for file in (ROOT / folder).rglob("__init__.py")
     }
-    assert present == listed
+    assert {PACKAGE, *present} == listed
 
 
 def test_wheel_holds_packages_data_and_nothing_else(built):
     with zipfile.ZipFile(built[0]) as wheel:
         names = wheel.namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
-    assert tops == {"scoped_retrieval"}
+    assert tops == {PACKAGE}
     for wanted in ("nodes/tables/__init__.py", "nodes/py.typed", "pipeline/cli/app.py", "data/demo/requests.jsonl"):
         assert f"scoped_retrieval/{wanted}" in names
     for file in (ROOT / "data" / "demo").rglob("*"):

@@ -23,7 +23,7 @@ from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.reading.answers import store_report, verify_answer
 from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
-from scoped_retrieval.pipeline.runs import RunStore, logged_answers, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, logged_answers, replay, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 
 PRICING = "What pricing tiers should we offer for the new audit service?"
@@ -122,7 +122,7 @@ def test_a_contradicted_value_is_shown_with_the_record_and_logged(corpus: Path) 
 
 def test_an_answer_is_held_against_the_records_that_were_looked_up(corpus: Path, tmp_path: Path) -> None:
     found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     wrong, right = (verify_answer(store, found.snapshot_id, f"The fee is {fee}.") for fee in ("$50,000", "$52,500"))
     told = [row for row in wrong.findings.to_pylist() if row["finding"] == "contradicted_fact"]
     assert [(row["subject"], row["expected"], row["line"]) for row in told] == [("$50,000", "$52,500", 1)]
@@ -133,7 +133,7 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     corpus: Path, tmp_path: Path
 ) -> None:
     found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
-    store, said = RunStore(tmp_path), "The fee of ENG-001 is $50,000. See ENG-777."
+    store, said = Runs(tmp_path), "The fee of ENG-001 is $50,000. See ENG-777."
     report = verify_answer(store, found.snapshot_id, said)
     told = {fact.value: (fact.finding, fact.field, fact.canonical) for fact in report.facts}
     assert told["$50,000"][0] == "mismatch"
@@ -164,7 +164,7 @@ def test_an_answer_that_agrees_with_a_stale_record_is_told_so(corpus: Path, tmp_
     later = (NOW + timedelta(days=60)).isoformat()
     asking = {"mode": "execution", "variables": VARIABLES, "runs": tmp_path, "as_of": later}
     found = asked(corpus, "What is the engagement fee?", **asking)
-    report = verify_answer(RunStore(tmp_path), found.snapshot_id, "The fee of ENG-001 is $52,500.")
+    report = verify_answer(Runs(tmp_path), found.snapshot_id, "The fee of ENG-001 is $52,500.")
     assert {fact.value: fact.finding for fact in report.facts}["$52,500"] == "stale_sot"
 
 
@@ -172,7 +172,7 @@ def test_erasing_a_record_reaches_the_notes_beside_other_items(corpus: Path, tmp
     found = asked(corpus, "What is the engagement fee?", mode="execution", variables=VARIABLES, runs=tmp_path)
     checks = found.tables["fact_checks"].to_pylist()
     (record,) = {row["record_id"] for row in checks if row["canonical"] == "$52,500"}
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     assert erase_evidence(store, [record], reason="asked for").texts
     (run_id,) = store.run_ids()
     texts = store.open(run_id).texts["text"].to_pylist()

@@ -20,7 +20,7 @@ from scoped_retrieval.nodes.errors import EngineError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story
 
@@ -40,7 +40,7 @@ def test_shards_run_by_processes_give_the_digests_of_this_process_whatever_the_w
     three = asked(story, "three", engine=ProcessEngine(3))
     assert len(workers) == 2
     assert digests(here) == digests(there) == digests(again) == digests(three)
-    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+    assert not verify(Runs(story.folder / "there"), there.run_id).problems
 
 
 def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Story):
@@ -49,7 +49,7 @@ def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Sto
     with ProcessEngine(2) as engine:
         with pytest.raises(EngineError, match="A worker process died - at run-") as raised:
             asked(story, "runs", engine=engine, encoder=DyingEncoder(story.folder / "met", 1))
-        (run_id,) = RunStore(story.folder / "runs").unfinished()
+        (run_id,) = Runs(story.folder / "runs").unfinished()
         assert f"`run --resume {run_id}` completes the run" in raised.value.hint
         with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
             assert digests(opened.run(resume=run_id, engine=engine)) == digests(whole)
@@ -78,7 +78,7 @@ def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
 
     with pytest.raises(KeyboardInterrupt):
         asked(story, "runs", engine=closed_after_one)
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    (run_id,) = Runs(story.folder / "runs").unfinished()
     with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
         assert digests(opened.run(resume=run_id, engine=ProcessEngine(2))) == digests(whole)
 

@@ -24,7 +24,7 @@ from scoped_retrieval.pipeline.asking import retriever
 from scoped_retrieval.pipeline.engines import ray_engine, remote_job
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import NOON, Story
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
@@ -43,7 +43,7 @@ def test_shards_run_by_ray_give_the_digests_of_this_process_after_a_worker_died(
     assert len(list((story.folder / "met").iterdir())) == 1
     assert digests(there) == digests(here)
     assert there.statuses == {"ok": 6}
-    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+    assert not verify(Runs(story.folder / "there"), there.run_id).problems
 
 
 def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: Story, cluster: None):
@@ -55,7 +55,7 @@ def test_a_run_that_an_interrupt_cut_short_is_finished_by_either_engine(story: S
 
     with pytest.raises(KeyboardInterrupt):
         asked(story, "cut", engine=two_of_them)
-    (run_id,) = RunStore(story.folder / "cut").unfinished()
+    (run_id,) = Runs(story.folder / "cut").unfinished()
     with story.open(runs=story.folder / "cut", shard_requests=1) as opened:
         rest = opened.run(resume=run_id, engine=RayEngine())
     assert digests(rest) == digests(whole)
@@ -100,7 +100,7 @@ def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story:
     said, _, hint = done.stderr.partition("\n\n")
     assert said.startswith("error: Expected a Ray cluster, got ") and said.endswith(f" - at {address}")
     assert "run --resume" not in hint
-    assert RunStore(story.folder / "runs").folders() == []
+    assert Runs(story.folder / "runs").folders() == []
 
 
 def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):
@@ -115,7 +115,7 @@ def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Sto
     said = r"^Expected a Ray cluster, got Exception \(The current node timed out during startup\.\) - at this machine\n"
     with pytest.raises(EngineError, match=said):
         asked(story, "runs", engine=RayEngine(), count=1)
-    assert len(RunStore(story.folder / "runs").unfinished()) == 1
+    assert len(Runs(story.folder / "runs").unfinished()) == 1
 
 
 def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):

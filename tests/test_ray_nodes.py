@@ -8,7 +8,7 @@ import stand_in_encoder
 from dying_encoder import DyingEncoder
 from engine_runs import asked, digests, handlers
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
@@ -34,4 +34,4 @@ def test_twenty_workers_die_on_two_nodes_and_nothing_is_lost_or_doubled(tmp_path
     assert len(list((story.folder / "met").iterdir())) == 20
     assert digests(there) == digests(here)
     assert there.statuses == {"ok": 21}
-    assert not verify(RunStore(story.folder / "there"), there.run_id).problems
+    assert not verify(Runs(story.folder / "there"), there.run_id).problems

@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.tables import SNAPSHOTS
 from scoped_retrieval.pipeline.corpus.blocks import BlockSums
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from stand_in_encoder import WordsByTheirStart
 from stored_corpus import repin
 
@@ -147,7 +147,7 @@ def test_one_changed_cell_is_named_by_table_row_and_column(world):
 
 
 def test_the_envelope_is_not_compared(world):
-    stored = RunStore(world.folder / "runs").open(world.run).table("snapshots")
+    stored = Runs(world.folder / "runs").open(world.run).table("snapshots")
     at = stored.column_names.index("snapshot_id")
     named = stored.set_column(at, stored.schema.field(at), pc.binary_join_element_wise("x", stored["snapshot_id"], ""))
     assert first_difference({"snapshots": stored}, {"snapshots": named}, (SNAPSHOTS,)) is None

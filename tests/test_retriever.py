@@ -20,7 +20,7 @@ from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, packed, verify
+from scoped_retrieval.pipeline.runs import LiveRun, Runs, packed, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -34,8 +34,8 @@ def test_a_question_gets_a_block_with_citations(corpus: Corpus, tmp_path: Path):
         assert found.observation["citationMap"].keys() == set(labels)
         assert found.observation["snapshotId"] == found.event["snapshotId"] == found.snapshot_id
         assert found.event["selectedCount"] >= len(labels)
-        assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
-    assert verify(RunStore(tmp_path / "runs"), found.snapshot_id).ok
+        assert verify(Runs(tmp_path / "runs"), found.snapshot_id).ok
+    assert verify(Runs(tmp_path / "runs"), found.snapshot_id).ok
 
 
 def test_no_id_of_the_capture_stands_in_the_block(corpus: Corpus, tmp_path: Path):
@@ -79,8 +79,8 @@ def test_what_threads_ask_at_once_is_answered_in_one_pass_as_if_asked_alone(corp
         other = found[one.request_id]
         assert other.block == one.block and other.conditions == one.conditions and other.citations == one.citations
         assert other.tables.keys() == one.tables.keys()
-        assert verify(RunStore(tmp_path / "grouped"), other.snapshot_id).ok
-    stores = [RunStore(tmp_path / name) for name in ("grouped", "alone")]
+        assert verify(Runs(tmp_path / "grouped"), other.snapshot_id).ok
+    stores = [Runs(tmp_path / name) for name in ("grouped", "alone")]
     assert digests(stores[0], stores[0].run_ids()[0]) == digests(stores[1], stores[1].run_ids()[0])
 
 
@@ -101,7 +101,7 @@ def test_where_the_snapshots_of_a_group_are_not_written_each_answer_says_so_and_
         found = [[one for one in retriever._session.answers(rows) if not isinstance(one, Exception)] for _ in range(2)]
     assert [one.request_id for one in found[1]] == ["r000", "r001", "r002", "r003"]
     assert [one.snapshot_id is None for group in found for one in group] == [True] * 4 + [False] * 4
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r001", "r002", "r003"]
     assert verify(store, store.run_ids()[0]).ok
 
@@ -118,7 +118,7 @@ def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_a
     with opened(corpus, runs=tmp_path / "runs") as retriever:
         found = list(retriever._session.answers([PendingRequest(row, 0.0) for row in batch(3)]))
     assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r002"]
 
 
@@ -147,7 +147,7 @@ def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
         found = [call.result() for call in calls if not call.exception()]
         names = [one.snapshot_id for one in found]
         assert [one.status for one in found] == ["ok"] * 3 and len({*names, None}) == 4
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     for one in found:
         assert (
             digests(store, str(one.snapshot_id))[one.request_id]

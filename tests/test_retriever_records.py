@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline.runs import RunStore, compact, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, compact, replay, verify
 from scoped_retrieval.pipeline.runs.log import RunLog
 from small_corpus import LANES, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -54,7 +54,7 @@ def test_an_answer_whose_decisions_do_not_add_up_has_failed(
     assert told["message"].startswith("Expected one decision for each of 1 candidates, got 0 - at ")
     assert found.tables["trimmed"].num_rows == found.tables["ranked"].num_rows == 0
     assert before.block == after.block != ""
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     assert [replay(store, each.snapshot_id or "").status for each in (before, found, after)] == ["ok", "failed", "ok"]
     assert verify(store, found.snapshot_id or "").ok
 
@@ -66,7 +66,7 @@ def test_in_a_run_only_the_request_whose_decisions_do_not_add_up_has_failed(
     asked = [
         {"request_id": name, "project": "shop", "question": QUESTION, "purpose": "answer-question"} for name in "abc"
     ]
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with story.open(runs=store) as retriever:
         sound = retriever.run(asked)
         monkeypatch.setattr(audit_snapshot, "DECISIONS", Forgetful)
@@ -108,7 +108,7 @@ def parts(story: Story, runs: Path, *asked: dict[str, Any], **how: Any) -> dict[
     with story.open(runs=runs, **how) as retriever:
         for request in asked:
             summary = retriever.run([{"project": "shop", "question": QUESTION, "purpose": "answer-question"} | request])
-    tables = RunStore(runs).open(summary.run_id).manifest["tables"]
+    tables = Runs(runs).open(summary.run_id).manifest["tables"]
     return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items() if name != "snapshots"}
 
 
@@ -124,14 +124,14 @@ def test_a_run_is_stored_alike_whatever_was_asked_before(tmp_path: Path, last: d
     assert after == fresh
 
 
-def searched(store: RunStore, run_id: str) -> list[bool]:
+def searched(store: Runs, run_id: str) -> list[bool]:
     """Whether the vector of the question is stored, for each time that the question is."""
     return [one["vector"] is not None for one in store.open(run_id).texts.to_pylist() if one["text"] == QUESTION]
 
 
 def test_the_texts_that_the_semantic_lane_searched_for_keep_their_vectors(tmp_path: Path):
     story = Story(tmp_path, row("doc", "docs/roles.md", "guest sessions\n"), encoder=WordsByTheirStart())
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     for effort, kept in (("none", False), (None, True)):
         with story.open(runs=store) as retriever:
             found = retriever.retrieve({"question": QUESTION, "recall_effort": effort} if effort else QUESTION)
@@ -141,7 +141,7 @@ def test_the_texts_that_the_semantic_lane_searched_for_keep_their_vectors(tmp_pa
 
 def test_a_vector_survives_the_compaction_of_a_session_that_asked_without_it_first(tmp_path: Path):
     story = Story(tmp_path, row("doc", "docs/roles.md", "guest sessions\n"), encoder=WordsByTheirStart())
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     retriever = story.open(runs=store)
     retriever.retrieve({"question": QUESTION, "recall_effort": "none"})
     found = retriever.retrieve(QUESTION)

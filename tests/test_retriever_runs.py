@@ -15,7 +15,7 @@ from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, erase_texts, replay, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -25,15 +25,15 @@ def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: C
     changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
     normal, _ = normalize(changed, project="shop", principal="ana", now=NOON)
     corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
-    assert replay(RunStore(tmp_path / "runs"), found.snapshot_id).block == found.block
+    assert replay(Runs(tmp_path / "runs"), found.snapshot_id).block == found.block
     shutil.rmtree(tmp_path / "corpus")
-    again = replay(RunStore(tmp_path / "runs"), found.snapshot_id)
+    again = replay(Runs(tmp_path / "runs"), found.snapshot_id)
     assert (again.block, again.status) == (found.block, "ok")
     assert again.request["question"] == "what does role_3 return?"
 
 
 def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:
         summary = retriever.run([*batch(3), {"request_id": "bad", "purpose": "?", "question": "x", "project": "shop"}])
     assert summary.statuses["failed"] == 1
@@ -48,7 +48,7 @@ def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
 def test_an_interrupted_run_resumes_with_the_same_clock_and_generation(
     corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]
 ):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with opened(corpus, runs=store, shard_requests=2) as retriever:
         whole = digests(store, retriever.run([row | {"as_of": None} for row in batch(4)]).run_id)
         staged = retriever._staged([row | {"as_of": None} for row in batch(4)])
@@ -88,7 +88,7 @@ def test_an_answer_before_any_row_says_so_whatever_rows_come_later(corpus: Corpu
 
 
 def test_a_run_is_not_resumed_under_other_grants_or_by_another(corpus: Corpus, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with opened(corpus, runs=store) as retriever:
         staged = retriever._staged(batch(2))
     with opened(corpus, runs=store, principal="bob") as retriever, pytest.raises(AccessError):
@@ -108,7 +108,7 @@ def tokenizer_file(path: Path, pattern: str) -> None:
 
 def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: Corpus, tmp_path: Path):
     pytest.importorskip("tokenizers", reason="needs the extra semantic")
-    path, store, found = tmp_path / "tokenizer.json", RunStore(tmp_path / "runs"), []
+    path, store, found = tmp_path / "tokenizer.json", Runs(tmp_path / "runs"), []
     asked = {"question": "role", "project": "shop", "purpose": "answer-question", "tokenizer": str(path)}
     for pattern in (" ", "e"):
         tokenizer_file(path, pattern)
@@ -134,7 +134,7 @@ def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
 ):
     rows = evidence_rows("shop")
     named = rows.set_column(2, "section", pa.array(["Fired John Smith"] * rows.num_rows))
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     anchors = {"symbols": ["JohnSmithSalary"], "current_files": ["hr/JohnSmith.md"]}
     with opened(make_corpus(tmp_path / "named", named), runs=store) as retriever:
         run_id = retriever.run(

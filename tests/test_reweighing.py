@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline import Retriever
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation import Reweighing, commit_questions, known_items
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
 from scoped_retrieval.pipeline.evaluation.rankings import full_ranking
 from scoped_retrieval.pipeline.line.driver import LANES
+
+from scoped_retrieval import Retriever
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 MEASURES = ("nDCG@10", "R@10")

@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.errors import ErasedError, ScopedRetrievalError, Sto
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     LiveRun,
-    RunStore,
+    Runs,
     RunTakenError,
     compact,
     erase_evidence,
@@ -31,11 +31,11 @@ from scoped_retrieval.pipeline.storage.places import Place, place_of
 from written_runs import LINEAGE, NOON, Maker, batch, file_of, live, session_of
 
 FULL = os.environ.get("TEST_PROFILE") == "full"
-Action = Callable[[RunStore, Maker], Iterator[str]]
+Action = Callable[[Runs, Maker], Iterator[str]]
 """Does something to a folder of runs, and yields the id of each snapshot once it is acknowledged."""
 
 
-def ask(store: RunStore, line_tables: Maker) -> Iterator[str]:
+def ask(store: Runs, line_tables: Maker) -> Iterator[str]:
     session = session_of(store, line_tables)
     for numbers in ((1,), (2, 3)):
         names = session.take(len(numbers))
@@ -43,7 +43,7 @@ def ask(store: RunStore, line_tables: Maker) -> Iterator[str]:
         yield from names
 
 
-def run(store: RunStore, line_tables: Maker) -> Iterator[str]:
+def run(store: Runs, line_tables: Maker) -> Iterator[str]:
     tables = line_tables(2)
     inputs = {name: tables[name] for name in PER_RUN}
     asked, shards = tables["requests"], pa.array([0, 0])
@@ -57,12 +57,12 @@ def run(store: RunStore, line_tables: Maker) -> Iterator[str]:
     yield from staged.finish().snapshots["snapshot_id"].to_pylist()
 
 
-def compacted(store: RunStore, _: Maker) -> Iterator[str]:
+def compacted(store: Runs, _: Maker) -> Iterator[str]:
     for run_id in store.uncompacted():
         yield from compact(store, run_id).snapshots["snapshot_id"].to_pylist()
 
 
-def erased(store: RunStore, line_tables: Maker) -> Iterator[str]:
+def erased(store: Runs, line_tables: Maker) -> Iterator[str]:
     erase_evidence(store, evidence_of(line_tables), reason="asked by its owner")
     yield from ()
 
@@ -87,7 +87,7 @@ def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
         monkeypatch.setattr(
             name, lambda _: f"run-{next(numbers):018d}"
         )  # the same at each cut: their tables are made once
-    store = RunStore(start)
+    store = Runs(start)
     before = [*live(store, line_tables).kept, *batch(store, line_tables).snapshots["snapshot_id"].to_pylist()]
     acknowledged: list[str] = []
 
@@ -95,11 +95,11 @@ def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
         nonlocal numbers
         acknowledged.clear()
         numbers = count(100)
-        acknowledged.extend(action(RunStore(folder), line_tables))  # one by one, so that an end keeps those before it
+        acknowledged.extend(action(Runs(folder), line_tables))  # one by one, so that an end keeps those before it
 
     every = 1 if FULL else every
     for step, done, left in each_cut(start, tmp_path, act, power=power, at_most=1000, every=every):
-        store = RunStore(left)
+        store = Runs(left)
         if action is erased and not done:
             assert {verify(store, one).status for one in store.run_ids()} <= {"ok", "erased", "changed"}
             problems = [problem.detail for one in store.run_ids() for problem in verify(store, one).problems]
@@ -116,7 +116,7 @@ def test_what_was_acknowledged_stands_and_the_rest_is_nothing(
 
 
 def test_an_erasure_sweeps_what_no_line_names_with_what_it_contains(tmp_path: Path, line_tables: Maker) -> None:
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run_id = live(store, line_tables).run_id
     crashed = tmp_path / "live" / file_of(store.open(run_id), 1).name.replace("-0001", "-0009")
     crashed.write_bytes(b"what a crash left")
@@ -132,7 +132,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return tmp_path / "runs" if request.param == "folder" else place_of(f"memory://{uuid.uuid4().hex}")
 
 
-def between(store: RunStore, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def between(store: Runs, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let something happen after a session has put its files, and before its line."""
     commit, done = store.log.commit, list[bool]()
 
@@ -153,10 +153,10 @@ def one_more(session: LiveRun, line_tables: Maker, number: int, **how: Callable[
 def test_a_session_that_is_paused_before_its_line_loses_nothing_to_a_compaction(
     place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = RunStore(place)
+    store = Runs(place)
     session = session_of(store, line_tables)
     one_more(session, line_tables, 1)
-    between(store, monkeypatch, lambda: compact(RunStore(place), session.run_id))
+    between(store, monkeypatch, lambda: compact(Runs(place), session.run_id))
     with pytest.raises(RunTakenError):
         one_more(session, line_tables, 2)
     (run_id,) = store.run_ids()
@@ -167,7 +167,7 @@ def test_a_session_that_is_paused_before_its_line_loses_nothing_to_a_compaction(
 def test_no_erased_text_gets_a_line_after_its_erasure(
     place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, gone = RunStore(place), list[bool]()
+    store, gone = Runs(place), list[bool]()
     session = session_of(store, line_tables)
 
     def confirmed() -> None:
@@ -176,7 +176,7 @@ def test_no_erased_text_gets_a_line_after_its_erasure(
 
     def erasure() -> None:
         gone.append(True)  # the corpus is erased first
-        erase_evidence(RunStore(place), evidence_of(line_tables), reason="asked by its owner")
+        erase_evidence(Runs(place), evidence_of(line_tables), reason="asked by its owner")
 
     between(store, monkeypatch, erasure)
     with pytest.raises(RunTakenError):
@@ -189,10 +189,10 @@ def test_no_erased_text_gets_a_line_after_its_erasure(
 def test_a_session_whose_file_is_swept_before_its_line_is_told_so(
     place: Place, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = RunStore(place)
+    store = Runs(place)
     session = session_of(store, line_tables)
     one_more(session, line_tables, 1)
-    between(store, monkeypatch, RunStore(place).sweep)
+    between(store, monkeypatch, Runs(place).sweep)
     with pytest.raises(RunTakenError):
         one_more(session, line_tables, 2)
     one_more(session, line_tables, 3)
@@ -201,11 +201,11 @@ def test_a_session_whose_file_is_swept_before_its_line_is_told_so(
 
 
 def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -> None:
-    store, tables = RunStore(place), line_tables(2)
+    store, tables = Runs(place), line_tables(2)
     inputs = {name: tables[name] for name in PER_RUN}
     none, shards = TABLES["failures"].empty(), pa.array([0, 0])
     staged = store.stage(tables["requests"], none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE)
-    other = RunStore(place).resume(staged.run_id)
+    other = Runs(place).resume(staged.run_id)
     for each in (staged, other):
         each.write(0, line_tables(2, run_id=staged.run_id))
     staged.finish()
@@ -216,7 +216,7 @@ def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -
 
 
 def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path, line_tables: Maker) -> None:
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     for _ in range(3):
         live(store, line_tables, 1)
     assert len([*(tmp_path / "shared").iterdir()]) == 2
@@ -224,7 +224,7 @@ def test_graphs_and_tables_of_sessions_are_stored_once(tmp_path: Path, line_tabl
 
 
 def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path, line_tables: Maker) -> None:
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run_id = live(store, line_tables, 1).run_id
     (name,) = store.open(run_id).kept
     right = replay(store, name)
@@ -237,7 +237,7 @@ def test_no_flipped_bit_of_a_session_is_answered(tmp_path: Path, line_tables: Ma
         whole = path.read_bytes()
         path.write_bytes(data)
         try:
-            found = replay(RunStore(tmp_path), name)
+            found = replay(Runs(tmp_path), name)
         except (ScopedRetrievalError, OSError, ValueError):
             found = None
         assert found is None or (found.block, found.status) == (right.block, right.status), (path.name, at)

@@ -10,7 +10,7 @@ import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
-from scoped_retrieval.pipeline.runs import Run, RunStore, replay
+from scoped_retrieval.pipeline.runs import Run, Runs, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from small_corpus import Story, row
@@ -27,7 +27,7 @@ def batch(tmp_path: Path) -> Run:
     with story.open(runs=tmp_path / "runs", shard_requests=1) as retriever:
         rows = [{"request_id": name, "question": QUESTION, "purpose": "answer-question"} for name in "abc"]
         summary = retriever.run(rows)
-    return RunStore(tmp_path / "runs").open(summary.run_id)
+    return Runs(tmp_path / "runs").open(summary.run_id)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def session(tmp_path: Path) -> Run:
     story = Story(tmp_path, row("doc", "docs/roles.md", SAYS))
     retriever = story.open(runs=tmp_path / "runs")
     found = [retriever.retrieve(QUESTION) for _ in range(3)]
-    return RunStore(tmp_path / "runs").open(str(found[0].snapshot_id))
+    return Runs(tmp_path / "runs").open(str(found[0].snapshot_id))
 
 
 def shard_parts(run: Run, shard: str) -> list[Path]:

@@ -11,7 +11,7 @@ import pytest
 from scoped_retrieval.nodes.errors import ErasedError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasing, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, erasing, replay, verify
 from scoped_retrieval.pipeline.runs.ids import run_named
 from scoped_retrieval.pipeline.runs.log import RunLog
 from small_corpus import Story, row
@@ -28,15 +28,15 @@ def retriever(tmp_path: Path) -> Retriever:
 
 
 @pytest.fixture
-def store(tmp_path: Path, retriever: Retriever) -> RunStore:
-    return RunStore(tmp_path / "runs")
+def store(tmp_path: Path, retriever: Retriever) -> Runs:
+    return Runs(tmp_path / "runs")
 
 
-def statuses(store: RunStore) -> dict[str, str]:
+def statuses(store: Runs) -> dict[str, str]:
     return {run_id: verify(store, run_id).status for run_id in store.run_ids()}
 
 
-def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriever, store: RunStore):
+def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriever, store: Runs):
     first = retriever.retrieve(QUESTION)
     compact(store, str(first.snapshot_id))
     found = [first, retriever.retrieve(QUESTION), retriever.retrieve(QUESTION)]
@@ -49,7 +49,7 @@ def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriev
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: RunStore):
+def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: Runs):
     found = [str(retriever.retrieve(QUESTION).snapshot_id)]
     told, tells = os.pipe()
     if not (child := os.fork()):
@@ -64,7 +64,7 @@ def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: R
     assert list(statuses(store).values()) == ["ok", "ok"]
 
 
-def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: RunStore):
+def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: Runs):
     staged = retriever._staged(ROWS)
     other = store.resume(staged.run_id)
     with staged.lock():
@@ -78,7 +78,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, 
     assert verify(store, run.run_id).status == "ok"
 
 
-def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: RunStore):
+def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: Runs):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
     with staged.lock():
@@ -102,10 +102,10 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
     story = Story(
         tmp_path, row("doc", "docs/roles.md", SAYS), row("doc", "docs/fees.md", "visitors pay a fee of ten\n")
     )
-    retriever, store = story.open(runs=tmp_path / "runs"), RunStore(tmp_path / "runs")
+    retriever, store = story.open(runs=tmp_path / "runs"), Runs(tmp_path / "runs")
     first, whole = retriever.retrieve(QUESTION, budget={"max_items": 1}), erasing.compact
 
-    def answered_first(given: RunStore, run_id: str) -> object:
+    def answered_first(given: Runs, run_id: str) -> object:
         retriever.retrieve("which fee do visitors pay", budget={"max_items": 1})
         return whole(given, run_id)
 
@@ -117,7 +117,7 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
 
 
 def test_two_who_erase_the_same_at_once_are_both_told_that_it_is_done(
-    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch
+    retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch
 ):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     run_id, whole = retriever.run(ROWS).run_id, erasing.erase_texts
@@ -134,7 +134,7 @@ def test_two_who_erase_the_same_at_once_are_both_told_that_it_is_done(
 
 @pytest.mark.parametrize("first", [True, False])
 def test_of_what_was_erased_no_word_is_written(
-    tmp_path: Path, retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, first: bool
+    tmp_path: Path, retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch, first: bool
 ):
     if not first:
         retriever.retrieve(QUESTION)
@@ -152,7 +152,7 @@ def test_of_what_was_erased_no_word_is_written(
 
 @pytest.mark.parametrize("stands", [True, False])
 def test_an_interrupt_at_the_line_of_a_snapshot_leaves_it_whole_or_not_there(
-    retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, stands: bool
+    retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch, stands: bool
 ):
     whole = RunLog.append
 

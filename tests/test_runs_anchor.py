@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.errors import VerificationError
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.reading.verification import verified
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, verify
+from scoped_retrieval.pipeline.runs import Runs, compact, erase_texts, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.parts import TEXTS
 from written_runs import Maker, batch, file_of, head, live, log_again
@@ -30,7 +30,7 @@ def forge(path: Path, change: Callable[[dict], None]) -> str:
 
 
 def test_an_anchor_does_not_vouch_for_a_manifest_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     anchor = head(store)
     sha256 = forge(run.folder / "manifest.json", lambda manifest: manifest.update(created_at="1999-01-01T00:00:00"))
@@ -39,7 +39,7 @@ def test_an_anchor_does_not_vouch_for_a_manifest_that_a_later_line_names(tmp_pat
 
 
 def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run, other = live(store, line_tables), live(store, line_tables)
     anchor, body = head(store), store.log.lines()[0].body
     shutil.copy(file_of(other, 1), file_of(run, 1))
@@ -52,7 +52,7 @@ def test_an_anchor_does_not_vouch_for_a_snapshot_that_a_later_line_names(tmp_pat
 
 
 def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables)
     anchor, lines = head(store), store.log.lines()
     compacted = compact(store, run.run_id)
@@ -69,7 +69,7 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
 
 
 def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_files(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables)
     shutil.copytree(tmp_path / "live", tmp_path / "aside")
     compact(store, run.run_id)
@@ -80,7 +80,7 @@ def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_file
 
 @pytest.mark.parametrize("file", ["manifest.json", "tables/decisions/part-00000.parquet"])
 def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, file: str):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     anchor, whole = head(store), (run.folder / file).read_bytes()
     (run.folder / file).write_bytes(whole + b" ")
@@ -92,7 +92,7 @@ def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, l
 
 
 def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     part = run.folder / "texts/part-00000.parquet"
     gone, *kept = run.texts.to_pylist()
@@ -111,7 +111,7 @@ def test_a_part_rewritten_under_a_receipt_holds_fewer_texts_and_none_that_is_new
 
 
 def test_an_erasure_of_every_text_is_a_line_that_verify_counts(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     every = run.texts["sha256"].to_pylist()
     assert erase_texts(store, run.run_id, every, reason="asked by its owner") == len(every)
@@ -119,7 +119,7 @@ def test_an_erasure_of_every_text_is_a_line_that_verify_counts(tmp_path: Path, l
 
 
 def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     run = batch(store, line_tables)
     anchor = head(store)
     flags = {"runs": store.path, "corpus": tmp_path / "corpus", "principal": "ana"}

@@ -19,7 +19,7 @@ from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     FORMAT,
     Run,
-    RunStore,
+    Runs,
     StagedRun,
     erase_evidence,
     replay,
@@ -36,7 +36,7 @@ Tables = dict[str, pa.Table]
 Maker = Callable[..., Tables]
 
 
-def stage(store: RunStore, line_tables: Maker) -> StagedRun:
+def stage(store: Runs, line_tables: Maker) -> StagedRun:
     """Four requests in two shards."""
     tables = line_tables(4)
     return store.stage(
@@ -56,7 +56,7 @@ def do_the_rest(staged: StagedRun, line_tables: Maker) -> Run:
     return staged.finish()
 
 
-def written(store: RunStore, line_tables: Maker) -> Run:
+def written(store: Runs, line_tables: Maker) -> Run:
     return do_the_rest(stage(store, line_tables), line_tables)
 
 
@@ -67,7 +67,7 @@ def as_given(run_id: str, line_tables: Maker) -> Tables:
 
 
 def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_tables: Maker):
-    run = written(RunStore(tmp_path), line_tables)
+    run = written(Runs(tmp_path), line_tables)
     expected = as_given(run.run_id, line_tables)
     for name in ("requests", "decisions", "conditions", "trimmed", "blocks", "snapshots"):
         assert run.table(name, texts=True).equals(expected[name]), name
@@ -77,7 +77,7 @@ def test_a_finished_run_reads_back_what_the_line_gave(tmp_path: Path, line_table
 
 
 def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
-    run = written(RunStore(tmp_path), line_tables)
+    run = written(Runs(tmp_path), line_tables)
     for name, table in run.tables().items():
         for row in table.to_pylist():
             assert not any(isinstance(v, str) and " of r0" in v for v in row.values()), name
@@ -85,7 +85,7 @@ def test_no_free_text_stands_in_any_table(tmp_path: Path, line_tables: Maker):
 
 
 def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     staged = stage(store, line_tables)
     for shard in staged.pending():
         staged.write(shard, line_tables(2, run_id=staged.run_id, first=1 + 2 * shard))
@@ -101,14 +101,14 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
 
 
 def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     staged = stage(store, line_tables)
     staged.write(0, line_tables(2, run_id=staged.run_id))
     assert store.resume(staged.run_id).pending() == [1]
 
 
 def test_a_part_that_does_not_match_its_receipt_is_run_again(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     staged = stage(store, line_tables)
     staged.write(0, line_tables(2, run_id=staged.run_id))
     part = staged.folder / "tables/decisions/part-00000.parquet"
@@ -118,7 +118,7 @@ def test_a_part_that_does_not_match_its_receipt_is_run_again(tmp_path: Path, lin
 
 
 def test_an_undecided_candidate_stops_the_write(tmp_path: Path, line_tables: Maker):
-    staged = stage(RunStore(tmp_path), line_tables)
+    staged = stage(Runs(tmp_path), line_tables)
     tables = line_tables(2, run_id=staged.run_id)
     with pytest.raises(VerificationError, match="Expected one decision for each of 6 candidates, got 5"):
         staged.write(0, tables | {"decisions": tables["decisions"].slice(1)})
@@ -152,7 +152,7 @@ def test_a_record_that_does_not_add_up_is_not_stored(tmp_path: Path, line_tables
 
 
 def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     staged = stage(store, line_tables)
     for name in ("texts/part-00007.parquet", "tables/decisions/.tmp-1", ".tmp-manifest"):
         (staged.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, l
 
 
 def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
-    staged = stage(RunStore(tmp_path), line_tables)
+    staged = stage(Runs(tmp_path), line_tables)
     with staged.lock(), pytest.raises(BusyError, match="got a lock that another process holds"), staged.lock():
         pass
 
@@ -188,7 +188,7 @@ class Fault:
 
 def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pytest.MonkeyPatch) -> bool:
     """Run into a fault, look at what is visible, then finish; returns whether the fault was met."""
-    store = RunStore(folder)
+    store = Runs(folder)
     fault = Fault(allowed)
     with patch.context() as patched:
         fault.install(patched)
@@ -197,7 +197,7 @@ def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pyte
             met = False
         except (OSError, ScopedRetrievalError):
             met = True
-    store = RunStore(folder)
+    store = Runs(folder)
     for run in store.list():
         assert run.snapshots.num_rows == 4
     unfinished = store.unfinished()
@@ -226,10 +226,10 @@ _KILLED = """
 import sys, conftest
 from pathlib import Path
 import test_runs_store as t
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 print("ready", flush=True)
 while True:
-    t.written(RunStore(Path(sys.argv[1])), conftest.line_tables)
+    t.written(Runs(Path(sys.argv[1])), conftest.line_tables)
 """
 
 
@@ -249,7 +249,7 @@ def test_a_kill_at_any_time_leaves_nothing_half_visible(tmp_path: Path, line_tab
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=delay)
         process.send_signal(signal.SIGKILL)
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     for run_id in store.unfinished():
         do_the_rest(store.resume(run_id), line_tables)
     assert store.unfinished() == []
@@ -267,7 +267,7 @@ def test_ids_are_in_order_of_time_and_lead_to_their_run():
 
 
 def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = written(store, line_tables)
     found = replay(store, snapshot_id(run.run_id, 3))
     assert (found.block, found.status) == ("block of r0003", "ok")
@@ -283,7 +283,7 @@ def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: 
 def test_an_interactive_file_with_another_name_in_it_is_damaged(
     tmp_path: Path, line_tables: Maker, was: bytes, now: bytes
 ):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = live(store, line_tables)
     file = file_of(run, 1)
     with pa.CompressedInputStream(pa.BufferReader(file.read_bytes()), "lz4") as stream:
@@ -294,7 +294,7 @@ def test_an_interactive_file_with_another_name_in_it_is_damaged(
 
 
 def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = written(store, line_tables)
     with pytest.raises(StoreError, match="Expected a snapshot of run-"):
         replay(store, snapshot_id(run.run_id, 9))
@@ -303,7 +303,7 @@ def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
 
 
 def test_another_schema_version_is_refused(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = written(store, line_tables)
     manifest = run.folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace(FORMAT, "scoped-retrieval/run/99"))

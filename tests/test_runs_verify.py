@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.runs import Run, RunStore, erase_texts, packed, replay, verify
+from scoped_retrieval.pipeline.runs import Run, Runs, erase_texts, packed, replay, verify
 from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
 from scoped_retrieval.pipeline.runs.parts import TEXTS
 from written_runs import Maker, batch, file_of, head, live, log_again, session_of
@@ -18,7 +18,7 @@ from written_runs import Maker, batch, file_of, head, live, log_again, session_o
 
 @pytest.fixture(params=[batch, live])
 def run(request: pytest.FixtureRequest, tmp_path: Path, line_tables: Maker) -> Run:
-    return request.param(RunStore(tmp_path), line_tables)
+    return request.param(Runs(tmp_path), line_tables)
 
 
 def test_an_untouched_run_is_as_it_was_written(run: Run):
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
 
 
 def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
     (part,) = manifest["tables"]["texts"]["parts"]
@@ -77,7 +77,7 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
 
 
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     part = run.folder / "tables/decisions/part-00000.parquet"
     shutil.move(part, tmp_path / "aside")
@@ -92,7 +92,7 @@ def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Make
 
 
 def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     batch(store, line_tables)
     anchor = head(store)
@@ -105,7 +105,7 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
 
 
 def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     block = run.table("blocks")["text"][0].as_py()
     assert erase_texts(store, run.run_id, [block], reason="asked by its owner") == 1
@@ -119,14 +119,14 @@ def test_an_erased_text_leaves_the_record_standing(tmp_path: Path, line_tables: 
 
 
 def test_a_text_that_vanished_without_a_receipt_is_tampering(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     run = batch(store, line_tables)
     (run.folder / "texts/part-00000.parquet").unlink()
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "texts/part-00000.parquet")]
 
 
 def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     gone, kept = batch(store, line_tables), batch(store, line_tables)
     shutil.rmtree(gone.folder)
     report = verify(store, gone.run_id)
@@ -137,7 +137,7 @@ def test_a_run_that_the_log_names_and_that_is_gone_is_missing(tmp_path: Path, li
 
 
 def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     session = session_of(store, line_tables)
     (tmp_path / "LOG").mkdir()
     with pytest.raises(OSError, match="LOG"):
@@ -149,7 +149,7 @@ def test_a_snapshot_that_the_log_does_not_take_is_not_kept(tmp_path: Path, line_
 
 
 def test_a_run_whose_line_is_gone_does_not_exist(tmp_path: Path, line_tables: Maker):
-    store = RunStore(tmp_path)
+    store = Runs(tmp_path)
     first, last = batch(store, line_tables), batch(store, line_tables)
     log = tmp_path / "LOG"
     log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])

@@ -14,7 +14,7 @@ import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.log import RunLog
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
@@ -308,7 +308,7 @@ def test_a_long_text_is_not_read_unless_a_grant_permits_its_request(
     sent = {"project": "shop", **fields, "question": long, "state": {"note": long}, "anchor_symbols": ["zebra"]}
     assert guarded(f"token-of-{who}").post("/v1/retrieve", json=sent).json()["status"] == "denied"
     assert guarded(TOKENS["bob"]).post("/v1/retrieve", json={"project": "shop", "question": long}).status_code == 200
-    tables = [run.table("requests", texts=True) for run in RunStore(settings["runs"]).list()]
+    tables = [run.table("requests", texts=True) for run in Runs(settings["runs"]).list()]
     stored = [row for table in tables for row in table.to_pylist()]
     assert [row["principal"] for row in stored if "okapi" in f"{row['question']} {row['state']}"] == ["bob"]
 

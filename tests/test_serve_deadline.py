@@ -14,7 +14,7 @@ import pytest
 import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
@@ -88,7 +88,7 @@ def test_no_node_begins_and_nothing_is_stored_after_the_deadline(settings: Setti
         assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
         plugin.released.set()
     assert plugin.scored == []
-    assert sum(run.snapshots.num_rows for run in RunStore(settings["runs"]).list()) == 0
+    assert sum(run.snapshots.num_rows for run in Runs(settings["runs"]).list()) == 0
 
 
 def test_a_principal_that_keeps_its_threads_does_not_stop_another(settings: Settings, plugin: Any):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -46,7 +46,7 @@ def said(story: Story, encoder: Failing, *requests: dict[str, Any], **how: Any) 
     """Condition and message of the semantic lane, by request."""
     with story.open(encoder=encoder, lanes=("lexical", "semantic"), runs=story.folder / "runs", **how) as retriever:
         summary = retriever.run(requests)
-    table = RunStore(story.folder / "runs").open(summary.run_id).table("conditions", texts=True)
+    table = Runs(story.folder / "runs").open(summary.run_id).table("conditions", texts=True)
     rows = table.filter(pc.equal(table["subject"], "semantic")).to_pylist()
     found: dict[str, list[tuple[str, str]]] = {request["request_id"]: [] for request in requests}
     for each in rows:
@@ -90,9 +90,9 @@ def test_an_encoder_that_dies_costs_those_whose_questions_it_never_saw(story: St
     first, second = asked(1), asked(2)
     how: dict[str, Any] = {"lanes": ("lexical", "semantic"), "runs": runs, "shard_requests": size}
     with story.open(encoder=encoder, **how) as retriever:
-        before = RunStore(runs).open(retriever.run([first]).run_id)
+        before = Runs(runs).open(retriever.run([first]).run_id)
         encoder.gone = True
-        after = RunStore(runs).open(retriever.run([first, second]).run_id)
+        after = Runs(runs).open(retriever.run([first, second]).run_id)
     failed = after.table("conditions", texts=True).filter(pc.field("subject") == "semantic")
     assert failed["request_id"].to_pylist() == ["r02"]
     hits = [run.table("hits") for run in (before, after)]

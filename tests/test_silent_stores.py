@@ -15,7 +15,7 @@ from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 from small_corpus import Story
 
@@ -49,7 +49,7 @@ def test_a_run_whose_corpus_does_not_answer_stays_unfinished_and_is_resumed(stor
     whole = run(story, tmp_path / "whole", requests=ROWS)
     with unread(story, "/packs/"), pytest.raises(StoreError, match=NO_ANSWER) as caught:
         run(story, tmp_path / "cut", requests=ROWS)
-    store = RunStore(tmp_path / "cut")
+    store = Runs(tmp_path / "cut")
     (run_id,) = store.unfinished()
     assert caught.value.hint.endswith(f"does the store answer? `run --resume {run_id}` completes the run")
     assert not list((store.path / run_id / "tables").glob("snapshots/*"))
@@ -59,7 +59,7 @@ def test_a_run_whose_corpus_does_not_answer_stays_unfinished_and_is_resumed(stor
 
 
 def test_an_answer_that_needs_a_corpus_that_does_not_answer_raises_and_has_no_snapshot(story: Story, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with story.open(runs=store) as retriever:
         with unread(story, "/packs/"), pytest.raises(StoreError, match=NO_ANSWER):
             retriever.retrieve(ROWS[0])
@@ -70,7 +70,7 @@ def test_an_answer_that_needs_a_corpus_that_does_not_answer_raises_and_has_no_sn
 
 
 def test_each_of_many_who_ask_hears_that_the_corpus_does_not_answer(story: Story, tmp_path: Path):
-    store = RunStore(tmp_path / "runs")
+    store = Runs(tmp_path / "runs")
     with story.open(runs=store) as retriever, ThreadPoolExecutor(len(ROWS)) as threads:
         with unread(story, "/packs/"):
             calls = [threads.submit(retriever.retrieve, row) for row in ROWS]
@@ -82,7 +82,7 @@ def test_each_of_many_who_ask_hears_that_the_corpus_does_not_answer(story: Story
 @pytest.mark.parametrize("takes", [True, False])
 def test_a_request_whose_snapshot_may_stand_is_not_asked_again_under_its_id(tmp_path: Path, takes: bool):
     failing = FailingStore()
-    story, store = handlers(tmp_path), RunStore(failing.at(tmp_path.name))
+    story, store = handlers(tmp_path), Runs(failing.at(tmp_path.name))
     with story.open(runs=store) as retriever:
         assert retriever.retrieve(ROWS[0]).snapshot_id
         failing.puts, failing.takes, failing.silent = 1, takes, True  # the file, and then its line
@@ -106,7 +106,7 @@ def test_a_pack_that_went_ends_a_run_of_every_engine_and_once_it_is_back_the_run
 ):
     place = place_of(f"{s3}/{tmp_path.name}")
     assert isinstance(place, ObjectPlace)
-    story, runs = handlers(place), RunStore(tmp_path / "runs")  # type: ignore[arg-type]  # a story takes any place
+    story, runs = handlers(place), Runs(tmp_path / "runs")  # type: ignore[arg-type]  # a story takes any place
     (pack,) = place.glob("corpus/packs/*/evidence.arrow")
     data = pack.read_bytes()
     pack.unlink()

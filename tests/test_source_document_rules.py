@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.nodes.vocabulary import PURPOSES
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart
 
@@ -294,7 +294,7 @@ def test_a_block_leaves_only_with_its_snapshot(story: Story):
     assert refused.event["selectedCount"] == 0
     with story.open(runs=story.folder / "runs") as retriever:
         found = retriever.retrieve("createSession", evidencePolicy=policy)
-        assert verify(RunStore(story.folder / "runs"), found.snapshot_id).ok
+        assert verify(Runs(story.folder / "runs"), found.snapshot_id).ok
     assert "createSession" in found.block
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import RunStore, replay
+from scoped_retrieval.pipeline.runs import Runs, replay
 from small_corpus import LABEL, NOON, Story, days_ago, decided, places, row, shown
 from stand_in_encoder import WordsByTheirStart
 
@@ -149,7 +149,7 @@ def test_a_replay_does_not_see_what_the_knowledge_base_became(story: Story):
         before = retriever.retrieve("What is the default role?")
     story.tell(row("doc", "docs/role.md", "There is no default role.", days=0), complete=["doc:story"])
     assert "There is no default role." in story.ask("What is the default role?").block
-    again = replay(RunStore(story.folder / "runs"), before.snapshot_id)
+    again = replay(Runs(story.folder / "runs"), before.snapshot_id)
     assert again.block == before.block
     assert "There is no default role." not in str(again.tables)
 
@@ -225,7 +225,7 @@ def test_a_citation_is_kept_with_the_text_that_was_visible(story: Story):
     with story.open(runs=story.folder / "runs") as retriever:
         found = retriever.retrieve("Is there a default role?")
     shutil.rmtree(story.folder / "corpus")
-    record = replay(RunStore(story.folder / "runs"), found.snapshot_id)
+    record = replay(Runs(story.folder / "runs"), found.snapshot_id)
     texts = {item["label"]: item["visible_text"] for item in record.tables["trimmed"].to_pylist()}
     assert {citation["path"] for citation in found.citations} == {"docs/role.md", "wiki/roles"}
     for citation in record.citations.to_pylist():
@@ -265,7 +265,7 @@ def test_a_replay_asks_no_index(story: Story):
     with story.open(runs=story.folder / "runs") as retriever:
         before = retriever.retrieve("What is the default role?")
     story.tell(row("doc", "docs/new.md", "The default role is what the default role page says.", days=0))
-    store = RunStore(story.folder / "runs")
+    store = Runs(story.folder / "runs")
     drifted = replay(store, before.snapshot_id)
     shutil.rmtree(story.folder / "corpus")
     alone = replay(store, before.snapshot_id)

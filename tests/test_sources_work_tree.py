@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.files import ReadOptions, is_generated
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -178,7 +178,7 @@ def test_generated_files_are_marked(path: str, content: bytes, generated: bool) 
 def test_the_corpus_and_the_runs_of_the_tool_are_never_sources(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n\ntext\n")
     Corpus.create(tmp_path / ".scoped-retrieval" / "corpus")
-    RunStore(tmp_path / ".scoped-retrieval" / "runs")
+    Runs(tmp_path / ".scoped-retrieval" / "runs")
     (tmp_path / ".scoped-retrieval" / "corpus" / "grants.yaml").write_text("principals: {}\n")
     now = datetime(2026, 1, 1, tzinfo=UTC)
     tables = list(read_work_tree(tmp_path, project="p", now=now, report=SourceReport()))

@@ -8,7 +8,7 @@ from command_line import run as command
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, queried, tables_of
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 
 @pytest.fixture(name="world", scope="module")
@@ -24,7 +24,7 @@ def test_every_view_answers(world):
 
 
 def test_the_views_say_what_the_tables_say(world):
-    settings, run = settings_of(world.folder), RunStore(world.folder / "runs").open(world.run)
+    settings, run = settings_of(world.folder), Runs(world.folder / "runs").open(world.run)
     (shown,) = queried(settings, "select count(*) n from items", [world.run])["n"].to_pylist()
     assert shown == run.table("trimmed").num_rows
     funnel = queried(settings, "select sum(recalled) r, sum(shown) s from funnel", [world.run]).to_pylist()[0]

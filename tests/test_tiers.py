@@ -42,7 +42,7 @@ def xray(folder):
 
 
 def id_of(folder, path: str) -> str:
-    from scoped_retrieval.pipeline import Corpus
+    from scoped_retrieval import Corpus
 
     rows = Corpus.open(folder / "corpus").frame(["shop"]).evidence
     return rows.filter(pc.equal(rows["path"], path))["evidence_id"][0].as_py()

@@ -13,7 +13,7 @@ from corpus_rows import HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -84,7 +84,7 @@ def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_
     for size in (1, 4):
         how: dict[str, Any] = {"lanes": ("lexical", "semantic"), "runs": tmp_path / "runs", "shard_requests": size}
         with story.open(encoder=TooLong("for 2"), **how) as retriever:
-            run = RunStore(tmp_path / "runs").open(retriever.run(requests).run_id)
+            run = Runs(tmp_path / "runs").open(retriever.run(requests).run_id)
         said = run.table("conditions", texts=True).filter(pc.field("subject") == "semantic")
         found.append(said.select(["request_id", "condition", "message"]).to_pylist())
     assert found[0] == found[1]

@@ -14,7 +14,7 @@ import pytest
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, row
 
 resource = pytest.importorskip("resource", reason="needs limits on what a process writes")
@@ -38,7 +38,7 @@ def asked(story: Story, runs: str, **how: Any) -> dict[str, list[str]]:
     """The logical digests of a run's parts, by table."""
     with story.open(runs=story.folder / runs, shard_requests=1) as opened:
         run = opened.run(**(how or {"requests": ASKED}))
-    assert verify(RunStore(story.folder / runs), run.run_id).status == "ok"
+    assert verify(Runs(story.folder / runs), run.run_id).status == "ok"
     tables = json.loads((run.path / "manifest.json").read_text())["tables"]
     return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
 
@@ -53,7 +53,7 @@ def test_a_run_that_a_full_disk_stopped_is_resumed_when_there_is_room(tmp_path: 
     whole = asked(story, "whole")
     with pytest.raises(StoreError, match="File too large") as caught:
         asked(story, "cut", requests=ASKED, engine=until_full)
-    (run_id,) = RunStore(tmp_path / "cut").unfinished()
+    (run_id,) = Runs(tmp_path / "cut").unfinished()
     assert f": {tmp_path / 'cut' / run_id / 'tables'}" in caught.value.message
     assert caught.value.hint == f"`run --resume {run_id}` completes the run"
     assert asked(story, "cut", resume=run_id) == whole
@@ -68,7 +68,7 @@ def test_a_run_whose_folder_takes_nothing_says_where_and_how_to_go_on(tmp_path: 
     story = Story(tmp_path, *ROWS)
     with pytest.raises(StoreError, match=rf"Expected to finish the run, got .* - at {tmp_path}/cut/run-") as caught:
         asked(story, "cut", requests=ASKED, engine=without_tables)
-    (run_id,) = RunStore(tmp_path / "cut").unfinished()
+    (run_id,) = Runs(tmp_path / "cut").unfinished()
     assert caught.value.hint == f"`run --resume {run_id}` completes the run"
 
 
@@ -113,4 +113,4 @@ def test_a_place_that_nobody_may_write_to_is_named():
     with pytest.raises(StoreError, match=r".*: /proc/corpus"):
         Corpus.create("/proc/corpus")
     with pytest.raises(StoreError, match=r": folder of runs /proc/runs"):
-        RunStore("/proc/runs")
+        Runs("/proc/runs")

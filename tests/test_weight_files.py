@@ -12,7 +12,7 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 
 def written(folder: Path, content: dict | str) -> Path:
@@ -52,7 +52,7 @@ def test_ask_and_run_take_a_named_set(shop, capsys):
     assert main(["run", "requests.jsonl"]) == 0
     assert main(["ask", "default role?", "--weights", "document-00"]) == 2
     assert "named sets: document-000" in capsys.readouterr().err
-    store = RunStore(shop / ".scoped-retrieval" / "runs", create=False)
+    store = Runs(shop / ".scoped-retrieval" / "runs", create=False)
     for run in map(store.open, store.run_ids()):
         [weights] = run.table("rerank_weights").select(list(WEIGHT_SETS["document-000"])).to_pylist()
         assert weights == WEIGHT_SETS["document-000"]
@@ -69,7 +69,7 @@ def test_a_flag_or_a_setting_puts_the_file_in_force(shop, capsys):
     assert main(["run", "requests.jsonl"]) == 0
     assert main(["run", "requests.jsonl", "--weights", "absent.yaml"]) == 2
     assert "No such file or directory: weight file" in capsys.readouterr().err
-    store = RunStore(shop / ".scoped-retrieval" / "runs", create=False)
+    store = Runs(shop / ".scoped-retrieval" / "runs", create=False)
     runs = [store.open(run_id) for run_id in store.run_ids()]
     stated = [run.table("rerank_weights").select(["lexical", "authority"]).to_pylist() for run in runs]
     assert stated == [[{"lexical": 0.75, "authority": 0.0}]] * 3

@@ -14,7 +14,7 @@ from scoped_retrieval.pipeline.cli.audit_commands import _recall_text
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from stand_in_encoder import WordsByTheirStart
 
 
@@ -69,7 +69,7 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
     assert looked_up == [
         "lexical"
     ]  # the words of the question and their weights, for terms of rows; no hit comes of it
-    stored = RunStore(world.folder / "runs").open(world.run)
+    stored = Runs(world.folder / "runs").open(world.run)
     for name in ("hits", "candidates"):
         ours, theirs = (t.select(["request_id", "evidence_id"]) for t in (found.tables[name], stored.table(name)))
         assert ours.to_pylist() == theirs.to_pylist()
@@ -177,7 +177,7 @@ def test_a_generation_that_is_gone_is_named(tmp_path):
 
 def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, monkeypatch):
     world = audited(tmp_path)
-    run = RunStore(tmp_path / "runs").open(world.run)
+    run = Runs(tmp_path / "runs").open(world.run)
     texts = run.texts.slice(0, 0)
     monkeypatch.setattr("scoped_retrieval.pipeline.runs.Run.texts", property(lambda _: texts))
     with pytest.raises(ErasedError, match="Expected the texts of the request, got erased ones"):
@@ -185,7 +185,7 @@ def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, mon
 
 
 def test_the_lanes_run_again_for_the_requests_concerned_alone(world):
-    candidates = RunStore(world.folder / "runs").open(world.run).table("candidates")["request_id"].to_pylist()
+    candidates = Runs(world.folder / "runs").open(world.run).table("candidates")["request_id"].to_pylist()
     assert Counter(candidates) == {"answer-question": 7, "explain-code": 6, "fix-test": 7}
     found = what_if(settings_of(world.folder), world.run, {"pool_k": 6})
     assert found.recalled_requests == ("answer-question", "fix-test")

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.contracts.trail import audit_trail
 from scoped_retrieval.pipeline.contracts.why import remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.servers.renderings import xray_of
 from scoped_retrieval.pipeline.views.refusal import refusals
 from small_corpus import NOON, Story, days_ago, row
@@ -122,7 +122,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     found = audit_trail(settings, result["auditEntryId"])
     assert found["decision"]["outcome"] == "selected"
     assert found["decision"]["evidence_id"] == result["memoryId"]
-    lines = {line.number: line for line in RunStore(world.folder / "runs").log.lines()}
+    lines = {line.number: line for line in Runs(world.folder / "runs").log.lines()}
     line = lines[found["log"]["sequence"]]
     assert (line.hash, line.body["run_id"]) == (found["log"]["hash"], open_run(settings, world.ana).run_id)
     evidence = Corpus.open(world.folder / "corpus").frame(["shop"]).evidence

@@ -21,7 +21,7 @@ from ..corpus.pinned import pinned_at
 from ..engines.shards import ShardJob, with_counters
 from ..line.driver import Line, failed_line, run_line
 from ..line.provenance import difference, with_part
-from ..runs import Run, RunStore, StagedRun
+from ..runs import Run, Runs, StagedRun
 from ..runs.answer_log import sha256_of_text
 
 __all__ = ["GONE", "resumed", "unanswered", "without_generation"]
@@ -33,7 +33,7 @@ GONE = (
 """The error in the snapshot of a request that was left unanswered."""
 
 
-def resumed(store: RunStore, run_id: str, principal: str, corpus: Corpus, line: Line) -> tuple[StagedRun, Line, bool]:
+def resumed(store: Runs, run_id: str, principal: str, corpus: Corpus, line: Line) -> tuple[StagedRun, Line, bool]:
     """An interrupted run, the line at the generation that it pinned, and whether that generation is gone.
 
     Raises:

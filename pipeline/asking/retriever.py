@@ -43,7 +43,7 @@ from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
 from ..requests.resolver import RequestResolver
-from ..runs import RunStore, StagedRun, compact
+from ..runs import Runs, StagedRun, compact
 from ..runs.listing import listed
 from ..storage.places import ObjectPlace, Place
 from ..views.lineage import current_lineage
@@ -70,7 +70,7 @@ class Retriever(Questions):
         granted: GrantedLine,
         *,
         policies: Policies,
-        runs: RunStore | None,
+        runs: Runs | None,
         recorded: Mapping[str, Any],
         shard_requests: int,
         clock: Callable[[], datetime],
@@ -114,7 +114,7 @@ class Retriever(Questions):
         corpus: Corpus | str | Place,
         *,
         principal: str,
-        runs: RunStore | str | Place | None = None,
+        runs: Runs | str | Place | None = None,
         grants: GrantsFile | str | Place | None = None,
         policies: Policies | str | Path | None = None,
         lanes: Collection[str] | None = None,
@@ -157,7 +157,7 @@ class Retriever(Questions):
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
         policies = policies if isinstance(policies, Policies) else load_policies(policies)
-        store = RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
+        store = Runs(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
         options = LineOptions(
             lanes=wanted,
             encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))

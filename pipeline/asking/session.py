@@ -26,7 +26,7 @@ from ..engines.shards import by_request, with_counters
 from ..line.driver import failed_line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
-from ..runs import LineTimings, LiveRun, PackedSnapshot, RunStore, RunTakenError, packed
+from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError
 from ..views.lineage import current_lineage
@@ -89,7 +89,7 @@ class Session:
     """
 
     granted: GrantedLine
-    runs: RunStore | None
+    runs: Runs | None
     settings: Mapping[str, Any]
     clock: Callable[[], datetime]
     expect_unerased: Callable[[], None]

@@ -87,7 +87,7 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
     from ..reading.across_runs import read_each
     from ..reading.reports import events_of
     from ..reading.snapshots import readable_snapshots
-    from ..runs import RunStore
+    from ..runs import Runs
     from ..views.context_actions import actions_of, as_csv
 
     make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
@@ -104,7 +104,7 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
         expect_reader(settings, named)
         chosen = read(named)
     else:
-        newest = takewhile(lambda _: wanted > 0, RunStore(settings["runs"], create=False).newest())
+        newest = takewhile(lambda _: wanted > 0, Runs(settings["runs"], create=False).newest())
         of_runs, damaged = read_each(settings, newest, read)
         chosen = [entry for _, entries in of_runs for entry in entries]
         note_left_out(len(damaged))
@@ -139,11 +139,11 @@ def _minute(time: Any) -> str:
 def _runs(settings: Any, last: int) -> tuple[Any, str]:
     from ..reading.across_runs import other_runs, read_each
     from ..reading.snapshots import summaries_for
-    from ..runs import RunStore
+    from ..runs import Runs
     from ..runs.run import INTERACTIVE
     from ..runs.states import DAMAGED, OK
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     found, damaged = read_each(settings, store.newest(), summaries_for(settings))
     rows = [
         {

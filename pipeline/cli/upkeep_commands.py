@@ -26,12 +26,12 @@ def gc(
 ) -> int:
     """Compact snapshots and remove old generations. Interactive snapshots become Parquet; digests do not change."""
     from ..reading.access import known_runs, unknown
-    from ..runs import RunStore
+    from ..runs import Runs
     from ..runs.erasing import discard as discard_run
 
     settings = settings_of("runs", "corpus")
     if discard is not None:
-        store = RunStore(settings["runs"], create=False)
+        store = Runs(settings["runs"], create=False)
         if not known_runs(settings, store)(discard):
             raise unknown(discard)
         discard_run(store, discard)

@@ -19,7 +19,7 @@ from pathlib import Path
 from ...nodes.errors import InputError, StoreError, VerificationError
 from ..corpus import Corpus, Trust
 from ..corpus.manifest import Manifest
-from ..runs import RunStore
+from ..runs import Runs
 from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
 from ..storage.places import Place
@@ -66,7 +66,7 @@ def made_or_opened(settings: Settings) -> Corpus:
     return corpus_of(settings)
 
 
-def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
+def runs_of(settings: Settings, *, create: bool = False) -> Runs:
     """The folder of runs, its log signed if there is a key.
 
     Raises:
@@ -74,7 +74,7 @@ def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
     """
     place = settings["runs"]
     new = create and isinstance(place, Path) and not entries(place)
-    store = RunStore(place, create=create, signer=signer_of(settings))
+    store = Runs(place, create=create, signer=signer_of(settings))
     if new and _of_a_folder(settings, "runs"):
         adopt(settings, "runs")
     return store

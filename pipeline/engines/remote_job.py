@@ -26,7 +26,7 @@ from ..line.code_digest import code_digest
 from ..line.driver import Line
 from ..line.query_vectors import QueryVectors
 from ..plugins import installed, is_installed
-from ..runs import RunStore, StagedRun
+from ..runs import Runs, StagedRun
 from .shards import ShardJob
 
 __all__ = ["RemoteJob", "in_memory", "raised_as", "run_packed"]
@@ -124,7 +124,7 @@ class RemoteJob:
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )
-        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor, self.compiled)
+        return ShardJob(StagedRun(Runs(self.runs, create=False), self.run_id), line, self.auditor, self.compiled)
 
 
 def in_memory(job: ShardJob) -> str | None:

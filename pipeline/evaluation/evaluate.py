@@ -34,7 +34,7 @@ from ..encoders.encoder import NAME, load_encoder
 from ..plugins import installed
 from ..progress import counted
 from ..reading.auditing.frozen_plugins import recorded_terms
-from ..runs import Run, RunStore
+from ..runs import Run, Runs
 from ..sources.importing import normalize
 from .baselines import chunk_systems, file_baseline, require_bm25s
 from .collections import Collection
@@ -165,7 +165,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     requests = {c.name: c.requests(purpose=how.purpose, limit=how.limit) for c in collections}
     queries = {name: [request["request_id"] for request in asked] for name, asked in requests.items()}
     if how.run_id is not None:
-        run = RunStore(work / "runs", create=False).open(how.run_id)
+        run = Runs(work / "runs", create=False).open(how.run_id)
         budgets = _budgets_of(run, queries)
         return JudgedRun(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
     grants = work / "grants.yaml"
@@ -198,7 +198,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
         ]
     )
     finished = time.perf_counter()
-    run = RunStore(work / "runs").open(summary.run_id)
+    run = Runs(work / "runs").open(summary.run_id)
     seconds = round(indexed - started, 2), round(finished - indexed, 2)
     return JudgedRun(corpus, run, queries, lanes, tuple(asked_under), *seconds)
 
@@ -213,7 +213,7 @@ def _terms_of_plugins(work: Path, run_id: str | None, plugins: Sequence[str]) ->
     """The score terms of plugins that a run recorded, installed or not; for a new run, those of the enabled plugins."""
     if run_id is None:
         return installed(plugins).line.term_names
-    return recorded_terms(RunStore(work / "runs", create=False).open(run_id))
+    return recorded_terms(Runs(work / "runs", create=False).open(run_id))
 
 
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from ..config.policies.tables import Policies
 from ..config.settings import Settings, SettingValue
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
-from ..runs import RunStore, replays_kept
+from ..runs import Runs, replays_kept
 from ..runs.run import Run
 from .angles import LEAK_TEST, OPEN
 from .canaries import CanaryCase, Planting, planting
@@ -93,7 +93,7 @@ class Bench:
             plugins=self.plugins,
             clock=lambda: self.as_of,
         )
-        return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)
+        return Runs(runs).open(retriever.run([dict(row) for row in requests]).run_id)
 
     def show_plugins(self, corpus: Path, question: str, runs: Path) -> None:
         """Ask as READER in every project, so that plugins have processed the rows of all tenants."""

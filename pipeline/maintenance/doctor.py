@@ -190,13 +190,13 @@ def _policies(subject: Subject) -> Iterator[HealthCheck]:
 
 def _runs(subject: Subject) -> Iterator[HealthCheck]:
     from ..reading.access import known_runs
-    from ..runs import RunStore
+    from ..runs import Runs
 
     folder = subject.settings["runs"]
     if not folder.exists():
         yield HealthCheck("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
-    store = RunStore(folder)
+    store = Runs(folder)
     try:
         found = store.list()
     except (StoreError, VerificationError) as error:

@@ -41,10 +41,10 @@ def open_run(settings: Settings, id_: str) -> Run:
         StoreError: there is no folder of runs, the run is damaged and the principal started it or audits a project, or
             it is the principal's and unfinished.
     """
-    from ..runs import RunStore
+    from ..runs import Runs
     from ..runs.ids import run_named
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     run_id = run_named(id_)
     if not store.holds(run_id) and (run_id not in store.folders() or store.starter_of(run_id) != settings.principal):
         raise unknown(id_)
@@ -150,9 +150,9 @@ def hears_of_damage(settings: Settings, run_id: str) -> bool:
 
     If neither names the user, the run counts as another user's and its existence is not disclosed.
     """
-    from ..runs import RunStore
+    from ..runs import Runs
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     return store.starter_of(run_id) == settings.principal or audits_any(settings, grants_or_none(settings))
 
 

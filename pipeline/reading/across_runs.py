@@ -59,10 +59,10 @@ def read_each(
 
 def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:
     """The unreadable runs that the principal may know of, with their states; those in `but` are excluded."""
-    from ..runs import RunStore
+    from ..runs import Runs
     from ..runs.states import OK, states
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     known = known_runs(settings, store)
     return [state for state in states(store, but=but) if state.state != OK and known(state.run_id)]
 
@@ -74,7 +74,7 @@ def snapshot_named(settings: Settings, name: str) -> str:
     Raises:
         AccessError: there is no such snapshot that the principal may read.
     """
-    from ..runs import RunStore
+    from ..runs import Runs
 
     if late := _LATE.fullmatch(name):
         whose = {"session_id": late["session"]} if late["session"] else {"principal": settings.principal}
@@ -84,7 +84,7 @@ def snapshot_named(settings: Settings, name: str) -> str:
         return found
     if not _BLOCK_REF.fullmatch(name):
         return name
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
     found = [row for _, rows in read for row in rows if row.get("block_ref") == name]
     if not found:

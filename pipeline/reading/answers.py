@@ -22,7 +22,7 @@ from ...nodes.errors import StoreError
 from ...nodes.rendering import MARGIN, shows_text
 from ..config.opening import runs_of
 from ..config.settings import Settings
-from ..runs import Replay, Run, RunStore, log_answer, logged_answers, replay
+from ..runs import Replay, Run, Runs, log_answer, logged_answers, replay
 from ..runs.answer_log import sha256_of_text
 from .access import audience_of, open_run
 from .across_runs import read_each
@@ -94,7 +94,7 @@ class AnswerReport:
         return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"
 
 
-def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> AnswerReport:
+def verify_answer(runs: Runs | Run, snapshot_id: str, answer: str) -> AnswerReport:
     """Check an answer against the visible bytes of a snapshot.
 
     Raises:
@@ -114,7 +114,7 @@ def _checked(found: Replay, answer: str) -> AnswerReport:
     )
 
 
-def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
+def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
     """Log the findings without any text or hash of a value; returns the entry's SHA-256 (S1.29, step 4).
 
     A value is identified by its position in the answer, a record's value by record and field.
@@ -181,7 +181,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
         AccessError: the snapshot belongs to another principal.
         VerificationError: an entry is missing or was changed.
     """
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0

@@ -30,14 +30,14 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         InputError: the anchor is not a hash.
         VerificationError: the log was changed, or there is an anchor and no run that the principal may know of.
     """
-    from ..runs import RunProblem, RunStore, verify
+    from ..runs import RunProblem, Runs, verify
     from ..runs.ids import RUN_ID, run_named
     from ..runs.log import LOG
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
         raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     named = [run_named(run_id)] if run_id else None
     if named and not RUN_ID.fullmatch(named[0]):
         raise unknown(str(run_id))

@@ -31,7 +31,7 @@ from .live import LiveRun, PackedSnapshot, RunTakenError, packed
 from .parts import FORMAT
 from .replay import Replay, replay, replays_kept
 from .run import Run
-from .store import RunStore, StagedRun
+from .store import Runs, StagedRun
 from .timings import LineTimings
 from .verify import RunProblem, VerifyReport, verify
 
@@ -44,8 +44,8 @@ __all__ = [
     "RequestSelection",
     "Run",
     "RunProblem",
-    "RunStore",
     "RunTakenError",
+    "Runs",
     "RunsErased",
     "StagedRun",
     "Unheld",

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...nodes.tables import STRUCTURED_FACTS
-from .store import RunStore
+from .store import Runs
 
 __all__ = ["log_answer", "logged_answers", "sha256_of_text"]
 
@@ -22,7 +22,7 @@ def sha256_of_text(text: str | None) -> str | None:
     return None if text is None else hashlib.sha256(text.encode()).hexdigest()
 
 
-def log_answer(store: RunStore, entry: Mapping[str, Any]) -> str:
+def log_answer(store: Runs, entry: Mapping[str, Any]) -> str:
     """Append an entry to LOG; returns the hash of its line.
 
     Raises:
@@ -33,7 +33,7 @@ def log_answer(store: RunStore, entry: Mapping[str, Any]) -> str:
     return line.hash
 
 
-def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str, Any]]:
+def logged_answers(store: Runs, snapshots: Collection[str]) -> list[dict[str, Any]]:
     """The entries of some snapshots in the order of LOG, with the values of records whose texts are not erased.
 
     Raises:
@@ -51,7 +51,7 @@ def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str
     ]
 
 
-def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
+def _on_record(store: Runs, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
     """The values of records in a snapshot, by record and hash of the field name; null if erased."""
     rows = store.open(snapshot_id).table(STRUCTURED_FACTS.name, texts=True, snapshot_id=snapshot_id).to_pylist()
     return {

@@ -17,7 +17,7 @@ from .live import live_file
 from .log import of_kind
 from .parts import FORMAT, PER_REQUEST, PER_RUN, TEXTS
 from .run import INTERACTIVE, Run
-from .store import RunStore
+from .store import Runs
 from .timings import in_manifest
 from .writing import write_manifest, write_stored
 
@@ -27,7 +27,7 @@ SNAPSHOTS_EACH = 512
 """Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
 
 
-def compact(store: RunStore, run_id: str) -> Run:
+def compact(store: Runs, run_id: str) -> Run:
     """The run as Parquet parts under a manifest; a run that has one is returned unchanged.
 
     Raises:

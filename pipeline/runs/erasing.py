@@ -32,7 +32,7 @@ from .listing import forget_listings
 from .log import Line, of_kind
 from .parts import PER_RUN, TEXTS, stored_schema
 from .run import Run
-from .store import RunStore
+from .store import Runs
 from .writing import RECEIPTS_STAGED, STAGE, part_path, receipt_name, receipt_of
 
 __all__ = ["Erased", "RunsErased", "discard", "erase_evidence", "erase_texts"]
@@ -83,7 +83,7 @@ class RunsErased:
 
 
 def erase_evidence(
-    store: RunStore,
+    store: Runs,
     evidence_ids: Collection[str],
     *,
     asked: RequestSelection | None = None,
@@ -128,7 +128,7 @@ def erase_evidence(
 
 
 def _erase_from(
-    store: RunStore,
+    store: Runs,
     run_id: str,
     ids: pa.Array,
     asked: RequestSelection | None,
@@ -162,7 +162,7 @@ def _erase_from(
         _tidy(store, run)
 
 
-def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reason: str) -> int:
+def erase_texts(store: Runs, run_id: str, sha256s: Collection[str], *, reason: str) -> int:
     """Remove texts by hash from a run's parts; returns how many were removed.
 
     Raises:
@@ -195,7 +195,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     return len(removed)
 
 
-def _tidy(store: RunStore, run: Run) -> None:
+def _tidy(store: Runs, run: Run) -> None:
     """Remove what crashed writers left in the folder of a finished run: it may contain erased text."""
     named = {part["path"] for table in run.manifest["tables"].values() for part in table["parts"]}
     with locked(store.lock_of(run.run_id), "a run"):
@@ -265,7 +265,7 @@ def _remove(folder: Place, names: Collection[str]) -> None:
         sync_path(parent)
 
 
-def discard(store: RunStore, run_id: str) -> None:
+def discard(store: Runs, run_id: str) -> None:
     """Remove the folder of an unfinished run.
 
     Raises:

@@ -22,7 +22,7 @@ from ...nodes.tables import TABLES
 from ..views import harness_forms
 from .parts import changed_texts, references, with_texts
 from .run import Run
-from .store import RunStore
+from .store import Runs
 
 _LISTED = ("citations", "conditions")
 _SHOWN = frozenset({"requests", "failures", "contracts", "trimmed", "trims", "item_details", "blocks", "snapshots",
@@ -113,7 +113,7 @@ def replays_kept() -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def replay(runs: RunStore | Run, snapshot_id: str) -> Replay:
+def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
     """The snapshot as it was written, from a folder of runs or from an open run.
 
     Raises:

@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings that the run began with; see `RunStore.stage`."""
+        """The settings that the run began with; see `Runs.stage`."""
         if self.live:
             return read_metadata(self.store.shared(self._inputs), self._inputs)[0]
         settings = self.manifest.get("settings")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...nodes.errors import ScopedRetrievalError, VerificationError
 from .log import Line
 from .run import Run
-from .store import RunStore
+from .store import Runs
 
 __all__ = ["DAMAGED", "OK", "UNFINISHED", "UNREADABLE", "RunState", "states"]
 
@@ -30,7 +30,7 @@ class RunState:
     detail: str = ""
 
 
-def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
+def states(store: Runs, *, but: Collection[str] = ()) -> list[RunState]:
     """The state of every run, oldest first.
 
     Args:
@@ -44,7 +44,7 @@ def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
     return sorted(found, key=lambda state: state.run_id)
 
 
-def _state_of(store: RunStore, run_id: str, lines: list[Line]) -> RunState:
+def _state_of(store: Runs, run_id: str, lines: list[Line]) -> RunState:
     try:
         Run(store, run_id, lines).settings  # noqa: B018 (it reads the file that every reader needs)
     except VerificationError as error:

@@ -44,7 +44,7 @@ from .writing import PROVENANCE_PART, STAGE, receipt_name, receipt_of, write_man
 _SHARD = pa.field("shard", pa.int32(), False)
 
 
-class RunStore(RunFolder):
+class Runs(RunFolder):
     """One folder of runs."""
 
     def __init__(self, path: str | Place, *, create: bool = True, signer: Signer = UNSIGNED) -> None:
@@ -227,7 +227,7 @@ def _staged_schema(columns: Sequence[str]) -> pa.Schema:
 class StagedRun:
     """A run being written. One process at a time holds it."""
 
-    def __init__(self, store: RunStore, run_id: str) -> None:
+    def __init__(self, store: Runs, run_id: str) -> None:
         self.store = store
         self.run_id = run_id
         self.folder = store.path / run_id

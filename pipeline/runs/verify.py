@@ -33,7 +33,7 @@ from .log import Line, manifest_named, of_kind, snapshots_named
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import Run
 from .states import UNFINISHED, UNREADABLE
-from .store import RunStore
+from .store import Runs
 from .writing import STAGE
 
 __all__ = ["RunProblem", "VerifyReport", "verify"]
@@ -89,7 +89,7 @@ class _Found:
         self.problems.append(RunProblem(kind, part, detail))
 
 
-def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> VerifyReport:
+def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. A difference is
@@ -108,7 +108,7 @@ def verify(store: RunStore, run_id: str, *, anchor: str | None = None) -> Verify
     return _verified(store, run_id, anchor)  # it is being written for long, or cannot be locked here
 
 
-def _verified(store: RunStore, run_id: str, anchor: str | None) -> VerifyReport:
+def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
     found, erased, snapshots, lines = _Found(), Erased(), 0, list[Line]()
     try:
         lines = store.log.lines()
@@ -142,7 +142,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None) -> VerifyReport:
     return VerifyReport(run_id, problems, found.parts, snapshots, tuple(sorted(erased.texts)), head, state)
 
 
-def _opened(store: RunStore, run_id: str, lines: list[Line], found: _Found) -> tuple[Run | None, str]:
+def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple[Run | None, str]:
     """The run, or a problem and a state, if it is not a change."""
     snapshots_named(lines)
     folder = store.path / run_id

@@ -9,7 +9,7 @@ import pytest
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.asking.retrieval import RunSummary
 from scoped_retrieval.pipeline.engines.shards import Engine
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -51,7 +51,7 @@ def asked_on_a_broken_disk(story: Story, engine: Engine) -> RunSummary:
         asked(story, "runs", engine=without_parts, count=2)
     for path in broken:
         path.unlink()
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    (run_id,) = Runs(story.folder / "runs").unfinished()
     with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
         return opened.run(resume=run_id, engine=engine)
 

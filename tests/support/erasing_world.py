@@ -13,7 +13,7 @@ import pytest
 import yaml
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.runs.live import SUFFIX, read_tables
 from small_corpus import Story, row
 
@@ -62,7 +62,7 @@ def asked(story: Story, *, batch: bool, **fields: Any) -> str:
             retriever.close(compacted=False)
             return found.snapshot_id or ""
         summary = retriever.run([question])
-    return RunStore(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
+    return Runs(story.folder / "runs").open(summary.run_id).snapshots["snapshot_id"][0].as_py()
 
 
 def observed(folder: Path) -> Story:
@@ -104,13 +104,13 @@ def unfinished(story: Story, rows: Sequence[dict[str, Any]] = ({}, {}), **fields
     with story.open(runs=story.folder / "runs", shard_requests=1) as retriever, pytest.raises(KeyboardInterrupt):
         asked = [row | {"request_id": f"r{number}"} | each for number, each in enumerate(rows)]
         retriever.run(asked, engine=but_the_last)
-    (run_id,) = RunStore(story.folder / "runs").unfinished()
+    (run_id,) = Runs(story.folder / "runs").unfinished()
     return run_id
 
 
 def ended(story: Story, run_id: str) -> dict[str, str]:
     """The status of each request of a run that is resumed, by its id; what it says is in order."""
-    store = RunStore(story.folder / "runs")
+    store = Runs(story.folder / "runs")
     with story.open(runs=store) as retriever:
         retriever.run(resume=run_id)
     assert verify(store, run_id).status == "ok"

@@ -37,7 +37,7 @@ def index(folder: Path) -> str:
 def run(folder: Path) -> str:
     """Run twelve requests in four shards, or finish the run that was begun; its id."""
     from scoped_retrieval.pipeline.asking.retriever import Retriever
-    from scoped_retrieval.pipeline.runs import RunStore
+    from scoped_retrieval.pipeline.runs import Runs
 
     requests = [
         {"request_id": f"r{n:02d}", "question": f"default role {n}", "project": "shop", "purpose": "answer-question"}
@@ -46,7 +46,7 @@ def run(folder: Path) -> str:
     with Retriever.open(
         folder / "corpus", principal="ana", runs=folder / "runs", encoder=None, shard_requests=3, clock=lambda: WHEN
     ) as retriever:
-        unfinished = RunStore(folder / "runs").unfinished()
+        unfinished = Runs(folder / "runs").unfinished()
         summary = retriever.run(resume=unfinished[0]) if unfinished else retriever.run(requests)
     return summary.run_id
 

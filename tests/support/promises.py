@@ -21,7 +21,7 @@ from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.servers.http_app import application
 from starlette.testclient import TestClient
 from worlds import COUNTER, NOW, Row, World
@@ -187,7 +187,7 @@ def check_replay(world: World) -> None:
         runs = Path(folder) / "runs"
         with built(world) as corpus:
             tables = together(corpus, world, shard=2, runs=runs)
-        store = RunStore(runs)
+        store = Runs(runs)
         assert verify(store, store.list()[0].run_id).ok
         blocks = dict(
             zip(tables["blocks"]["request_id"].to_pylist(), tables["blocks"]["text"].to_pylist(), strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs import Runs
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 LEXICAL = tuple(lane for lane in LANE_NAMES if lane != "semantic")
@@ -35,7 +35,7 @@ def batch(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def digests(store: RunStore, run_id: str) -> dict[str, str]:
+def digests(store: Runs, run_id: str) -> dict[str, str]:
     """The snapshot digest of each request of a run."""
     snapshots = store.open(run_id).snapshots
     return dict(zip(snapshots["request_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True))

@@ -55,9 +55,9 @@ def sessions(folder: Path) -> Iterator[tuple[subprocess.Popen[str], ...]]:
 def lost(runs: Path, acknowledged: list[tuple[str, str]]) -> list[str]:
     """The acknowledged snapshots that are not stored as they were answered."""
     from scoped_retrieval.nodes.errors import ScopedRetrievalError
-    from scoped_retrieval.pipeline.runs import RunStore, replay, verify
+    from scoped_retrieval.pipeline.runs import Runs, replay, verify
 
-    store, gone = RunStore(runs), []
+    store, gone = Runs(runs), []
     for snapshot_id, question in acknowledged:
         try:
             kept = replay(store, snapshot_id).request["question"] == question and verify(store, snapshot_id).ok

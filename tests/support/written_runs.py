@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import LiveRun, Run, RunStore, packed
+from scoped_retrieval.pipeline.runs import LiveRun, Run, Runs, packed
 from scoped_retrieval.pipeline.runs.live import live_file
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 
@@ -18,7 +18,7 @@ Maker = Callable[..., dict[str, pa.Table]]
 LINEAGE = {"nodes": [], "edges": []}
 
 
-def batch(store: RunStore, line_tables: Maker) -> Run:
+def batch(store: Runs, line_tables: Maker) -> Run:
     tables = line_tables(2)
     inputs = {name: tables[name] for name in PER_RUN}
     staged = store.stage(
@@ -34,13 +34,13 @@ def batch(store: RunStore, line_tables: Maker) -> Run:
     return staged.finish()
 
 
-def session_of(store: RunStore, line_tables: Maker, settings: dict[str, Any] | None = None) -> LiveRun:
+def session_of(store: Runs, line_tables: Maker, settings: dict[str, Any] | None = None) -> LiveRun:
     """A session that has written nothing yet."""
     inputs = {n: line_tables(1)[n] for n in PER_RUN}
     return LiveRun(store, now=NOON, inputs=inputs, lineage=LINEAGE, settings=settings)
 
 
-def live(store: RunStore, line_tables: Maker, snapshots: int = 2) -> Run:
+def live(store: Runs, line_tables: Maker, snapshots: int = 2) -> Run:
     session = session_of(store, line_tables)
     for number in range(1, snapshots + 1):
         session.write([packed(line_tables(1, run_id=session.run_id, first=number))])
@@ -52,12 +52,12 @@ def file_of(run: Run, number: int) -> Path:
     return Path(str(live_file(run.store.path, [*run.kept][number - 1])))
 
 
-def head(store: RunStore) -> str:
+def head(store: Runs) -> str:
     """The hash of the last line of the log."""
     return store.log.lines()[-1].hash
 
 
-def log_again(store: RunStore, *lines: tuple[str, dict[str, Any]]) -> None:
+def log_again(store: Runs, *lines: tuple[str, dict[str, Any]]) -> None:
     """Write the log anew with these lines, as a user with write access can."""
     (Path(str(store.path)) / "LOG").unlink()
     for kind, body in lines:

@@ -198,9 +198,9 @@ def _audited(settings: Settings, name: str) -> Any:
 
 
 def _all_audited(settings: Settings) -> list[Any]:
-    from ...runs import RunStore
+    from ...runs import Runs
 
-    store = RunStore(settings["runs"], create=False)
+    store = Runs(settings["runs"], create=False)
     known = known_runs(settings, store)
     return [run for run in store.list() if known(run.run_id) and audits_whole(settings, run)]
 
