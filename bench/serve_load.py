@@ -102,7 +102,7 @@ def measured(clients: int, seconds: int) -> dict[str, object]:
         env = {**os.environ, "SCOPED_RETRIEVAL_PRINCIPAL": "ana", "XDG_CONFIG_HOME": str(folder)}
         command = [sys.executable, "-m", "scoped_retrieval.pipeline.cli"]
         listed = subprocess.run(
-            [*command, "snapshots", "--last", "0", "--json"], cwd=folder, env=env, check=True, capture_output=True
+            [*command, "log", "-n", "0", "--json"], cwd=folder, env=env, check=True, capture_output=True
         )
         stored = {row["snapshot_id"] for row in json.loads(listed.stdout)}
         verified = subprocess.run(

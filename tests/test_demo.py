@@ -164,6 +164,6 @@ def test_the_refusal_in_the_readme_is_what_one_gets(demo, monkeypatch, capsys):
     assert code == 3
     assert "accountant" not in out + err
     assert "(denied)" in err
-    refusal = [line for line in err.splitlines() if line.startswith("block: ")]
+    refusal = [line for line in err.splitlines() if "nothing_granted" in line]
     assert refusal
     assert refusal[0] in readme.splitlines()

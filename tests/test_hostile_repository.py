@@ -30,11 +30,11 @@ def of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_settings_of_the_hostile_repository_are_executed_by_ordinary_commands(hostile_repository: Hostile):
     working = ["-c", "filter.whole.process=", "-c", "core.fsmonitor=false"]
     commands = (
-        ["status"], [*working, "status"], [*working, "diff", "a.py"], [*working, "diff", "c.txt"], ["log", "-p"], ["st"],
+        ["status"], [*working, "status"], ["hash-object", "a.py"], [*working, "diff", "a.py"], [*working, "diff", "c.txt"], ["log", "-p"], ["st"],
         ["cat-file", "-e", hostile_repository.missing],
     )  # fmt: skip
     wanted = (
-        {"core.fsmonitor", "filter.whole.process"}, {"filter.text.clean", "post-index-change"}, {"diff.text.command"}, {"diff.external"},
+        {"core.fsmonitor", "filter.whole.process"}, {"post-index-change"}, {"filter.text.clean"}, {"diff.text.command"}, {"diff.external"},
         {"gpg.program", "gpg.ssh.program", "gpg.x509.program", "diff.text.textconv"}, {"alias.st"}, {"ext"},
     )  # fmt: skip
     for names, command in zip(wanted, commands, strict=True):

@@ -7,6 +7,9 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.scope.selectors import matching_paths
 from scoped_retrieval.nodes.tables import EVIDENCE, GRANTS, REQUESTS
 from scoped_retrieval.nodes.walls.gates import NUMBER
 from scoped_retrieval.nodes.walls.second_wall import place_stops
@@ -50,3 +53,14 @@ def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
 def test_a_question_mark_is_one_character_of_a_name(glob: str, path: str, matches: bool) -> None:
     assert leads_to(glob, path) is matches
     assert judged({"path": path}, {}, {"denied_paths": [glob]}) == (NUMBER["path_deny"] if matches else 0)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "a?", "*", "**", "[*]", "a.b"]), min_size=1, max_size=3),
+    st.booleans(),
+    st.lists(st.sampled_from(["a", "b", "ab", "*", "a.b", "c"]), min_size=1, max_size=4),
+)
+def test_both_walls_read_a_glob_alike(parts: list[str], below: bool, segments: list[str]) -> None:
+    """A name that ends a glob is that of a file, or of a folder with everything below it."""
+    glob, path = "/".join(parts) + "/" * below, "/".join(segments)
+    assert leads_to(glob, path) is bool(matching_paths(pa.array([path]), [glob])[0])

@@ -108,7 +108,8 @@ def _definition(owner: Int, paths: pa.Array, symbols: pa.Array, questions: pa.Ar
         words = max(len(_words(question)), 1)
         for name in _NAME.findall(question):
             share = len(_words(name)) / words
-            strength[request, _BETWEEN.split(name)[-1]] = 1.0 if share >= 1 else min(share, IN_SENTENCE)
+            last = request, _BETWEEN.split(name)[-1]
+            strength[last] = max(strength.get(last, 0.0), 1.0 if share >= 1 else min(share, IN_SENTENCE))
     if not strength:
         return value
     names = pa.array(dict.fromkeys(name for _, name in strength))

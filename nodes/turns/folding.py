@@ -51,7 +51,7 @@ WORDS_KEPT = 200_000
 FRAME = 40
 """Characters of the frame of a message, or of an event in the tail."""
 KEPT = {"artifact": 64, "read": 64}
-"""Most facts of a slot of which inputs list only the newest."""
+"""Most facts in a zone of slots of which inputs list only the newest."""
 _HARNESS = ("user", "system")
 _ENDED_CALLS = ("command.finished", "tool.finished")
 
@@ -203,8 +203,8 @@ class Folded:
         held = self._slots[slot]
         held.pop((fact.fact, fact.zone), None)
         held[fact.fact, fact.zone] = fact
-        if len(held) > KEPT.get(slot, len(held)):
-            del held[next(iter(held))]
+        if len(held) > (most := KEPT.get(slot, len(held))) and sum(zone == fact.zone for _, zone in held) > most:
+            del held[next(key for key in held if key[1] == fact.zone)]
         if slot in ("modified", "changed"):
             self.last_change[fact.fact] = fact
 

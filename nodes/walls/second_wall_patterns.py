@@ -27,6 +27,7 @@ Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 AND = "\n"
 _LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
+_WILD = re.compile(r"[*?\[]")
 _TOKEN = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
 
 
@@ -150,7 +151,7 @@ def _words_of(glob: str) -> tuple[str, ...]:
 def leads_to(glob: str, path: str) -> bool:
     """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
 
-    `[*]`, `[?]` and `[[]` are the characters in the brackets.
+    `[*]`, `[?]` and `[[]` are the characters in the brackets. A name that ends a glob may be that of a folder above the path.
     """
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
@@ -167,7 +168,8 @@ def leads_to(glob: str, path: str) -> bool:
         else:
             reached = {at + 1 for at in reached if _is(token, path[at : at + 1])}
         before = token[-1]
-    return len(path) in reached
+    named = not _WILD.search(glob.rpartition("/")[2])
+    return len(path) in reached or (named and any(path[at : at + 1] == "/" for at in reached))
 
 
 def _segment_end(path: str, at: int) -> int:

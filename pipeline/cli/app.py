@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
     code = _run(args)
-    if code == USAGE and args[:1] == ["prompt-hook"]:
+    if code == USAGE and "prompt-hook" in args:
         # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
         note("no block for this prompt: the hook is not set up as expected; `connect claude-code --hook` fixes it")
         return 1

@@ -152,7 +152,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="EVIDENCE",
-            help="A label of the block, an evidence id or path[#line]; omit to list rows kept by --capture-withheld.",
+            help="A label of the block, an evidence id or path[:line]; omit to list rows kept by --capture-withheld.",
         ),
     ] = None,
     gold: Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +43,10 @@ def log(
             "inputs).",
         ),
     ] = "answers",
-    last: Annotated[int, typer.Option("-n", min=0, help="Number of entries; 0 = all.")] = LAST,
+    last: Annotated[
+        int | None,
+        typer.Option("-n", min=0, help=f"Number of entries; 0 = all, as with --as csv or events. Default: {LAST}."),
+    ] = None,
     status: Annotated[
         str | None, typer.Option(help="Only answers of this status: ok, empty, denied, partial, failed or erased.")
     ] = None,
@@ -70,6 +72,8 @@ def log(
     if status is not None:
         STATUSES.canonical(status, "--status")
     settings = settings_of("runs")
+    if last is None:
+        last = LAST if form == "text" else 0
     if of == "answers":
         value, text = _answers(settings, run, last, status, form)
     elif of == "runs":
@@ -91,11 +95,11 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
     from ..views.context_actions import actions_of, as_csv
 
     make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
-    wanted = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
+    wanted = limit = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
 
     def read(one: Any) -> list[tuple[dict[str, Any], Any]]:
         nonlocal wanted
-        rows = readable_snapshots(settings, one, status=status, last=wanted)
+        rows = readable_snapshots(settings, one, status=status, last=limit if one.live else wanted)
         wanted -= len(rows)
         return list(zip(rows, make(one, rows), strict=True))
 
@@ -104,14 +108,15 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
         expect_reader(settings, named)
         chosen = read(named)
     else:
-        newest = takewhile(lambda _: wanted > 0, Runs(settings["runs"], create=False).newest())
+        # A session that began earlier may have answered last.
+        newest = (each for each in Runs(settings["runs"], create=False).newest() if wanted > 0 or each.live)
         of_runs, damaged = read_each(settings, newest, read)
         chosen = [entry for _, entries in of_runs for entry in entries]
         note_left_out(len(damaged))
         for run_id in damaged:
             note(f"skipped: {run_id}: damaged")
         note_other_runs(settings, but=damaged)
-    if not wanted:
+    if wanted <= 0:
         note(f"the last {last}; older ones are not listed: -n 0 lists all")
     chosen.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
     found = [value for _, value in chosen[: last or None]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -19,12 +20,14 @@ def register(app: typer.Typer) -> None:
 
 
 def gc(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="Generations to keep, the current one included.")] = 3,
+    keep: Annotated[
+        int | None, typer.Option("--keep", min=1, help="Remove older generations of the corpus than so many.")
+    ] = None,
     discard: Annotated[
         str | None, typer.Option("--discard", metavar="RUN", help="Remove only this unfinished run and its answers.")
     ] = None,
 ) -> int:
-    """Compact snapshots and remove old generations. Interactive snapshots become Parquet; digests do not change."""
+    """Compact snapshots and remove what nothing names. Interactive snapshots become Parquet; digests do not change."""
     from ..reading.access import known_runs, unknown
     from ..runs import Runs
     from ..runs.erasing import discard as discard_run
@@ -37,7 +40,7 @@ def gc(
         discard_run(store, discard)
         emit({"discarded": discard}, text=f"{discard}: discarded")
         return EXIT["ok"]
-    found = _compacted(settings) | _without_old_generations(settings, keep)
+    found = _compacted(settings) | _without_old_generations(settings, keep or sys.maxsize)
     lines = [f"{run_id}: compacted {counted(number, 'snapshot')}" for run_id, number in found["compacted"].items()]
     lines += found["damaged"]
     if "removed" in found:

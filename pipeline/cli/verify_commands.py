@@ -69,13 +69,15 @@ def verify(
 ) -> int:
     """Verify runs, a corpus, an answer or a file. Reports the first part that differs from its record."""
     from ..reading.across_runs import snapshot_named
+    from ..runs.ids import is_snapshot
     from ..storage.places import at_home
 
     if event is not None:
         return _verify_turn(event)
     if name == "corpus":
         return _verify_corpus(anchor)
-    if name and (file := at_home(Path(name), "ID")).is_file():
+    recorded = name.startswith(("@", "run-")) or is_snapshot(name)  # whatever files have such names
+    if name and not recorded and (file := at_home(Path(name), "ID")).is_file():
         return _verify_file(file, anchor)
     settings = settings_of("runs", "corpus")
     if answer is not None:

@@ -38,7 +38,7 @@ from .explain import refusal_of
 
 __all__ = ["Remedy", "captured", "not_recalled", "remedies", "why_not"]
 
-_LINE = re.compile(r"(?P<path>.+)#L?(?P<line>\d+)(?:-L?\d+)?(?: \(.*\))?")
+_LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_ANSWERED = 20
 """The most rows reported for one path; a line or an evidence id matches fewer."""
 _ADVICE = {
@@ -89,7 +89,7 @@ def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, 
 
 
 def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
-    """The answers about the rows that `evidence` names: a label of the block, an evidence id, or `path` or `path#line`.
+    """The answers about the rows that `evidence` names: a label of the block, an evidence id, or `path` or `path:line`.
 
     Raises:
         AccessError: the principal may not read the snapshot, or `evidence` matches no row that they may ask about.
@@ -101,7 +101,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     seen = replay(run, snapshot_id)
     decisions = seen.decisions.to_pylist()
     labels = zip(seen.citations["label"].to_pylist(), seen.citations["evidence_id"].to_pylist(), strict=True)
-    evidence = dict(labels).get(evidence, evidence)
+    evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
     if audience == "caller":
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
     try:
@@ -239,7 +239,7 @@ def _answer(
 def _nothing(evidence: str) -> AccessError:
     return AccessError(
         f"Expected a row that you may ask about, got none - at {evidence}",
-        hint="a label of the block, an evidence id, or path or path#line as citations give it; auditors may name any row of "
+        hint="a label of the block, an evidence id, or path or path:line as the block prints it; auditors may name any row of "
         "their projects",
     )
 

@@ -42,7 +42,7 @@ MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
 
 _DIGEST = 16
 """The number of hex digits of a digest in a profile: a dimension has fewer."""
-_INDEX = "index again without --no-semantic"
+_INDEX = "`index` makes vectors"
 _SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 

@@ -147,7 +147,7 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
                 if encoded
                 else f"off: none of {rows} rows has a vector"
             )
-            return missing, "index again without --no-semantic."
+            return missing, "`index` makes vectors."
         if not rows or profile is None:
             return None
         encoder = encoder_of(profile, subject.settings.encoder_choice)
