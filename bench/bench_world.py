@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 import synthetic
 import yaml
 from ours import NOW, Order, Scoped
-from scoped_retrieval import nodes, pipeline
 from scoped_retrieval.nodes.columns.ragged import expand_ranges, starts_of
 from scoped_retrieval.nodes.text.text_analysis import analyze, analyzer_for, query_tokens
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
 from scoped_retrieval.pipeline.sources.importing import normalize
+
+from scoped_retrieval import nodes, pipeline
 
 __all__ = [
     "BUILT", "INDEXED_COLUMNS", "SCOPES", "Scope", "Tokens", "TopicVectors", "World", "built_with", "is_built",

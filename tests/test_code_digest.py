@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scoped_retrieval import nodes, pipeline
 from scoped_retrieval.pipeline.line.code_digest import code_digest, digest_of
 from scoped_retrieval.pipeline.line.driver import STEPS
+
+from scoped_retrieval import nodes, pipeline
 
 FOLDERS = {name: Path(package.__file__ or "").parent for name, package in (("nodes", nodes), ("pipeline", pipeline))}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ class Retrieval:
     conditions: tuple[dict[str, Any], ...]
     citations: list[dict[str, Any]]
     intent_id: str | None
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, pa.Table] = field(repr=False)
     latency_ms: float | None = None
     max_age_days: float | None = None
     """Maximum age of a fresh row under the role, if it sets one."""
@@ -39,6 +39,10 @@ class Retrieval:
     """When each node ran in the pass that answered this and concurrent requests; and `WRITING`."""
     together: int = 1
     """The number of requests that this pass answered."""
+
+    def __str__(self) -> str:
+        """The block, as it is printed."""
+        return self.block
 
     @property
     def bundle(self) -> dict[str, Any]:

@@ -108,6 +108,7 @@ def python_part() -> str:
 def _documented(title: str, name: str, value: Any) -> str:
     signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))
     signature = re.sub(r"^\(self(, )?", "(", signature)
+    signature = re.sub(r" = <.*? at 0x[0-9a-f]+>", " = ...", signature)
     return f"\n{title}\n\n```\n{name}{signature}\n```\n\n```text\n{inspect.getdoc(value)}\n```\n"
 
 
