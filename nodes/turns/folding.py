@@ -46,12 +46,12 @@ SLOTS: Mapping[str, str] = {
     "turns": "number of rounds",
     "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
-WORDS_KEPT = 200_000
-"""Characters of the user's words that a state holds in each zone, each with its `FRAME`; the oldest beyond it are counted."""
+KEPT = {"word": 200_000, "artifact": 64, "read": 64}
+"""What a state holds of a slot in each zone: the newest words of the user, by their characters, each with its `FRAME` (the
+oldest beyond are counted); of the others, of which inputs list only the newest, so many facts.
+"""
 FRAME = 40
 """Characters of the frame of a message, or of an event in the tail."""
-KEPT = {"artifact": 64, "read": 64}
-"""Most facts in a zone of slots of which inputs list only the newest."""
 _HARNESS = ("user", "system")
 _ENDED_CALLS = ("command.finished", "tool.finished")
 
@@ -74,8 +74,8 @@ class Folded:
 
     def __init__(self) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
-        self._words: dict[str, int] = {}
-        """By zone the characters of the user's words that are held."""
+        self._sizes: dict[tuple[str, str], int] = {}
+        """By slot of `KEPT` and zone what is held."""
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn = -1
@@ -111,7 +111,6 @@ class Folded:
             return
         if kind in USER_WORDS and actor == "user" and row["text"]:
             self._set(row, "word", id_, row["text"], counted_as(row))
-            self._forget_words(row["zone"])
             if kind == "user.goal":
                 self._set(row, "goal", "", row["text"])
         if kind == "user.constraint" or (kind == "user.goal" and actor != "user"):
@@ -197,25 +196,23 @@ class Folded:
         detail: str | None = None,
         status: str | None = None,
     ) -> None:
-        self._keep(slot, Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"]))
+        made = Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"])
+        before = self._keep(slot, made)
+        if most := KEPT.get(slot):
+            held, of = self._slots[slot], (slot, made.zone)
+            size = self._sizes.get(of, 0) + _size(slot, made) - (_size(slot, before) if before else 0)
+            while size > most and (oldest := next(key for key in held if key[1] == made.zone)) != (fact, made.zone):
+                size -= _size(slot, held.pop(oldest))
+            self._sizes[of] = size
 
-    def _keep(self, slot: str, fact: Fact) -> None:
+    def _keep(self, slot: str, fact: Fact) -> Fact | None:
+        """Keep a fact as the newest of its slot; returns the one that it replaces."""
         held = self._slots[slot]
-        held.pop((fact.fact, fact.zone), None)
+        before = held.pop((fact.fact, fact.zone), None)
         held[fact.fact, fact.zone] = fact
-        if len(held) > (most := KEPT.get(slot, len(held))) and sum(zone == fact.zone for _, zone in held) > most:
-            del held[next(key for key in held if key[1] == fact.zone)]
         if slot in ("modified", "changed"):
             self.last_change[fact.fact] = fact
-
-    def _forget_words(self, zone: str) -> None:
-        """Keep the newest words of a zone, at least the last ones."""
-        held = self._slots["word"]
-        self._words[zone] = self._words.get(zone, 0) + _size(next(reversed(held.values())))
-        while self._words[zone] > WORDS_KEPT and (oldest := next(key for key in held if key[1] == zone)) != next(
-            reversed(held)
-        ):
-            self._words[zone] -= _size(held.pop(oldest))
+        return before
 
     def table(self, session_id: str) -> pa.Table:
         """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
@@ -239,14 +236,15 @@ class Folded:
                 made._keep(slot, fact._replace(value=json.loads(fact.value)))
             else:
                 made._keep(slot, fact)
-        for fact in made._slots["word"].values():
-            made._words[fact.zone] = made._words.get(fact.zone, 0) + _size(fact)
+        for slot in KEPT:
+            for fact in made._slots[slot].values():
+                made._sizes[slot, fact.zone] = made._sizes.get((slot, fact.zone), 0) + _size(slot, fact)
         return made
 
 
-def _size(word: Fact) -> int:
-    """Characters of words, of which a single long message is a tenth at most: it evicts no conversation."""
-    return min(len(word.value or ""), WORDS_KEPT // 10) + FRAME
+def _size(slot: str, fact: Fact) -> int:
+    """What a fact counts towards `KEPT`. A single long message is a tenth at most: it evicts no conversation."""
+    return min(len(fact.value or ""), KEPT[slot] // 10) + FRAME if slot == "word" else 1
 
 
 def counted_as(row: Mapping[str, Any]) -> str:
