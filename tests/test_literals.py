@@ -31,6 +31,7 @@ def found(question: str, *rows: dict[str, Any], **request: Any) -> list[str]:
         'why do I get "unknown command 7"?',
         "what prints `unknown command {}`",
         "KeyError: unknown command 'push'",
+        "MissingCommand: unknown command 'push'",
         "unknown command %s in 'unknown command %s'",
     ],
 )
@@ -46,8 +47,9 @@ def test_words_that_nobody_quotes_are_no_literal(question: str) -> None:
     assert found(question, {"text": RAISES}, {"text": "own command isn 7"}) == []
 
 
-def test_a_declared_error_is_searched_without_its_class() -> None:
-    assert found("why?", {"text": RAISES}, error_text="click.UsageError: unknown command 'push'\n  at x") == [RAISES]
+@pytest.mark.parametrize("before", ["click.UsageError", "fatal", "Error"])
+def test_a_declared_error_is_searched_without_the_word_before_it(before: str) -> None:
+    assert found("why?", {"text": RAISES}, error_text=f"{before}: unknown command 'push'\n  at x") == [RAISES]
 
 
 def _row(path: str, text: str, **columns: Any) -> Row:

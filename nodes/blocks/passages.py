@@ -251,19 +251,20 @@ def _occurrences(units: Units, opening: Int, closing: Int, asking: Int, terms: R
     hit, found = _asked(key[at], asking[item], terms)
     parts = [np.stack([item[hit], found, unit[at[hit]]])]
     for term, (request, literal) in enumerate(terms.literals, len(terms.codes)):
+        whole = _whole(literal)
         for number in np.flatnonzero(asking == request).tolist():
             low, high = bounds[[opening[number], closing[number]]].tolist()
-            at = [match.start() for match in re.finditer(_whole(literal), data[low:high].tobytes())]
+            at = [match.start() for match in whole.finditer(data[low:high].tobytes())]
             place = bounds.searchsorted(low + np.array(at, np.int64), side="right") - 1
             parts.append(np.stack([np.full(len(at), number), np.full(len(at), term), place]))
     owner, term, place = np.unique(np.concatenate(parts, axis=1), axis=1)
     return _Occurrences(owner, term, place, np.rint(terms.weights[term] / RESOLUTION).astype(np.int64))
 
 
-def _whole(literal: bytes) -> bytes:
+def _whole(literal: bytes) -> re.Pattern[bytes]:
     """A pattern for a literal that neither begins nor ends inside of a word."""
     begins, ends = (re.match(rb"\w", edge) is not None for edge in (literal[:1], literal[-1:]))
-    return (rb"(?<!\w)" if begins else b"") + re.escape(literal) + (rb"(?!\w)" if ends else b"")
+    return re.compile((rb"(?<!\w)" if begins else b"") + re.escape(literal) + (rb"(?!\w)" if ends else b""))
 
 
 def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[Int, Int, Int]:

@@ -37,10 +37,8 @@ _PART = r"[\w@+~-][\w.@+~-]*"
 _START = r"(?:^|[^\w/.@+~-])"
 _NAME = r"[A-Za-z_$][\w$]*"
 
-_VALUE = re.compile(
-    r"""%[-+#.\d]*\w|[#$]?\{[^{}]*\}|'[^']*'|"[^"]*"|\b\d[\w.]*|\b[\w.]*(?:Error|Exception|Warning|Failure):"""
-)
-"""A value or its placeholder in a text that a program prints, and the class before a message."""
+_VALUE = re.compile(r"""%[-+#.\d]*\w|[#$]?\{[^{}]*\}|'[^']*'|"[^"]*"|\b\d[\w.]*|\A[\w.]+:\s""")
+"""A value in a printed text, the form that it has in the program, and the one word with a colon before a message."""
 
 _TEXT = pa.large_string()
 _SMALL, _CAPITAL, _SCORE = 1, 2, 3
@@ -140,8 +138,8 @@ PATTERNS = (
     Pattern(
         "literal",
         "message",
-        r"(?:Error|Exception|Warning|Failure): ([^\n]*)",
-        needs=("Error", "Exception", "Warning", "Failure"),
+        r"\b\w*[a-z][A-Z]\w*: ([^\n]*)",
+        needs=(": ",),
     ),
 )
 
@@ -243,7 +241,7 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def fixed_part(text: str) -> str:
-    """The longest part of a printed text that its program has as well: no numbers, quotes, placeholders or classes."""
+    """The longest part of a printed text that its program has as well: no values, and no class before it."""
     return max(_VALUE.split(text), key=len).strip()
 
 
