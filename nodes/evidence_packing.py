@@ -90,7 +90,8 @@ def packs(
     owner = positions(ranked["request_id"], contracts["request_id"])
     columns = (
         "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
-        "workspace_root", "branch", "owner_user", "owner_project", "document_type", "content_type", "entity", "length",
+        "workspace_root", "branch", "owner_user", "owner_project", "zone", "principals", "document_type", "content_type",
+        "entity", "length",
     )  # fmt: skip
     rows = gathered_columns(evidence, columns, row)
     placed = gathered_columns(placements, _PLACE, placement)
@@ -248,7 +249,8 @@ def _runs(
     limit: Int,
     asked: AskedWords,
 ) -> Int:
-    """A run number for rows that become one item: neighbors of one document version around their best; else -1.
+    """A run number for rows that become one item: neighbors of one document version and the same rights around their
+    best; else -1.
 
     `source` is a number per request, source and path: most rows are alone there and need no further comparison. Rows
     farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
@@ -265,7 +267,8 @@ def _runs(
     at = pa.array(index)
     parts = (
         placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
-        rows["evidence_kind"], rows["lifecycle"], standing,
+        rows["zone"], pc.binary_join(rows["principals"], "\n"), rows["origin_class"], rows["evidence_kind"],
+        rows["lifecycle"], standing,
     )  # fmt: skip
     document = np.empty(len(source), dtype=np.int64)
     document[index] = numbers_of(source[index], *(part.take(at) for part in parts))

@@ -222,3 +222,34 @@ def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path:
     assert warned["action"] == "warn"
     grants.write_text("principals: {ana: {projects: [shop], groups: [staff], zones: private}}\n")
     assert replayed(settings, found.snapshot_id).block == found.block
+
+
+def test_what_if_and_diff_name_no_item_whose_right_was_withdrawn_since(tmp_path: Path, capsys):
+    texts = {"docs": "Renewal fees are due in May.", "plans": "Whoever renews late pays renewal fees of heliotrope."}
+    rows = [row("doc", f"{name}/fees.md", text, source_id=f"doc:{name}") for name, text in texts.items()]
+    story = Story(tmp_path, *rows)
+    grants, asked = (
+        tmp_path / "grants.yaml",
+        {"project": "shop", "question": "When are fees due?", "purpose": "answer-question"},
+    )
+    grants.write_text("principals: {ana: {projects: [shop]}}\n")
+    with story.open(runs=tmp_path / "runs") as retriever:
+        snapshot, *runs = (
+            retriever.retrieve(asked).snapshot_id,
+            *(retriever.run([asked | {"request_id": "one"}]).run_id for _ in range(2)),
+        )
+    flags = ("--json", "-C", str(tmp_path), "--corpus", "corpus", "--runs", "runs", "--grants", "grants.yaml")
+
+    def told(*words: str) -> str:
+        assert main([*words, *flags]) == 0
+        return capsys.readouterr().out
+
+    commands = [("diff", *runs, "--all"), ("diff", snapshot, snapshot, "--all")]
+    commands += [("what-if", name, "--set", "max_items=5", "--all") for name in (runs[0], snapshot)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+        for words in commands:
+            assert "plans/fees.md" in told(*words), words
+        grants.write_text("principals: {ana: {projects: [shop], denied_paths: [plans/]}}\n")
+        for words in commands:
+            assert "docs/fees.md" in (text := told(*words)) and "plans/fees.md" not in text, words

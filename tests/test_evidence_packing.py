@@ -44,6 +44,14 @@ def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
     assert result["two\n"]["position"] == 1
 
 
+@pytest.mark.parametrize("rights", [{"zone": "internal"}, {"principals": ["staff"]}, {"principals": []}], ids=str)
+def test_neighbors_with_other_rights_stay_items_of_their_own(rights: dict[str, Any]) -> None:
+    rows = chunks("a.py", "one\n", "two\n", "three\n", best=1, zone="public", principals=None)
+    result = packed([*rows[:2], rows[2] | rights])
+    assert result["two\n"]["merged_rows"] == ["one\n", "two\n"]
+    assert result["three\n"]["merged_rows"] == ["three\n"]
+
+
 @pytest.mark.parametrize(("asks", "shown"), [
     ("best", "best three"),  # the others say nothing that was asked
     ("best three", "best three"),  # the best says both already

@@ -18,8 +18,6 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.plugins import installed
-from scoped_retrieval.pipeline.reading.auditing.frozen_plugins import frozen_plugins
-from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 from scoped_retrieval.pipeline.requests.presets import load_preset
@@ -33,7 +31,6 @@ ROWS = (
 )
 ASKED = {"project": "shop", "purpose": "answer-question", "question": "What is the retry limit of billing?"}
 TERM_ALONE = "[scoped_retrieval.score_terms]\nacme.length = acme_rules:LENGTH\n"
-REASONED = SOURCE.replace("weight=0.3", 'weight=3.0, reason="it is long"')
 COMPARED = ("ranked", "packs", "trimmed", "trims", "decisions")
 
 
@@ -59,12 +56,6 @@ def recorded_fixture(story):
         own = ({}, {"weights": {"acme.length": 2.0}}, {"weights": {"lexical": 0.9}})
         run = retriever.run([ASKED | more | {"request_id": f"r{n}"} for n, more in enumerate(own)]).run_id
         return run, retriever.retrieve(ASKED).snapshot_id
-
-
-@pytest.fixture(name="gone")
-def gone_fixture(story, monkeypatch):
-    """The plugin is not installed any more."""
-    remove(story, monkeypatch)
 
 
 def remove(story: Story, patch: pytest.MonkeyPatch) -> None:
@@ -171,63 +162,33 @@ def expect_fresh(story: Story, snapshot: str, weights: dict[str, float], fresh: 
     for name in COMPARED:
         ours, theirs = (table.drop_columns(["request_id"]) for table in (found.tables[name], fresh.tables[name]))
         assert ours.to_pylist() == theirs.to_pylist(), name
-    order_alone = reranked(settings_of(story), snapshot, {"weights": weights}).after
-    assert order_alone.drop_columns(["request_id"]).equals(fresh.tables["ranked"].drop_columns(["request_id"]))
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(own=st.floats(0, 100), lexical=st.none() | st.floats(0, 2))
-def test_what_if_gives_what_a_fresh_run_gives_with_and_without_the_plugin(story, recorded, monkeypatch, own, lexical):
+def test_what_if_gives_what_a_fresh_run_gives(story, recorded, own, lexical):
     weights = {"acme.length": own} | ({} if lexical is None else {"lexical": lexical})
-    fresh = answered(story, weights=weights)
-    expect_fresh(story, recorded[1], weights, fresh)
-    with monkeypatch.context() as patch:
-        remove(story, patch)
-        expect_fresh(story, recorded[1], weights, fresh)
+    expect_fresh(story, recorded[1], weights, answered(story, weights=weights))
 
 
-def test_a_plugin_that_is_gone_keeps_the_weight_and_the_reason_that_the_run_shows(tmp_path, monkeypatch):
-    story = told(tmp_path, monkeypatch, source=REASONED)
-    with opened(story, runs=tmp_path / "runs") as retriever:
-        snapshot = retriever.retrieve(ASKED).snapshot_id
-    (run,) = retriever.runs.list()
-    fresh = answered(story, weights={"lexical": 0.5})
-    assert "it is long" in fresh.tables["ranked"]["selected_reason"].to_pylist()
-    remove(story, monkeypatch)
-    expect_fresh(story, snapshot, {"lexical": 0.5}, fresh)
-    (term,) = frozen_plugins(run).score_terms
-    assert (term.weight, term.reason) == (3.0, "it is long")
-
-
-@pytest.mark.parametrize("ask", [what_if, reranked], ids=["what_if", "reranked"])
-@pytest.mark.parametrize("removed", [False, True], ids=["installed", "gone"])
-def test_a_term_that_the_run_did_not_record_is_refused_with_those_that_it_did(
-    story, recorded, monkeypatch, ask, removed
-):
-    if removed:
-        remove(story, monkeypatch)
+def test_a_term_that_the_run_did_not_record_is_refused_with_those_that_it_did(story, recorded):
     with pytest.raises(
         InputError, match=r"Expected one of semantic, .*, acme\.length, got 'acme\.width' - at changes\.w"
     ):
-        ask(settings_of(story), recorded[0], {"weights": {"acme.width": 1.0}})
+        what_if(settings_of(story), recorded[0], {"weights": {"acme.width": 1.0}})
 
 
-def test_gates_of_a_plugin_that_is_gone_are_not_passed_over(tmp_path, monkeypatch):
-    """Candidates are judged again: without the gate a row under embargo would be shown."""
+def test_gates_of_a_plugin_judge_again_and_one_that_is_gone_is_not_passed_over(tmp_path, monkeypatch):
+    """Without the gate a row under embargo would be shown."""
     story = told(tmp_path, monkeypatch, ENTRIES)
     story.tell(row("doc", "embargo.md", SENTENCE * 9, tags=["embargo"]))
     with opened(story, runs=tmp_path / "runs") as retriever:
         snapshot = retriever.retrieve(ASKED).snapshot_id
     weights = {"weights": {"acme.length": 9.0}}
     assert "embargo" not in next(iter(what_if(settings_of(story), snapshot, weights).blocks.values()))
-    order_alone = reranked(settings_of(story), snapshot, weights).after
     remove(story, monkeypatch)
-    (run,) = retriever.runs.list()
-    for ask in (lambda: what_if(settings_of(story), snapshot, weights), lambda: frozen_plugins(run)):
-        with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
-            ask()
-    assert frozen_plugins(run, judging=False).term_names == ("acme.length",)
-    assert reranked(settings_of(story), snapshot, weights).after.equals(order_alone)  # no row is judged, none shown
+    with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
+        what_if(settings_of(story), snapshot, weights)
 
 
 # --- eval --------------------------------------------------------------------------------------------------

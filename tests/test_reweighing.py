@@ -64,35 +64,6 @@ def test_a_moved_slider_gives_what_what_if_gives_and_no_lane_runs(asked, reweigh
     assert sliders.figures.loc["nDCG@10", ["gain", "lose", "stay"]].sum() == 60
 
 
-def test_a_whole_run_is_ranked_again_as_what_if_ranks_it_for_auditors_alone(asked):
-    import getpass
-
-    from scoped_retrieval.nodes.errors import AccessError
-
-    moved = {"lexical": 0.9, "recency": 0.0}
-    with Retriever.open(
-        asked.folder / "corpus", principal=getpass.getuser(), grants=asked.folder / "corpus" / "grants.yaml", runs=asked.folder / "runs",
-        lanes=["lexical"],
-    ) as auditor:  # fmt: skip
-        found = auditor.reranked(asked.run.run_id, {"weights": moved})
-        expected = auditor.what_if(asked.run.run_id, {"weights": moved}).tables["ranked"]
-        columns = ["request_id", "evidence_id", "rank", "final"]
-        assert found.after.select(columns).to_pylist() == expected.select(columns).to_pylist()
-        assert len(found.requests) == 60
-        assert found.requests["entered"].sum() == found.requests["left"].sum() > 0
-        same = auditor.reranked(asked.run.run_id, {"weights.lexical": 0.16})
-        assert same.requests[["entered", "left", "moved"]].to_numpy().sum() == 0
-        with pytest.raises(InputError, match="Expected weights alone, got 'max_tokens' - at changes"):
-            auditor.reranked(asked.run.run_id, max_tokens=100)
-    grants = asked.folder / "others.yaml"
-    grants.write_text("principals: {ana: {projects: [shop]}}")
-    with (
-        Retriever.open(asked.folder / "corpus", principal="ana", grants=grants, runs=asked.folder / "runs", lanes=["lexical"]) as ana,
-        pytest.raises(AccessError, match="Permission denied: only an auditor"),
-    ):  # fmt: skip
-        ana.reranked(asked.run.run_id, {"weights": moved})
-
-
 def test_the_saved_file_ranks_as_the_sliders_did(asked, reweighing, tmp_path):
     sliders = reweighing.sliders().move(lexical=0.9, recency=0.0)
     policies = load_policies(weights=sliders.save(tmp_path / "mine.yaml"))

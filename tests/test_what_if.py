@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import yaml
 from audited_runs import ASKED, PEOPLE, audited, settings_of
 from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
-from scoped_retrieval.pipeline.cli.audit_commands import _recall_text
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
@@ -64,7 +62,7 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
 
     monkeypatch.setattr(candidate_recall, "recall_terms", recall_terms)
     found = what_if(settings_of(world.folder), world.run, {"weights": {"lexical": 0.9}, "max_items": 2})
-    assert found.frozen and found.recalled_requests == ()
+    assert found.frozen
     assert len(found.blocks) == 3
     assert looked_up == [
         "lexical"
@@ -85,7 +83,7 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
 )
 def test_what_reaches_recall_runs_the_lanes_and_says_so(world, changes, reason):
     found = what_if(settings_of(world.folder), world.ana, changes)
-    assert found.recalled == (reason,) and found.recalled_requests == tuple(found.blocks)
+    assert found.recalled == (reason,)
     with world.story.open() as retriever:
         assert list(found.blocks.values()) == [retriever.retrieve(ASKED | changes).block]
 
@@ -182,19 +180,3 @@ def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, mon
     monkeypatch.setattr("scoped_retrieval.pipeline.runs.Run.texts", property(lambda _: texts))
     with pytest.raises(ErasedError, match="Expected the texts of the request, got erased ones"):
         what_if(settings_of(tmp_path), world.run, {"max_items": 1})
-
-
-def test_the_lanes_run_again_for_the_requests_concerned_alone(world):
-    candidates = Runs(world.folder / "runs").open(world.run).table("candidates")["request_id"].to_pylist()
-    assert Counter(candidates) == {"answer-question": 7, "explain-code": 6, "fix-test": 7}
-    found = what_if(settings_of(world.folder), world.run, {"pool_k": 6})
-    assert found.recalled_requests == ("answer-question", "fix-test")
-    assert _recall_text(found) == (
-        "recall: ran again for 2 of 3 requests: another pool: terms of feedback come from its rows"
-    )
-    assert found.as_dict()["recalled_requests"] == ["answer-question", "fix-test"]
-    assert list(found.blocks) == ["answer-question", "explain-code", "fix-test"]
-    with world.story.open() as retriever:
-        for purpose, block in found.blocks.items():
-            budget = {"pool_k": 6} | ({"max_items": 3} if purpose == "fix-test" else {})
-            assert block == retriever.retrieve(ASKED | {"purpose": purpose, "budget": budget}).block

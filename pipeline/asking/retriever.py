@@ -14,12 +14,14 @@ erased evidence.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.recall.bm25 import Bm25
@@ -38,7 +40,6 @@ from ..line.provenance import package_versions
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
-from ..reading.auditing.questions import Questions
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
@@ -56,13 +57,19 @@ from .run_events import Emit, observed
 from .session import PendingRequest, Session
 from .telemetry import Telemetry
 
+if TYPE_CHECKING:
+    from ..config.settings import Settings
+    from ..reading.auditing.difference import SnapshotsDiff
+    from ..reading.auditing.reproduce import Reproduction
+    from ..reading.auditing.what_if import WhatIf
+
 SHARD_REQUESTS = 512
 """Requests per shard: the unit of memory, progress and retry."""
 COMPILED_FROM = 4_096
 """Size of a run from which the compiled loops are loaded, if possible; loading takes a second once they are cached."""
 
 
-class Retriever(Questions):
+class Retriever:
     """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open."""
 
     def __init__(
@@ -276,6 +283,36 @@ class Retriever(Questions):
         seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
+    def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
+        """A snapshot, or every request of a run, under other weights, budgets, merge policy or role; nothing is written.
+
+        Raises:
+            AccessError: the principal may not read it.
+            InputError: there is no folder of runs, or a column cannot be changed.
+            StoreError: the generation that the run pinned is gone.
+        """
+        from ..reading.auditing.what_if import what_if
+
+        return what_if(self._places(), name, {**(changes or {}), **fields})
+
+    def diff(self, before: str, after: str) -> SnapshotsDiff:
+        """The differences between two snapshots or two runs that the principal may read."""
+        from ..reading.auditing.difference import compared
+
+        return compared(self._places(), before, after)
+
+    def reproduce(self, name: str) -> Reproduction:
+        """A run or snapshot that the principal audits, executed again: the first value that differs, and why."""
+        from ..reading.auditing.reproduce import reproduced
+
+        return reproduced(self._places(), name)
+
+    def sql(self, query: str, runs: Sequence[str] = ()) -> pa.Table:
+        """The result of a query over the tables of runs that the principal audits; needs the extra `sql`."""
+        from ..reading.auditing.sql import queried
+
+        return queried(self._places(), query, runs)
+
     def close(self, *, compacted: bool = True) -> None:
         """End the interactive run, if there is one; its snapshots become Parquet parts if `compacted`."""
         with self._grouped.alone():
@@ -316,6 +353,16 @@ class Retriever(Questions):
             settings={**self._recorded, "shard_requests": self._shard_requests}, lineage=current_lineage(),
             pin=self.corpus.pin,
         )  # fmt: skip
+
+    def _places(self) -> Settings:
+        """The folders of the retriever and its principal, as settings."""
+        from ..config.settings import load_settings
+
+        places = {"runs": self.runs and self.runs.path, "corpus": self.corpus.path, "grants": self._grants_path}
+        for kind, place in places.items():
+            if place is None:
+                raise InputError.described(f"a {kind} folder or file", "none", kind)
+        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._tokenizers)})
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""

@@ -14,9 +14,6 @@ from .output import EXIT, deliver, emit, note_other_runs, write_table
 
 __all__ = ["register"]
 
-_MOST = 20
-"""Requests that `what-if --ranking` lists."""
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -52,12 +49,6 @@ def what_if(
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
-    ranking: Annotated[
-        bool,
-        typer.Option(
-            "--ranking", help="Compute only the ranking under other weights; whole runs take seconds. For auditors."
-        ),
-    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also list items that do not move.")] = False,
 ) -> int:
     """Show a snapshot or run under other settings. Changes weights, budgets, merge policy or role; nothing is written."""
@@ -65,48 +56,18 @@ def what_if(
     from ..reading.auditing import what_if as questions
 
     settings = settings_of("runs", "corpus")
-    if ranking:
-        return _ranking(settings, snapshot_named(settings, name), changes)
     found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
     if block and len(found.blocks) == 1 and not given("json"):
         deliver(next(iter(found.blocks.values())), None)
         return EXIT["ok"]
+    frozen = "frozen; ranked, packed and trimmed again as a fresh run would"
     head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
-    head.append(_recall_text(found))
+    head.append(f"recall: {frozen if found.frozen else 'ran again: ' + '; '.join(found.recalled)}")
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
     )
-    return EXIT["ok"]
-
-
-def _recall_text(found: Any) -> str:
-    """Whether lanes ran again, for how many requests, and why; otherwise results equal those of a fresh run."""
-    if found.frozen:
-        return "recall: frozen; ranked, packed and trimmed again as a fresh run would"
-    again, of = len(found.recalled_requests), len(found.blocks)
-    return f"recall: ran again for {again} of {of} request{'s' * (of > 1)}: {'; '.join(found.recalled)}"
-
-
-def _ranking(settings: Any, name: str, changes: list[str]) -> int:
-    from ..reading.auditing.ranking import reranked
-    from ..reading.auditing.what_if import changes_of
-
-    found = reranked(settings, name, changes_of(changes))
-    requests = found.requests
-    names = ("entered", "left", "moved", "same")
-    differing = requests[requests[["entered", "left", "moved"]].sum(axis=1) > 0]
-    lines = [
-        f"what if: {found.name}",
-        f"changes: {', '.join(changes)}",
-        f"requests: {len(requests)} ranked again, {len(differing)} with other rows or another order among the first {found.top}",
-        "rows: " + ", ".join(f"{int(requests[name].sum())} {name}" for name in names),
-    ]
-    most = [list(row) for row in differing.head(_MOST).itertuples(index=False)]
-    nothing = f"\nevery row among the first {found.top} has the rank that it had\n"
-    table = write_table("those that change most", ("request", *names), most) if most else nothing
-    emit(found.as_dict(), text="\n".join(lines) + "\n" + table)
     return EXIT["ok"]
 
 

@@ -33,7 +33,6 @@ from ..encoders.choice import EncoderChoice
 from ..encoders.encoder import NAME, load_encoder
 from ..plugins import installed
 from ..progress import counted
-from ..reading.auditing.frozen_plugins import recorded_terms
 from ..runs import Run, Runs
 from ..sources.importing import normalize
 from .baselines import chunk_systems, file_baseline, require_bm25s
@@ -213,7 +212,7 @@ def _terms_of_plugins(work: Path, run_id: str | None, plugins: Sequence[str]) ->
     """The score terms of plugins that a run recorded, installed or not; for a new run, those of the enabled plugins."""
     if run_id is None:
         return installed(plugins).line.term_names
-    return recorded_terms(Runs(work / "runs", create=False).open(run_id))
+    return Runs(work / "runs", create=False).open(run_id).plugin_terms
 
 
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:

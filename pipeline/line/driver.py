@@ -166,13 +166,6 @@ def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freez
     return None if given is None else _outputs(inputs, planned, planned | dict(given))
 
 
-def run_ranked(requests: pa.Table, captures: pa.Table, line: Line, score_terms: pa.Table) -> pa.Table:
-    """RANKED of requests whose score terms are given: contracts, weights and order, without the corpus."""
-    inputs, planned = _scoped(requests.combine_chunks(), captures, line)
-    given = {**planned, "score_terms": score_terms}
-    return build_driver().execute(["ranked"], inputs=inputs, overrides=given)["ranked"]
-
-
 def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> CorpusFrame:
     """The part of the corpus that the contracts of a shard may reach."""
     bounds = planned["contract_bounds"]

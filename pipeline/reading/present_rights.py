@@ -1,24 +1,25 @@
-"""What of a stored answer the present grants still admit: `within_rights` of a replay.
+"""What of a stored answer the present grants still admit: `within_rights` of a replay, `items_within_rights` of tables.
 
 An answer is kept as it was given. Who reads it later reads the items that the grants now admit: one on a path that was
 denied since, in a zone or of a group that was withdrawn, is left out with its texts, and a condition names it. The
 block is rendered again from the items that are left.
 
 Note: rights alone are judged again, by what was recorded of each item: the corpus may be gone. An item is judged by its
-leading row; the rows merged into it are of the same version of the same document.
+leading row: packing merges only rows of the same document and the same rights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE, Counters
+from ...nodes.columns.keys import pair_positions, positions
 from ...nodes.context_projection import blocks
 from ...nodes.scope.active_grants import active_grants_of, bounds_of
 from ...nodes.tables import CONDITIONS, FITS
@@ -27,7 +28,10 @@ from ...nodes.walls.second_wall import granted
 if TYPE_CHECKING:
     from ..runs import Replay
 
-__all__ = ["within_rights"]
+__all__ = ["JUDGED_BY", "items_within_rights", "within_rights"]
+
+JUDGED_BY = ("requests", "contracts", "decisions", "item_details")
+"""The tables by which items are judged."""
 
 _ITEMS = ("trimmed", "trims", "citations", "item_details")
 """Tables with a row per item of the block."""
@@ -35,35 +39,51 @@ _ITEMS = ("trimmed", "trims", "citations", "item_details")
 
 def within_rights(found: Replay, grants: pa.Table) -> Replay:
     """The replay without the items that `grants` do not admit now; unchanged if they admit all of them."""
-    items, requests = found.tables["item_details"], found.tables["requests"]
-    if not items.num_rows:
+    tables = items_within_rights(found.tables, grants)
+    if tables["item_details"].num_rows == found.tables["item_details"].num_rows:
         return found
-    asked = _with(requests, "asked_at", [datetime.now(UTC)] * requests.num_rows)
-    asked = _with(asked, "asked_by", [None] * requests.num_rows)  # who may read for whom is known by now
-    held = active_grants_of(asked, grants)
-    bounds = bounds_of(requests, held, ~held.granted)
-    contracts = _with(found.tables["contracts"], "groups", held.groups())
-    admitted = granted(_judged(found), np.zeros(items.num_rows, dtype=np.int64), contracts, bounds)
-    if admitted.all():
-        return found
-    kept = items["evidence_id"].filter(pa.array(admitted))
-    tables = dict(found.tables)
-    for name in _ITEMS:
-        tables[name] = tables[name].filter(pc.is_in(tables[name]["evidence_id"], value_set=kept))
-    tables["blocks"] = _rendered(tables, contracts)
-    withheld = found.citations.filter(pc.invert(pc.is_in(found.citations["evidence_id"], value_set=kept)))
-    tables["conditions"] = pa.concat_tables([
-        tables["conditions"], _condition(requests["request_id"][0].as_py(), withheld["label"].to_pylist()),
-    ])  # fmt: skip
+    tables["blocks"] = _rendered(tables, _contracts_now(found.tables, grants)[0])
+    labels = found.citations.filter(pc.invert(_kept(found.citations, tables["item_details"])))["label"]
+    withheld = _condition(found.request["request_id"], labels.to_pylist())
+    tables["conditions"] = pa.concat_tables([tables["conditions"], withheld])
     block = tables["blocks"].to_pylist()[0]
     return replace(found, tables=tables, block=block["text"], block_ref=block["block_ref"])
 
 
-def _judged(found: Replay) -> pa.Table:
+def items_within_rights(tables: Mapping[str, pa.Table], grants: pa.Table) -> dict[str, pa.Table]:
+    """The tables of some requests, with their texts, without the items that `grants` do not admit now.
+
+    Judged by `requests`, `contracts`, `decisions` and `item_details`; other tables that have no row per item stay.
+    """
+    items = tables["item_details"]
+    if not items.num_rows:
+        return dict(tables)
+    contracts, bounds = _contracts_now(tables, grants)
+    admitted = granted(_judged(tables), positions(items["request_id"], contracts["request_id"]), contracts, bounds)
+    left = items.filter(pa.array(admitted))
+    return {name: table.filter(_kept(table, left)) if name in _ITEMS else table for name, table in tables.items()}
+
+
+def _contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The contracts with the groups, and the bounds, that the grants give their requests now."""
+    requests = tables["requests"]
+    asked = _with(requests, "asked_at", [datetime.now(UTC)] * requests.num_rows)
+    asked = _with(asked, "asked_by", [None] * requests.num_rows)  # who may read for whom is known by now
+    held = active_grants_of(asked, grants)
+    contracts = tables["contracts"].take(positions(requests["request_id"], tables["contracts"]["request_id"]))
+    return _with(contracts, "groups", held.groups()), bounds_of(requests, held, ~held.granted)
+
+
+def _kept(rows: pa.Table, items: pa.Table) -> pa.Array:
+    """Which rows are of one of these items."""
+    return pa.array(pair_positions(*((table["request_id"], table["evidence_id"]) for table in (rows, items))) >= 0)
+
+
+def _judged(tables: Mapping[str, pa.Table]) -> pa.Table:
     """The facts of each item that grants bound: those of its row, its source and its path."""
-    items, decisions = found.tables["item_details"], found.tables["decisions"]
-    place = pc.index_in(items["evidence_id"], value_set=decisions["evidence_id"])
-    of_row = {name: decisions[name].take(place) for name in ("source_id", "path")}
+    items, decisions = tables["item_details"], tables["decisions"]
+    place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (items, decisions)))
+    of_row = {name: decisions[name].take(pa.array(place)) for name in ("source_id", "path")}
     names = ("owner_project", "owner_user", "zone", "lifecycle", "origin_class", "principals")
     return pa.table({**{name: items[name] for name in names}, **of_row})
 

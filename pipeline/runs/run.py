@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
+from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
 from .files import read_json, read_parquet, sha256_of
 from .live import live_file, read_metadata, read_tables
@@ -244,6 +245,11 @@ class Run:
         """
         snapshots = self._beside("snapshots", snapshot_id)
         return snapshots["request_id"][pc.index(snapshots["snapshot_id"], snapshot_id).as_py()].as_py()
+
+    @property
+    def plugin_terms(self) -> tuple[str, ...]:
+        """The score terms of plugins that the run recorded."""
+        return terms_of_plugins(self.table("rerank_weights").column_names)
 
     def tables(self) -> dict[str, pa.Table]:
         """Every table of the run in stored form, by name."""

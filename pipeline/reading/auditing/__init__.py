@@ -2,10 +2,8 @@
 
 - `rerun`: the line of a run, at the generation that it pinned
 - `reproduce`: a run or snapshot executed again, and the first value that differs
-- `what_if`: frozen candidates under other weights, budgets or roles; `frozen_plugins`: their plugin terms
-- `ranking`: only the order under other weights, for whole runs in seconds
+- `what_if`: frozen candidates under other weights, budgets or roles
 - `difference`: two snapshots or runs side by side
 - `export`: a snapshot as one file; `exported_file`: checks such a file alone, `unpacked_sizes`: in bounded memory
 - `sql`: a run's tables under DuckDB
-- `questions`: all of these as methods of a `Retriever`
 """

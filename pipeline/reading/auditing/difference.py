@@ -23,6 +23,8 @@ from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ...runs.ids import is_snapshot
 from ..access import expect_reader, open_run
+from ..grants import grants_for, grants_or_none
+from ..present_rights import JUDGED_BY, items_within_rights
 from ..replaying import readable_replay
 from ..snapshots import readable_snapshots
 
@@ -32,7 +34,7 @@ __all__ = [
     "Side",
     "SnapshotsDiff",
     "compared",
-    "frame_of",
+    "compared_tables",
     "item_changes",
     "records",
     "summarized",
@@ -47,7 +49,7 @@ _PAIR = "pair"
 _TEXTS = {pa.string(): pd.StringDtype("python")}
 
 
-def frame_of(table: pa.Table) -> pd.DataFrame:
+def _frame_of(table: pa.Table) -> pd.DataFrame:
     """A table as a data frame with pandas strings: Arrow columns cannot be merged if both are empty."""
     return table.to_pandas(types_mapper=_TEXTS.get)
 
@@ -64,7 +66,7 @@ class Side:
         frames = {}
         for name in COMPARED:
             columns = [field.name for field in tables[name].schema if not pa.types.is_nested(field.type)]
-            frame = frame_of(tables[name].select(columns))
+            frame = _frame_of(tables[name].select(columns))
             frame[_PAIR] = frame["request_id"].map(pairs)
             frames[name] = frame[frame[_PAIR].notna()].astype({_PAIR: int})
         if not audit:
@@ -223,10 +225,20 @@ def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]
     run = open_run(settings, name)
     expect_reader(settings, run)
     mine = readable_snapshots(settings, run)
+    audit = all("recalled" in row for row in mine)
+    tables = compared_tables(run, None if audit else grants_for(run, grants_or_none(settings)))
     asked = pa.array([row["request_id"] for row in mine], pa.string())
-    tables = {table: run.table(table, texts=table == "citations") for table in COMPARED}
-    tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
-    return tables, all("recalled" in row for row in mine)
+    return {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}, audit
+
+
+def compared_tables(run: Any, grants: pa.Table | None, snapshot_id: str | None = None) -> dict[str, pa.Table]:
+    """The compared tables of a run or snapshot; under `grants`, without the items that these do not admit now."""
+    tables = {table: run.table(table, texts=table == "citations", snapshot_id=snapshot_id) for table in COMPARED}
+    if grants is None:
+        return tables
+    judged = {table: run.table(table, texts=True, snapshot_id=snapshot_id) for table in JUDGED_BY}
+    left = items_within_rights(tables | judged, grants)
+    return {table: rows if table in JUDGED_BY else left[table] for table, rows in tables.items()}
 
 
 def _paired(
@@ -249,7 +261,7 @@ def _paired(
 
 def _spelled(requests: pa.Table) -> pd.DataFrame:
     """The fields of each request as one text, and its number among equal ones."""
-    frame = frame_of(requests.select(["request_id", *_ASKED])).sort_values("request_id")
+    frame = _frame_of(requests.select(["request_id", *_ASKED])).sort_values("request_id")
     rows = frame[list(_ASKED)].itertuples(index=False)
     asked = pd.Series(["\x1f".join(map(str, row)) for row in rows], index=frame.index, dtype=object)
     return pd.DataFrame({"request_id": frame["request_id"], "asked": asked, "turn": asked.groupby(asked).cumcount()})

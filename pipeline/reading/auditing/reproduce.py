@@ -25,7 +25,7 @@ from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run, pinned_corpus
-from ..snapshots import readable_snapshots
+from ..snapshots import audits_whole
 from .rerun import Recorded, line_of, policies_now
 
 __all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
@@ -151,24 +151,6 @@ def _table_difference(
     return TableDifference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
 
 
-def differing_requests(
-    stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table]
-) -> set[str]:
-    """The requests whose rows in these tables differ, as `first_difference` compares them."""
-    found: set[str] = set()
-    for table in tables:
-        was, now = (_by_request(_comparable(table, side[table.name])) for side in (stored, computed))
-        found |= {request for request in was.keys() | now.keys() if was.get(request) != now.get(request)}
-    return found
-
-
-def _by_request(rows: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows.to_pylist():
-        found.setdefault(row["request_id"], []).append(row)
-    return found
-
-
 def _covered(table: Table) -> list[str]:
     left_out = _NOT_COMPARED.get(table.name, ())
     return [name for name, column in table.columns.items() if column.digest and name not in left_out]
@@ -258,16 +240,10 @@ def _cause(
 
 
 def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
-    hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
-    if snapshot:
-        if audience_of(settings, run, snapshot) != "audit":
-            raise AccessError(
-                f"Permission denied: only auditors of its projects may do this - at {snapshot}", hint=hint
-            )
-        return
-    expect_reader(settings, run)
-    whole = readable_snapshots(settings, run)
-    if len(whole) < run.snapshots.num_rows or any("recalled" not in row for row in whole):
+    if not snapshot:
+        expect_reader(settings, run)
+    if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):
         raise AccessError(
-            f"Permission denied: only auditors of all its projects may do this - at {run.run_id}", hint=hint
+            f"Permission denied: only auditors of all its projects may do this - at {snapshot or run.run_id}",
+            hint="reproduction compares everything that was decided, which only auditors of the projects may read",
         )

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.errors import ErasedError, StoreError
-from ....nodes.plugins import Plugins
 from ....nodes.recall.bm25 import Bm25
 from ....nodes.tables import CAPTURES, REQUESTS
 from ...config.policies.tables import load_policies
@@ -32,7 +31,7 @@ from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ..access import pinned_corpus
 
-__all__ = ["POLICIES", "Recorded", "bm25_of", "line_of", "policies_now", "request_ids"]
+__all__ = ["POLICIES", "Recorded", "bm25_of", "line_of", "policies_now"]
 
 POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
 """The policy tables that a run stores."""
@@ -94,7 +93,6 @@ def line_of(
     grants: pa.Table | None = None,
     policies: Any = None,
     models: bool = True,
-    plugins: Plugins | None = None,
 ) -> Line:
     """The line of a run over the generation that it pinned, with the current code, models and tokenizers.
 
@@ -102,7 +100,6 @@ def line_of(
         grants: replace those stored with the run.
         policies: replace those stored with the run (`load_policies`).
         models: load the encoder and cross-encoder; without them the line is for frozen tables, which need no model.
-        plugins: replace the installed versions of those that the run used (`frozen_plugins`).
 
     Raises:
         InputError: a plugin of the run is not installed.
@@ -125,7 +122,7 @@ def line_of(
     used = "semantic" in lanes and "semantic" not in off
     off |= _faults(run)
     known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
-    plugins = plugins_of(run) if plugins is None else plugins
+    plugins = plugins_of(run)
     line = Line(
         corpus=corpus,
         policies=policies.inputs() if policies else {name: run.stored(name) for name in POLICIES},
@@ -176,8 +173,3 @@ def bm25_of(run: Any) -> Any:
 def policies_now(settings: Settings) -> Any:
     """The current policies."""
     return load_policies(settings["policies"], settings["weights"])
-
-
-def request_ids(recorded: Recorded) -> Sequence[str]:
-    """The ids of the requests, including those refused on arrival."""
-    return pc.unique(recorded.captures["request_id"]).to_pylist()

@@ -5,7 +5,7 @@ Reads: the frozen tables of a run (hits, score terms, candidates), the generatio
 
 Note: an answer from frozen tables equals a fresh run, because the plan is computed again and compared first. If a
 change affects recall (a role adds words, `lane_k` requests other hits, a larger pool contains rows that were not
-scored), the lanes run again over the pinned generation for the affected requests, and `recalled` has the reason.
+scored), the lanes run again over the pinned generation, and `recalled` has the reason.
 Otherwise hits and scores are never recomputed; only the words of the question are looked up, because they select the
 passages of excerpts. A wider scope is not a what-if but a new request.
 """
@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.audit.snapshot_digest import COVERED
-from ....nodes.columns.keys import flat, pair_codes, positions
+from ....nodes.columns.keys import flat, pair_positions, positions
 from ....nodes.errors import InputError
 from ....nodes.tables import ADMISSIBLE, ANCHORS, FAILURES, SESSION_EVENTS, SUB_QUERIES
 from ...config.settings import Settings
 from ...engines.shards import with_counters
-from ...line.driver import Line, run_frozen, run_line, together
+from ...line.driver import run_frozen, run_line, together
 from ...line.tokenizers import registered
 from ...progress import counted
 from ...requests.allowed_names import AllowedNames
@@ -41,9 +40,8 @@ from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
 from ..snapshots import readable_snapshots
-from .difference import COMPARED, Side, item_changes, records, summarized
-from .frozen_plugins import frozen_plugins, recorded_terms
-from .reproduce import SHARD, differing_requests, first_difference
+from .difference import COMPARED, Side, compared_tables, item_changes, records, summarized
+from .reproduce import SHARD, first_difference
 from .rerun import Recorded, line_of
 
 __all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
@@ -65,8 +63,6 @@ class WhatIf:
     changes: Mapping[str, Any]
     recalled: tuple[str, ...]
     """Why lanes ran again; empty if frozen tables were enough."""
-    recalled_requests: tuple[str, ...]
-    """The requests for which lanes ran again."""
     before: Side = field(repr=False)
     after: Side = field(repr=False)
     tables: Mapping[str, pa.Table] = field(repr=False)
@@ -100,7 +96,6 @@ class WhatIf:
             "changes": dict(self.changes),
             "frozen": self.frozen,
             "recalled": list(self.recalled),
-            "recalled_requests": list(self.recalled_requests),
             "requests": records(self.requests),
             "items": records(self.items),
         }
@@ -163,7 +158,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     written, changes = changes, changed_columns(changes, at)
     run = open_run(settings, name)
     roles, tokenizers = run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"])
-    known = AllowedNames({}, roles, tokenizers, recorded_terms(run))
+    known = AllowedNames({}, roles, tokenizers, run.plugin_terms)
     changes = known.expect(changes, lambda column: place_of(written, column, at), at)
     snapshot = name if is_snapshot(name) else None
     if snapshot:
@@ -183,52 +178,25 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
-    scored = run.table("score_terms", texts=True, snapshot_id=snapshot)
-    line = line_of(settings, run, grants=grants, models=False, plugins=frozen_plugins(run))
-    frozen = with_counters(line, asked.requests)
-    parts, reasons = _frozen_parts(asked, stored, scored, frozen, set(changes))
-    if reasons:
-        again = asked.only(sorted(reasons))
-        parts += _parts_again(again, with_counters(line_of(settings, run, grants=grants), again.requests))
-    order = asked.requests["request_id"]
-    tables = {table.name: _in_order([part[table.name] for part in parts], order) for table in COVERED}
-    pairs = {request: number for number, request in enumerate(order.to_pylist())}
-    shown = stored_tables(tables, COVERED)
-    before = Side.of({table: _shown(run, table, snapshot) for table in COMPARED}, pairs, audit=audit)
-    after = Side.of(
-        {table: tables[table] if table == "citations" else shown[table] for table in COMPARED}, pairs, audit=audit
-    )
-    again = tuple(request for request in order.to_pylist() if request in reasons)
-    return WhatIf(name, changes, tuple(dict.fromkeys(reasons[one] for one in again)), again, before, after, tables)
-
-
-def _shown(run: Any, table: str, snapshot: str | None) -> pa.Table:
-    return run.table(table, texts=table == "citations", snapshot_id=snapshot)
-
-
-def _frozen_parts(
-    asked: Recorded, stored: Mapping[str, pa.Table], scored: pa.Table, line: Line, changes: set[str]
-) -> tuple[list[dict[str, pa.Table]], dict[str, str]]:
-    """The tables of the requests that frozen tables can answer, and the reason for each of the others."""
-    parts, reasons = list[dict[str, pa.Table]](), dict[str, str]()
+    stored["score_terms"] = run.table("score_terms", texts=True, snapshot_id=snapshot)
+    line = with_counters(line_of(settings, run, grants=grants, models=False), asked.requests)
+    parts, reasons, again = list[dict[str, pa.Table]](), list[str](), None
     for low in range(0, asked.requests.num_rows, SHARD):
         requests = asked.requests.slice(low, SHARD)
-        while requests.num_rows:
-            held = {name: _of(requests, rows) for name, rows in stored.items()}
-            frozen = _Frozen(held, _of(requests, scored), changes)
-            if (tables := run_frozen(requests, _of(requests, asked.captures), line, frozen)) is not None:
-                parts.append(tables)
-                break
-            reasons |= dict.fromkeys(frozen.concerned, frozen.reason)
-            concerned = pc.is_in(requests["request_id"], pa.array(sorted(frozen.concerned), pa.string()))
-            requests = requests.filter(pc.invert(concerned))
-    return parts, reasons
-
-
-def _parts_again(asked: Recorded, line: Line) -> list[dict[str, pa.Table]]:
-    """The tables of requests whose lanes run again."""
-    shards = (asked.requests.slice(low, SHARD) for low in range(0, asked.requests.num_rows, SHARD))
-    return [run_line(one, FAILURES.empty(), _of(one, asked.captures), line) for one in shards]
+        captures = _of(requests, asked.captures)
+        frozen = _Frozen({name: _of(requests, rows) for name, rows in stored.items()}, set(changes))
+        tables = run_frozen(requests, captures, line, frozen)
+        if tables is None:
+            reasons.append(frozen.reason)
+            again = again or with_counters(line_of(settings, run, grants=grants), asked.requests)
+            tables = run_line(requests, FAILURES.empty(), captures, again)
+        parts.append(tables)
+    tables = {table.name: together([part[table.name] for part in parts]) for table in COVERED}
+    pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
+    now = stored_tables(tables, COVERED) | {"citations": tables["citations"]}
+    before = Side.of(compared_tables(run, grants, snapshot), pairs, audit=audit)
+    after = Side.of({table: now[table] for table in COMPARED}, pairs, audit=audit)
+    return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), before, after, tables)
 
 
 def _of(requests: pa.Table, rows: pa.Table) -> pa.Table:
@@ -236,61 +204,40 @@ def _of(requests: pa.Table, rows: pa.Table) -> pa.Table:
     return rows.filter(pc.is_in(rows["request_id"], flat(requests["request_id"])))
 
 
-def _in_order(parts: Sequence[pa.Table], requests: pa.ChunkedArray) -> pa.Table:
-    """The parts of a table combined, in the order of the requests."""
-    rows = together(parts)
-    if len(parts) == 1:
-        return rows
-    place = positions(flat(rows["request_id"]), flat(requests))
-    return rows.take(pa.array(np.argsort(place, kind="stable")))
-
-
 @dataclass
 class _Frozen:
-    """Passes stored hits and score terms to the line if the plan is unchanged; else records the requests concerned."""
+    """Passes stored hits and score terms to the line if the plan is unchanged; else says why lanes have to run."""
 
     stored: Mapping[str, pa.Table]
-    score_terms: pa.Table
     changes: set[str]
     reason: str = ""
-    concerned: Collection[str] = ()
 
     def __call__(self, execute: Any, frame: Any) -> Mapping[str, pa.Table] | None:
         if "role" in self.changes:
-            everyone = self.stored["requests"]["request_id"].to_pylist()
-            return self._recall("a role has words of its own to search with", everyone)
+            return self._recall("a role has words of its own to search with")
         planned = stored_tables(execute([table.name for table in _PLAN]), _PLAN)
         if found := first_difference(self.stored, planned, _PLAN):
-            differing = differing_requests(self.stored, planned, _PLAN)
-            return self._recall(f"{found.table}.{found.column or 'rows'} differs", differing)
-        hits = self.stored["hits"]
+            return self._recall(f"{found.table}.{found.column or 'rows'} differs")
+        hits, terms = self.stored["hits"], self.stored["score_terms"]
         row = positions(hits["evidence_id"], frame.evidence["evidence_id"])
         if (row < 0).any():
-            return self._recall("a row that was recalled is not in the corpus any more", _marked(hits, row < 0))
-        at = hits.schema.get_field_index("row")
-        hits = hits.set_column(at, hits.schema.field(at), pa.array(row, hits.schema.field(at).type))
+            return self._recall("a row that was recalled is not in the corpus any more")
+        hits = _with(hits, "row", pa.array(row))
         tables = execute(["candidates", "verdicts", "bounded_candidates"], hits=hits)
         bounded = tables["bounded_candidates"]
-        own, known = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (bounded, self.score_terms)))
-        place = positions(own, known)
+        place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (bounded, terms)))
         if unscored := int((place < 0).sum()):
-            return self._recall(
-                f"{counted(unscored, 'row')} of the larger pool without stored scores", _marked(bounded, place < 0)
-            )
-        if len(place) < self.score_terms.num_rows:
-            left = np.ones(self.score_terms.num_rows, bool)
-            left[place] = False
-            return self._recall("another pool: terms of feedback come from its rows", _marked(self.score_terms, left))
-        terms = self.score_terms.take(pa.array(place)).combine_chunks()
-        at = terms.schema.get_field_index("pool_rank")
-        terms = terms.set_column(at, terms.schema.field(at), bounded["pool_rank"])
+            return self._recall(f"{counted(unscored, 'row')} of the larger pool without stored scores")
+        if len(place) < terms.num_rows:
+            return self._recall("another pool: terms of feedback come from its rows")
+        terms = _with(terms.take(pa.array(place)).combine_chunks(), "pool_rank", bounded["pool_rank"])
         return {"hits": hits, **tables, "score_terms": terms}
 
-    def _recall(self, reason: str, concerned: Collection[str]) -> None:
-        assert concerned, reason
-        self.reason, self.concerned = reason, concerned
+    def _recall(self, reason: str) -> None:
+        self.reason = reason
 
 
-def _marked(rows: pa.Table, mark: np.ndarray) -> list[str]:
-    """The requests of the marked rows."""
-    return pc.unique(rows.filter(pa.array(mark))["request_id"]).to_pylist()
+def _with(table: pa.Table, name: str, values: Any) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    field = table.schema.field(place)
+    return table.set_column(place, field, values.cast(field.type))
