@@ -73,9 +73,8 @@ def figures(options: Options, *, semantic: bool) -> Iterator[tuple[Collection, d
     collections = [open_collection(options.eval_data / name) for name in names]
     work = options.work / f"eval-{'semantic' if semantic else 'lexical'}"
     result = evaluate(collections, work=work, semantic=semantic, metrics=(METRIC,))
-    for collection, scores in zip(collections, result.scores, strict=True):
-        # A block of several items has no order to judge, and so no nDCG.
-        yield collection, {system: values[METRIC] for system, values in scores.metrics.items() if METRIC in values}
+    for collection in collections:
+        yield collection, result.means(METRIC)[collection.name].to_dict()
 
 
 def row_of(

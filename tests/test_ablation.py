@@ -14,8 +14,16 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import HITS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.evaluation.measuring import EACH, ranked_without, terms_named
-from scoped_retrieval.pipeline.evaluation.rankings import ALONE, ANY, RECALLED, gold_table, lane_shares
+from scoped_retrieval.pipeline.evaluation.frozen_terms import ranked_under
+from scoped_retrieval.pipeline.evaluation.rankings import (
+    ALONE,
+    ANY,
+    EACH,
+    RECALLED,
+    gold_table,
+    lane_shares,
+    terms_named,
+)
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 
@@ -35,7 +43,7 @@ def test_the_order_without_a_term_is_that_of_a_request_that_weighs_it_nothing(tm
             [{**asked, "request_id": "all"}, {**asked, "request_id": "less", "weights": {term: 0.0}}]
         )
     run = Runs(tmp_path / "runs").open(summary.run_id)
-    without = ranked_without(term, run.table("score_terms"), run.table("rerank_weights"))
+    without = ranked_under(run.table("score_terms"), run.table("rerank_weights"), {term: 0.0})
     all_, less = (
         table.filter(pc.equal(table["request_id"], id_)).drop_columns("request_id")
         for table, id_ in ((without, "all"), (run.table("ranked"), "less"))
@@ -86,4 +94,4 @@ def test_the_tables_of_eval_are_the_golden_ones(tmp_path: Path, capsys):
     expect_golden(GOLDEN, capsys.readouterr().out)
     assert (tmp_path / "w/gold.csv").read_text().startswith("collection,kind,query_id,doc_id,relevance,")
     assert main(["eval", folder, *args, "--against", "bm25"]) == 2
-    assert "Expected one of any lane, block, " in capsys.readouterr().err
+    assert "Expected one of block, " in capsys.readouterr().err

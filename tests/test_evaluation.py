@@ -9,7 +9,8 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
-from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000, per_query
+from scoped_retrieval.pipeline.evaluation.metrics import per_query
+from scoped_retrieval.pipeline.evaluation.report import GOLD_PER_1000
 from scoped_retrieval.pipeline.runs import Runs
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -103,24 +104,14 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     done = evaluate(
         [open_collection(documents)], work=tmp_path / "work", semantic=False, metrics=["R@5"], blocks=[1, 500]
     )
-    found = done.scores[0].metrics
-    assert {system: found[system]["R@5"] for system in ("full", "block", "block@1", "block@500")} == {
+    found = done.means("R@5")["papers"]
+    assert {system: found[system] for system in ("full", "block", "block@1", "block@500")} == {
         "full": 1.0, "block": 1.0, "block@1": 0.0, "block@500": 1.0,
     }  # fmt: skip
     run = Runs(tmp_path / "work/runs").open(done.run_id)
     (tokens,) = (b["tokens"] for b in run.table("blocks").to_pylist() if b["request_id"].endswith("@block@500"))
-    assert found["block@500"][GOLD_PER_1000] == pytest.approx(1000 / tokens)
-    assert found["block@1"][GOLD_PER_1000] == 0.0
-    assert GOLD_PER_1000 not in found["full"]
-
-
-def test_the_file_baseline_sees_only_the_files_of_the_commit(tmp_path: Path, code: Path) -> None:
-    corpus = pd.read_parquet(code / "corpus.parquet")
-    corpus.assign(kind="source").to_parquet(code / "corpus.parquet", index=False)
-    done = evaluate([open_collection(code)], work=tmp_path / "w", semantic=False, metrics=["R@5"], baselines=True)
-    trec = (tmp_path / "w/trec/code/bm25-all-files.run").read_text().splitlines()
-    assert [line.split()[2] for line in trec if line.startswith("code/q2 ")] == ["sum.py"]
-    assert done.scores[0].metrics["bm25-source-files"]["R@5"] == pytest.approx(2 / 3, abs=1e-4)
+    rates = done.means(GOLD_PER_1000)["papers"].to_dict()
+    assert rates == {"block": pytest.approx(1000 / tokens), "block@500": pytest.approx(1000 / tokens), "block@1": 0.0}
 
 
 def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:

@@ -45,6 +45,6 @@ def test_holm_is_the_example_that_textbooks_give():
 def test_an_unknown_system_is_named_and_so_is_a_missing_scipy(monkeypatch):
     with pytest.raises(InputError, match="Expected one of full, same, worse, got 'bm25' - at --against"):
         compared(table(), "bm25")
-    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(InputError, match="Expected the package scipy, got none - at eval"):
         compared(table(), "full")

@@ -18,9 +18,11 @@ from typing import Any
 import pandas as pd
 import yaml
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.evaluation.baselines import chunk_systems
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import index_collections
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from chunk_baselines import chunk_systems
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 ASKED = {

@@ -164,9 +164,6 @@ def why(
     system: Annotated[
         str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")
     ] = "full",
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="With --gold, write the funnel as .svg or .png.")
-    ] = None,
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
@@ -179,7 +176,7 @@ def why(
         if evidence is not None:
             raise InputError.described("a row or --gold", "both", "EVIDENCE")
 
-        return _show_lost_gold(settings, snapshot, gold, system=system, picture=picture)
+        return _show_lost_gold(settings, snapshot, gold, system=system)
     if evidence is None and is_audit_entry(snapshot):
         trail = audit_trail(settings, snapshot)
         emit(trail, text=_trail_text(trail))
@@ -281,15 +278,12 @@ SHOWN = 20
 TERMS_SHOWN = 2
 
 
-def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None) -> int:
+def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str) -> int:
     """Print the outcome of the judged documents of a run or snapshot; returns the exit code."""
     from ..evaluation.judgements import read_qrels
-    from ..evaluation.lost_gold import draw_funnel, lost_gold
+    from ..evaluation.lost_gold import lost_gold
 
     found = lost_gold(settings, id_, read_qrels(gold), system=system)
-    if picture is not None:
-        draw_funnel(found, picture)
-        note(f"wrote {picture}")
     value = {
         "run_id": found.run_id,
         "system": system,

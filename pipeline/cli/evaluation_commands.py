@@ -48,13 +48,6 @@ def evaluate(
     run: Annotated[
         str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work without executing requests.")
     ] = None,
-    baselines: Annotated[
-        bool,
-        typer.Option(
-            "--baselines",
-            help="Also measure BM25 over code files, and over chunks that fill the budgets of --block.",
-        ),
-    ] = False,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
     weights: WeightsFlag = None,
     csv: Annotated[
@@ -65,9 +58,9 @@ def evaluate(
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.evaluate import evaluate as measure
-    from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
-    from ..evaluation.rankings import ALONE, RECALLED
-    from ..evaluation.report import DOCUMENTS, TOKENS
+    from ..evaluation.metrics import DEFAULT_METRICS
+    from ..evaluation.rankings import ALONE, DOCUMENTS, RECALLED, TOKENS
+    from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of(weights=weights)
     metrics = tuple(metric or DEFAULT_METRICS)
@@ -77,7 +70,6 @@ def evaluate(
         semantic=not no_semantic and (encoder_available()[0] or not is_bundled(settings["encoder"])),
         encoder=settings.encoder_choice,
         metrics=metrics,
-        baselines=baselines,
         limit=limit,
         purpose=purpose,
         effort=effort,
@@ -94,10 +86,9 @@ def evaluate(
     note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
     for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, RECALLED, ALONE):
-        text += _means(name, done.comparison(name))
-    for kind, table in done.pooled(metrics[0]).items():
-        names = [one.collection for one in done.scores if one.kind == kind]
-        text += compared_table(f"{metrics[0]}, {kind} ({', '.join(names)})", table, against)
+        text += _means(name, done.means(name))
+    for kind, table in done.compared(metrics[0]).items():
+        text += compared_table(f"{metrics[0]}, {kind}", table, against)
     emit(done.records(), text=text)
     return EXIT["ok"]
 
@@ -157,11 +148,6 @@ def tune(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
     split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Cross-validation folds when there is one collection.")] = 5,
-    iterations: Annotated[int, typer.Option(min=1, help="Maximum number of optimizer iterations.")] = 30,
-    pull: Annotated[
-        float, typer.Option(min=0, help="Strength of regularization toward the current weights; 0 = none.")
-    ] = 1.0,
     least_queries: Annotated[
         int,
         typer.Option("--least-queries", min=2, metavar="N", help="Minimum number of informative queries to fit to."),
@@ -185,21 +171,12 @@ def tune(
         limit=limit,
         purpose=purpose,
         run_id=run,
-        folds=folds,
-        iterations=iterations,
-        pull=pull,
         least_queries=least_queries,
         policies=load_policies(settings["policies"], settings["weights"]),
         plugins=settings["plugins"],
         progress=note,
     )
-    provenance = {
-        "command": _command(context),
-        "date": _now(),
-        "versions": _versions(),
-        "iterations": iterations,
-        "pull": pull,
-    }
+    provenance = {"command": _command(context), "date": _now(), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)

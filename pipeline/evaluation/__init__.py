@@ -1,15 +1,13 @@
 """Evaluation: how well the line finds documents judged relevant, next to baselines.
 
-- `collections`: judged queries, in the `layouts` of folders; `evaluate`: all judged queries in one run; `roles`: role
-  overlays on their golden sets
-- `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line, also without a score term, and
-  its block, and the documents found per lane; `baselines`: rankings of other systems, and their chunks filled to a
-  budget
-- `frozen_terms`: score terms as arrays; `tuning`: weights fitted to them, and measured on held-out queries;
-  `reweighing`: weights changed by hand, with sliders in a notebook; `synthetic`: judged requests without judges;
-  `run_quality`: for the report of a run
-- `judgements`: files of judgements and rankings; `lost_gold`: where judged rows were lost, also as a picture
-- `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together
+- `collections`: judged queries, in the files of `layouts` and `judgements`; `synthetic`: judged requests without judges
+- `evaluate`: all judged queries in one run; `rankings`: its tables as rankings of each lane, their fusion, the line,
+  also without a score term, and its block; `metrics`: by their `ir_measures` names; `significance`: tests and
+  intervals; `report`: the figures together
+- `frozen_terms`: score terms ranked again under other weights; `tuning`: weights fitted to them, and measured on
+  held-out queries; `reweighing`: weights changed by hand, with sliders in a notebook
+- `lost_gold`: where judged rows were lost; `run_quality`: for the report of a run; `roles`: role overlays on their
+  golden sets
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Change, Commit
 from ..sources.path_history import commit_table, read_changes
 from ..sources.report import SourceReport
-from .layouts import SPLIT, Layout, layout_of, rankings_of
+from .layouts import SPLIT, Layout, layout_of
 
 Shape = Literal["documents", "conversations", "code"]
 
@@ -55,7 +55,7 @@ class Collection:
 
     def rankings(self) -> dict[str, pd.DataFrame]:
         """Rankings of other systems in its folder, named `NAME.run`, with the query ids of the requests."""
-        found = rankings_of(self.folder)
+        found = self.layout.rankings()
         return {name: ranking.assign(query_id=self._named(ranking["query_id"])) for name, ranking in found.items()}
 
     def projects(self) -> list[str]:
@@ -68,9 +68,8 @@ class Collection:
         """SHA-256 over the files that its rows are read from, hex; queries and judgements are not part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
-            for path in self.layout.files(part):
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            with self.layout.file(part).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
 
     def rows(self) -> Iterator[pa.Table]:
@@ -211,7 +210,7 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         raise InputError.expected(
             "a corpus of documents (doc_id, text), conversations (user, timestamp, text) or code (commit, path, blob_sha)",
             ", ".join(sorted(columns)),
-            str(layout.files("corpus")[0]),
+            str(layout.file("corpus")),
         )
     qrels = layout.read("qrels")
     qrels = qrels[qrels["relevance"] > 0]

@@ -1,8 +1,8 @@
 """`eval`: index labeled collections, answer every judged query in one run, and report metrics per system.
 
 Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, the block
-that a model receives, and for code the file-level BM25 baselines. All rankings are read from the run's own tables, so
-the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
+that a model receives, and rankings of other systems in the collection's folder. Ours are read from the run's own
+tables, so the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
 user) of one corpus, so each is queried in the presence of all other rows.
 
 Note: a ranking does not determine the block. Lanes and rankings are measured under a budget that is deep enough for
@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import yaml
 
@@ -35,12 +36,10 @@ from ..plugins import installed
 from ..progress import counted
 from ..runs import Run, Runs
 from ..sources.importing import normalize
-from .baselines import chunk_systems, file_baseline, require_bm25s
 from .collections import Collection
-from .measuring import Measured, expect_without_terms, under
-from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
-from .rankings import BLOCK, FULL, gold_table, lane_shares
-from .report import DOCUMENTS, TOKENS, CollectionScores, Evaluation
+from .metrics import DEFAULT_METRICS, measure, per_query, write_trec_run
+from .rankings import BLOCK, FULL, Measured, expect_terms, gold_table, under
+from .report import Evaluation
 
 EVALUATION_PRINCIPAL = "evaluation"
 INDEXED = "indexed.json"
@@ -126,6 +125,12 @@ class JudgedRun:
     """The systems under whose budgets every query was run, `full` first."""
     seconds_index: float
     seconds_run: float
+
+    def documents(self, collection: Collection) -> tuple[int, pd.Series]:
+        """The number of rows of a collection, and the document of each by evidence id."""
+        evidence = self.corpus.frame(collection.projects()).evidence
+        frame = evidence.select(["evidence_id", collection.key]).to_pandas()
+        return evidence.num_rows, frame.set_index("evidence_id")[collection.key]
 
 
 @dataclass(frozen=True)
@@ -243,7 +248,6 @@ def evaluate(  # noqa: PLR0913 - options by keyword
     semantic: bool,
     encoder: EncoderChoice | str = NAME,
     metrics: Sequence[str] = DEFAULT_METRICS,
-    baselines: bool = False,
     limit: int | None = None,
     purpose: str | None = None,
     effort: str | None = None,
@@ -273,58 +277,67 @@ def evaluate(  # noqa: PLR0913 - options by keyword
         InputError: two collections have one name, a measure, a score term or a system is unknown, or a package is missing.
         StoreError: `run_id` is not a run of these collections.
     """
-    if baselines:
-        require_bm25s()
     if without:
-        expect_without_terms(without, _terms_of_plugins(work, run_id, plugins))
+        expect_terms(without, _terms_of_plugins(work, run_id, plugins))
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
     how = Asking(work, semantic, encoder, limit, purpose, effort, run_id, policies, plugins, progress)
     asked = ask(collections, how, blocks)
-    result = Evaluation(
-        asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
-        measures=tuple(metrics), against=against,
-    )  # fmt: skip
-    tables = Measured.of(asked.run, without)
+    tables, rows, values, gold = Measured.of(asked.run, without), {}, [], []
     for collection in collections:
         progress(f"measuring {collection.name}")
-        queries = asked.queries[collection.name]
-        evidence = asked.corpus.frame(collection.projects()).evidence
-        documents = evidence.select(["evidence_id", collection.key]).to_pandas()
-        documents = documents.set_index("evidence_id")[collection.key]
-        rankings = tables.rankings(documents, [lane.name for lane in asked.lanes if lane.measured], queries)
-        blocks_shown = {name: tables.block(documents, queries, name) for name in asked.budgets if name != FULL}
-        rankings |= blocks_shown
-        if baselines and collection.shape == "code":
-            rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
-            rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
-        rankings |= {f"{name}.run": ranking for name, ranking in collection.rankings().items()}
-        scores = CollectionScores(collection.name, collection.shape, len(queries), evidence.num_rows)
-        trec = work / "trec" / collection.name
-        trec.mkdir(parents=True, exist_ok=True)
-        qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]
-        for system, ranking in rankings.items():
-            ranking = ranking[ranking["query_id"].isin(queries)]
-            write_trec_run(trec / f"{system.removesuffix('.run')}.run", ranking, system)
-            scores.add(system, per_query(qrels, ranking, metrics))
-        for system, shown in blocks_shown.items():
-            scores.metrics[system] |= tables.block_figures(qrels, shown, queries, system)
-        for system, by_budget in (chunk_systems(collection, blocks, limit=limit) if baselines else {}).items():
-            for budget, filled in by_budget.items():
-                scores.add(f"{system}@{budget}", per_query(qrels, filled.shown, metrics))
-                scores.metrics[f"{system}@{budget}"] |= {
-                    GOLD_PER_1000: gold_per_1000(qrels, filled.shown, filled.tokens),
-                    DOCUMENTS: len(filled.shown) / len(queries),
-                    TOKENS: filled.tokens / len(queries),
-                }
-        block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
-        scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
-        for lane, shares in lane_shares(scores.gold, [lane.name for lane in asked.lanes]).items():
-            scores.metrics[lane] = scores.metrics.get(lane, {}) | shares
-        result.scores.append(scores)
-    if against not in (known := {system for one in result.scores for system in one.metrics}):
+        head = {"collection": collection.name, "kind": collection.shape}
+        found = _measured(collection, asked, tables, metrics, work / "trec" / collection.name)
+        values += [part.assign(**head) for part in found.values]
+        gold.append(found.gold.assign(**head))
+        rows[collection.name] = found.rows
+    result = Evaluation(
+        asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]), tuple(metrics),
+        tuple(lane.name for lane in asked.lanes), against, _headed(values), _headed(gold), rows,
+    )  # fmt: skip
+    if against not in (known := set(result.values["system"])):
         raise InputError.one_of(sorted(known), against, "--against")
     result.write(work, csv=False)
     return result
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The figures of one collection: values per system, judged documents, and its rows in the corpus."""
+
+    values: list[pd.DataFrame]
+    gold: pd.DataFrame
+    rows: int
+
+
+def _measured(
+    collection: Collection, asked: JudgedRun, tables: Measured, metrics: Sequence[str], trec: Path
+) -> _Measured:
+    """Measure every system on a collection, and write its rankings to the folder `trec`."""
+    queries = asked.queries[collection.name]
+    evidence, documents = asked.documents(collection)
+    rankings = tables.rankings(documents, [lane.name for lane in asked.lanes if lane.measured], queries)
+    blocks = {name: tables.block(documents, queries, name) for name in asked.budgets if name != FULL}
+    others = {f"{name}.run": ranking for name, ranking in collection.rankings().items()}
+    qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]
+    trec.mkdir(parents=True, exist_ok=True)
+    values = []
+    for system, ranking in {**rankings, **blocks, **others}.items():
+        ranking = ranking[ranking["query_id"].isin(queries)]
+        write_trec_run(trec / f"{system.removesuffix('.run')}.run", ranking, system)
+        figures = per_query(qrels, ranking, metrics)
+        if system in blocks:
+            figures = figures.join(tables.block_figures(qrels, ranking, queries, system))
+        values.append(figures.reset_index().melt(id_vars="query_id", var_name="metric").assign(system=system))
+    block = blocks.get(BLOCK, rankings[FULL].head(0))
+    gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
+    return _Measured(values, gold, evidence)
+
+
+def _headed(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The parts as one frame, collection and kind first."""
+    whole = pd.concat(parts, ignore_index=True)
+    first = ["collection", "kind", "query_id"]
+    return whole[[*first, *(name for name in whole.columns if name not in first)]]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -235,57 +234,3 @@ def _most(lacking: np.ndarray) -> dict[str, float]:
 
 def _of(table: pa.Table, requests: pa.Array) -> pa.Table:
     return table.filter(pc.is_in(table["request_id"], requests))
-
-
-FORMATS = (".svg", ".png")
-_WORDS = {
-    "request": "request denied or failed", "corpus": "not in the corpus", "unseen": "not disclosed to you",
-    "gate": "stopped by a gate", "recall": "recalled by no lane", "merge": "cut when lanes were merged",
-    "select": "outranked", "pack": "dropped while packing", "trim": "trimmed", "cite": "without a citation", "shown": "shown",
-}  # fmt: skip
-
-
-def draw_funnel(lost: LostGold, path: Path) -> None:
-    """Write the picture; the format depends on the file name. Equal figures give equal bytes of SVG.
-
-    Raises:
-        InputError: matplotlib is missing, the file name has another ending, or the file cannot be written.
-    """
-    if path.suffix not in FORMATS:
-        raise InputError.one_of(FORMATS, path.suffix, "--picture")
-    matplotlib = _matplotlib()
-    table = lost.stages()
-    stages = [stage for stage in STAGES if stage in set(table["stage"])]
-    figure, axes = matplotlib.figure.Figure(figsize=(9, 0.5 * len(stages) + 1.4), layout="constrained"), None
-    axes = figure.subplots()
-    for place, stage in enumerate(stages):
-        left, of_stage = 0, table[table["stage"] == stage].to_dict("records")
-        for n, row in enumerate(of_stage):
-            color = "#2a7f62" if stage == "shown" else matplotlib.colormaps["tab20c"](4 + n % 8)
-            axes.barh(place, row["gold"], left=left, color=color, edgecolor="white")
-            left += row["gold"]
-        # After the bar, where labels have room: inside it they overlapped the next part.
-        reasons = [row["reason"] if len(of_stage) == 1 else f"{row['reason']} {row['gold']}" for row in of_stage]
-        words = f" {left}" if stage == "shown" else f" {left}  {', '.join(reasons)}"
-        axes.text(left, place, words, ha="left", va="center", fontsize=8)
-    axes.set_yticks(range(len(stages)), [_WORDS[stage] for stage in stages])
-    axes.invert_yaxis()
-    axes.set_xlabel(f"judged documents, {len(lost.gold)} together")
-    axes.set_title(f"Where relevant documents were lost: {lost.run_id}", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "funnel"}):
-            figure.savefig(path, metadata=metadata, bbox_inches="tight")
-    except OSError as error:
-        raise InputError(f"{error.strerror}: --picture {path}") from error
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        hint = 'pip install "scoped-retrieval[eval]", or leave --picture out'
-        raise InputError("Expected the package matplotlib, got none - at --picture", hint=hint) from error
-    return matplotlib

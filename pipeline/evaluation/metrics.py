@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,6 @@ import pandas as pd
 from ...nodes.errors import InputError
 
 DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
-GOLD_PER_1000 = "gold/1k tokens"
-"""Measure of blocks: relevant documents shown per 1,000 tokens of all blocks."""
 
 
 def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
@@ -31,7 +30,7 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
     Raises:
         InputError: a metric is unknown to `ir_measures`, or the package is missing.
     """
-    ir_measures = _ir_measures()
+    ir_measures = package("ir_measures", "eval")
     parsed = {}
     for name in metrics:
         try:
@@ -72,12 +71,6 @@ def _parsed(name: str, registry: Mapping[str, Any]) -> Any:
     return made
 
 
-def gold_per_1000(qrels: pd.DataFrame, shown: pd.DataFrame, tokens: int) -> float:
-    """Relevant documents in blocks of `tokens` tokens in total, per 1,000 tokens; 0 if nothing was shown."""
-    gold = shown.merge(qrels, on=["query_id", "doc_id"])
-    return 1000 * len(gold) / tokens if tokens else 0.0
-
-
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly decrease to keep the order."""
     rows = run.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
@@ -89,11 +82,14 @@ def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _ir_measures() -> Any:
+def package(name: str, at: str) -> Any:
+    """A package of the extra `eval`.
+
+    Raises:
+        InputError: it is missing.
+    """
     try:
-        import ir_measures
+        return import_module(name)
     except ImportError as error:
-        raise InputError(
-            "Expected the package ir_measures, got none - at eval", hint='pip install "scoped-retrieval[eval]"'
-        ) from error
-    return ir_measures
+        hint = 'pip install "scoped-retrieval[eval]"'
+        raise InputError(f"Expected the package {name.partition('.')[0]}, got none - at {at}", hint=hint) from error

@@ -1,4 +1,4 @@
-"""Rankings read from a run's own tables: each single lane, their fusion, the full line, and the block.
+"""Rankings read from a run's own tables: each single lane, their fusion, the full line, the line without a score term, and the block.
 
 A ranking is a frame query_id, doc_id, score with one row per document: the best of its rows.
 
@@ -7,15 +7,118 @@ A document counts as recalled by a lane that recalled any of its rows at any ran
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError
+from ...nodes.score_terms import terms_of_plugins
+from ...nodes.vocabulary import SCORE_TERMS
+from ..runs import Run
+from .frozen_terms import ranked_under
 
 FUSED = "rrf"
 FULL = "full"
 BLOCK = "block"
+WITHOUT = "without {term}"
+"""The name of the line without a score term, as a system."""
+EACH = "each"
+"""Instead of a term: every term with a weight, one at a time."""
+GOLD, DOCUMENTS, TOKENS = "gold shown", "documents shown", "tokens"
+"""Measures of blocks: relevant documents shown, all documents shown, and tokens."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tables of a run, read once for all its collections."""
+
+    hits: pa.Table
+    orders: dict[str, pa.Table]
+    """RANKED per system: the line as it ran, and without each of some terms."""
+    trimmed: pa.Table
+    blocks: pa.Table
+
+    @classmethod
+    def of(cls, run: Run, without: Sequence[str] = ()) -> Measured:
+        """The tables of a run, and the order without each of the named score terms."""
+        hits, ranked, trimmed, blocks = (run.table(name) for name in ("hits", "ranked", "trimmed", "blocks"))
+        orders = {FULL: ranked}
+        if without:
+            terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
+            orders |= {
+                WITHOUT.format(term=t): ranked_under(terms, weights, {t: 0.0}) for t in terms_named(without, weights)
+            }
+        return cls(hits, orders, trimmed, blocks)
+
+    def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
+        """Ranking per system: the lanes, their fusion, and the line; `documents` by evidence id."""
+        found = lane_rankings(self.hits_of(queries), documents)
+        rankings = {lane: ranking for lane, ranking in found.items() if lane in lanes}
+        fused = fused_ranking(list(rankings.values()))
+        orders = {name: full_ranking(_of(table, queries), documents) for name, table in self.orders.items()}
+        return {**rankings, FUSED: fused, **orders}
+
+    def hits_of(self, queries: Sequence[str]) -> pa.Table:
+        """The hits of the lanes for these queries, under the budget of rankings."""
+        return _of(self.hits, queries)
+
+    def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
+        """The documents shown in the blocks of a budget."""
+        return block_ranking(self.trimmed, documents, {under(query, system): query for query in queries})
+
+    def block_figures(
+        self, qrels: pd.DataFrame, shown: pd.DataFrame, queries: Sequence[str], system: str
+    ) -> pd.DataFrame:
+        """The measures of the blocks of a budget that are no measures of rankings: a row per query."""
+        asked = {under(query, system): query for query in queries}
+        blocks = _of(self.blocks, list(asked)).select(["request_id", "tokens"]).to_pandas()
+        gold = shown.merge(qrels, on=["query_id", "doc_id"])
+        figures = {
+            GOLD: gold.groupby("query_id").size(),
+            DOCUMENTS: shown.groupby("query_id").size(),
+            TOKENS: blocks["tokens"].groupby(blocks["request_id"].map(asked)).sum(),
+        }
+        return pd.DataFrame(figures, index=pd.Index(queries, name="query_id")).fillna(0.0).astype(float)
+
+
+def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ...]:
+    """The score terms that `--without` names, in the order of the vocabulary.
+
+    Raises:
+        InputError: a name is not a score term.
+    """
+    of_plugins = terms_of_plugins(rerank_weights.column_names)
+    expect_terms(names, of_plugins)
+    terms = (*SCORE_TERMS, *of_plugins)
+    weighing = {term for term in terms if (pc.max(rerank_weights[term]).as_py() or 0) > 0}
+    return tuple(term for term in terms if term in names or (EACH in names and term in weighing))
+
+
+def expect_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
+    """Refuse names that are not score terms."""
+    known = (*SCORE_TERMS, *of_plugins, EACH)
+    for name in names:
+        if name not in known:
+            raise InputError.one_of(known, name, "--without")
+
+
+def under(request_id: str, system: str) -> str:
+    """The request of a query under the budget of a system."""
+    return request_id if system == FULL else f"{request_id}@{system}"
+
+
+def frozen(run: Run, name: str) -> pa.Table:
+    """A table of a run for the requests of rankings, without the requests under a budget of blocks."""
+    table = run.table(name)
+    return table.filter(pc.invert(pc.match_substring_regex(table["request_id"], f"@{BLOCK}(@[0-9]+)?$")))
+
+
+def _of(table: pa.Table, requests: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["request_id"], pa.array(requests, pa.string())))
 
 
 def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFrame]:
@@ -27,12 +130,11 @@ def lane_rankings(hits: pa.Table, documents: pd.Series) -> dict[str, pd.DataFram
     """
     frame = hits.select(["request_id", "lane", "evidence_id", "rank", "score", "withheld"]).to_pandas()
     frame = frame[~frame["withheld"]]
-    return {str(lane): _documents(rows.assign(score=rows["score"]), documents) for lane, rows in frame.groupby("lane")}
+    return {str(lane): _documents(rows, documents) for lane, rows in frame.groupby("lane")}
 
 
-def fused_ranking(hits: pa.Table, documents: pd.Series, lanes: tuple[str, ...], k: int = 60) -> pd.DataFrame:
-    """Reciprocal rank fusion of whole-question lane rankings (Cormack et al. 2009), `k` = 60."""
-    rankings = [ranking for lane, ranking in lane_rankings(hits, documents).items() if lane in lanes]
+def fused_ranking(rankings: Sequence[pd.DataFrame], k: int = 60) -> pd.DataFrame:
+    """Reciprocal rank fusion of rankings (Cormack et al. 2009), `k` = 60."""
     if not rankings:
         return pd.DataFrame({"query_id": [], "doc_id": [], "score": []})
     parts = []

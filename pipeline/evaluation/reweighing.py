@@ -12,7 +12,6 @@ such as on a repository's web page, the figures are HTML.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,8 +27,8 @@ from ..progress import counted
 from ..requests.converters import weight as request_weight
 from ..runs import Run
 from .frozen_terms import FrozenTerms
-from .measuring import frozen
-from .significance import paired_interval, paired_p
+from .rankings import frozen
+from .significance import paired_t
 
 __all__ = ["Reweighing", "Sliders", "documents_of"]
 
@@ -93,27 +92,34 @@ class Reweighing:
     @cached_property
     def weights(self) -> dict[str, float]:
         """The run's weights, averaged over requests, of the terms that differ between the candidates of at least one request."""
-        return {term: round(float(self.terms.weights[term].mean()), 6) for term in self._adjustable}
+        in_force, varying = self.terms.in_force(), self.terms.varying()
+        return {term: in_force[term] for term in varying}
+
+    def order(self, weights: Weights | None = None) -> pd.DataFrame:
+        """The documents of every request, best first, under `weights`; by default, as in the run: query_id, doc_id,
+        relevance and place."""
+        if not weights:
+            return self._as_run
+        if unknown := sorted(set(weights) - set(self.terms.weighed)):
+            raise InputError.one_of(self.terms.weighed, unknown[0], "weights")
+        return self.terms.order(weights)
 
     def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
         """The measure of every request under `weights`; by default, for the ranking of the run."""
-        given = dict(weights or {})
-        if unknown := sorted(set(given) - set(self.terms.weighed)):
-            raise InputError.one_of(self.terms.weighed, unknown[0], "weights")
-        return pd.Series(self.terms.values(measure, given or None), index=list(self.terms.queries), name=measure)
+        return self.terms.values(measure, self.order(weights)).rename(measure)
 
     def figures(self, weights: Weights) -> pd.DataFrame:
         """One row per measure: the means as run and changed; their difference with its 95 % confidence interval and the p
         value of a paired t-test; and how many requests gain, lose and stay."""
-        found = []
+        found, order = [], self.order(weights)
         for measure in self.measures:
-            before, after = self._as_run[measure], self.values(measure, weights)
+            before, after = self.values(measure), self.terms.values(measure, order)
             delta = (after - before).to_numpy()
-            low, high = paired_interval(delta)
+            p, low, high = (float(value[0]) for value in paired_t(delta[:, None]))
             found.append(
                 {
                     "measure": measure, AS_RUN: before.mean(), CHANGED: after.mean(), "difference": delta.mean(),
-                    "low": low, "high": high, "p": float(paired_p(delta[:, None])[0]), "gain": int((delta > 0).sum()),
+                    "low": low, "high": high, "p": p, "gain": int((delta > 0).sum()),
                     "lose": int((delta < 0).sum()), "stay": int((delta == 0).sum()),
                 }
             )  # fmt: skip
@@ -123,26 +129,27 @@ class Reweighing:
         """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first
         relevant document as run and changed (0: none was recalled)."""
         measure = measure or self.measures[0]
-        before, after = self._as_run[measure], self.values(measure, weights)
+        order = self.order(weights)
+        before, after = self.values(measure), self.terms.values(measure, order)
         found = pd.DataFrame(
             {
                 AS_RUN: before, CHANGED: after, "delta": after - before,
-                "place as run": self._places, "place changed": self.terms.first_relevant(weights),
+                "place as run": self.terms.first_relevant(self._as_run),
+                "place changed": self.terms.first_relevant(order),
             }
         ).rename_axis("request_id")  # fmt: skip
-        order = np.lexsort((found.index.to_numpy(), -found["delta"].abs().to_numpy()))
-        return found.iloc[order]
+        return found.iloc[np.lexsort((found.index.to_numpy(), -found["delta"].abs().to_numpy()))]
 
     def sweep(self, terms: Sequence[str] | None = None, steps: int = 11) -> pd.DataFrame:
         """One row per term and weight, `steps` weights from 0 to 1 with the other terms as run: term, weight, and the mean
         of each measure."""
-        return pd.DataFrame(
-            [
-                {"term": t, "weight": w, **{m: self.values(m, {t: w}).mean() for m in self.measures}}
-                for t in terms or self._adjustable
-                for w in np.linspace(0.0, 1.0, steps).round(6)
-            ]
-        )
+        rows = []
+        for term in terms or self.weights:
+            for weight in np.linspace(0.0, 1.0, steps).round(6):
+                order = self.order({term: weight})
+                measured = {measure: self.terms.values(measure, order).mean() for measure in self.measures}
+                rows.append({"term": term, "weight": weight, **measured})
+        return pd.DataFrame(rows)
 
     def save(self, path: str | Path, weights: Weights) -> Path:
         """Write the weights of the purpose as a weight file, with the figures measured under them.
@@ -170,17 +177,8 @@ class Reweighing:
         return Sliders(self)
 
     @cached_property
-    def _adjustable(self) -> tuple[str, ...]:
-        varying = set(self.terms.varying())
-        return tuple(term for term in self.terms.weighed if term in varying)
-
-    @cached_property
-    def _as_run(self) -> dict[str, pd.Series]:
-        return {measure: self.values(measure) for measure in self.measures}
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        return self.terms.first_relevant()
+    def _as_run(self) -> pd.DataFrame:
+        return self.terms.order()
 
 
 def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
@@ -201,7 +199,6 @@ def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, s
 
 
 LISTED = 8
-_BINS = 20
 _DIGITS = 6
 """The number of decimals of a weight."""
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -214,30 +211,21 @@ class Sliders:
         self.reweighing = reweighing
         self.weights = dict(reweighing.weights)
         self.controls: dict[str, Any] = {}
-        """An ipywidgets slider per term; empty without ipywidgets."""
+        """An ipywidgets slider per term, once they were shown."""
         self._panel = self._shown = None
-        self._setting = False
-        self._measured()
+        self._measure()
 
     def move(self, **weights: float) -> Sliders:
-        """Set weights by the names of their terms, like moving the sliders; the range of a slider grows as needed.
+        """Set weights by the names of their terms.
 
         Raises:
             InputError: there is no slider of that name, or the weight is not allowed in a request.
         """
-        for term in weights:
+        for term, value in weights.items():
             if term not in self.weights:
                 raise InputError.one_of(tuple(self.weights), term, "weights")
-        checked = {term: round(request_weight(value, f"weights.{term}"), _DIGITS) for term, value in weights.items()}
-        self.weights |= checked
-        self._setting = True
-        try:
-            for term, control in self.controls.items():
-                control.max = max(control.max, self.weights[term])
-                control.value = self.weights[term]
-        finally:
-            self._setting = False
-        self._measured()
+            self.weights[term] = round(request_weight(value, f"weights.{term}"), _DIGITS)
+        self._measure()
         return self
 
     def save(self, path: str | Path) -> Path:
@@ -246,11 +234,10 @@ class Sliders:
 
     def html(self) -> str:
         """The current figures, without sliders."""
-        weights = ", ".join(f"{term} {weight:g}" for term, weight in self.weights.items())
-        head = f"<p>{counted(self.reweighing.requests, 'request')}, purpose {_safe(self.reweighing.purpose)}. Weights: {_safe(weights)}</p>"
-        moved = self.deltas[self.deltas["delta"] != 0].head(LISTED).round(4)
-        most = f"<details><summary>Requests that change most</summary>{_table(moved)}</details>" if len(moved) else ""
-        return f"{head}{_table(self.figures.round(4))}{_histogram(self.deltas['delta'])}{most}"
+        weights = pd.DataFrame([self.weights], index=["weight"])
+        moved = self.deltas[self.deltas["delta"] != 0].head(LISTED)
+        head = f"<p>{counted(self.reweighing.requests, 'request')}, purpose {self.reweighing.purpose}</p>"
+        return head + "".join(table.round(4).to_html(border=0) for table in (weights, self.figures, moved))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": self.figures.round(4).to_string(), "text/html": self.html()}
@@ -258,7 +245,7 @@ class Sliders:
         shown = panel._repr_mimebundle_() if panel is not None else {}
         return {**bundle, _WIDGET: shown[_WIDGET]} if _WIDGET in shown else bundle
 
-    def _measured(self) -> None:
+    def _measure(self) -> None:
         changed = {t: w for t, w in self.weights.items() if w != self.reweighing.weights[t]}
         self.figures = self.reweighing.figures(changed)
         self.deltas = self.reweighing.deltas(changed)
@@ -279,52 +266,6 @@ class Sliders:
                 value=weight, min=0.0, max=max(1.0, weight), step=0.01, description=term, continuous_update=False,
                 style={"description_width": "10em"},
             )  # fmt: skip
-            self.controls[term].observe(self._moved, names="value")
+            self.controls[term].observe(lambda change, term=term: self.move(**{term: change["new"]}), names="value")
         self._panel = ipywidgets.VBox([*self.controls.values(), self._shown])
         return self._panel
-
-    def _moved(self, change: Any) -> None:
-        if self._setting:  # `move` measures once, when all are set
-            return
-        self.weights = {term: round(control.value, _DIGITS) for term, control in self.controls.items()}
-        self._measured()
-
-
-def _safe(text: object) -> str:
-    return html.escape(str(text))
-
-
-def _table(frame: pd.DataFrame) -> str:
-    head = "".join(f'<th scope="col">{_safe(name)}</th>' for name in (frame.index.name or "", *frame.columns))
-    rows = "".join(
-        f'<tr><th scope="row">{_safe(name)}</th>{"".join(f"<td>{_cell(value)}</td>" for value in values)}</tr>'
-        for name, values in zip(frame.index, frame.itertuples(index=False), strict=True)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float | np.floating):
-        return "-" if np.isnan(value) else f"{value:.4g}"
-    return _safe(value)
-
-
-def _histogram(deltas: pd.Series) -> str:
-    """A histogram of the gains and losses of requests, without unchanged ones."""
-    changed = deltas[deltas != 0].to_numpy(dtype=np.float64)
-    if not len(changed):
-        return "<p>No request changes.</p>"
-    counts, edges = np.histogram(changed, bins=_BINS, range=(-1.0, 1.0))
-    width, height, most = 18, 90, counts.max()
-    bars = "".join(
-        f'<rect x="{n * width}" y="{height - round(height * int(count) / most, 2):g}" width="{width - 2}" '
-        f'height="{round(height * int(count) / most, 2):g}" fill="{"#3f8f54" if edge >= 0 else "#c0504d"}">'
-        f"<title>{counted(int(count), 'request')}, delta {edge:.1f} to {edge + 2 / _BINS:.1f}</title></rect>"
-        for n, (count, edge) in enumerate(zip(counts, np.round(edges[:-1], 6), strict=True))
-    )
-    caption = f"{int((changed > 0).sum())} requests gain, {int((changed < 0).sum())} lose ({CHANGED} less as run, from -1 to 1)"
-    size = f'viewBox="0 0 {_BINS * width} {height + 1}" width="{_BINS * width}" height="{height + 1}"'
-    return (
-        f'<svg {size} role="img" aria-label="{caption}">{bars}<line x1="0" x2="{_BINS * width}" y1="{height}" y2="{height}" '
-        f'stroke="#888"/></svg><p>{caption}</p>'
-    )

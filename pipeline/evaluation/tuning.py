@@ -30,8 +30,9 @@ from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from ..encoders.encoder import NAME
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
-from .frozen_terms import DIVERSITY, FrozenTerms, parsed
-from .measuring import frozen
+from .frozen_terms import FrozenTerms, parsed
+from .metrics import package
+from .rankings import frozen
 from .significance import SEED, compared, holm
 
 ITERATIONS = 30
@@ -48,14 +49,14 @@ def fitted_weights(
     parts: Sequence[FrozenTerms],
     start: Mapping[str, float],
     *,
-    iterations: int = ITERATIONS,
     pull: float = PULL,
 ) -> dict[str, float]:
     """The weight of every term that differs between candidates of some query, in the order of the terms.
 
     Args:
         parts: one per collection.
-        start: the initial weights, which are also the target of the pull; a term without one has 0.
+        start: the initial weights, which are also the target of the pull.
+        pull: the strength of the pull towards the initial weights; 0 = none.
 
     Raises:
         InputError: no query has candidates that differ, or scipy is missing.
@@ -75,9 +76,9 @@ def fitted_weights(
         towards = 2 * (apart - apart @ weights / total) / total if total > 0 else np.zeros_like(weights)
         return float(np.mean(losses) + pull * apart @ apart), np.mean(gradients, axis=0) + pull * towards
 
-    found = _scipy_optimize().minimize(
+    found = package("scipy.optimize", "tune").minimize(
         loss, shares * SHARPNESS, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(terms),
-        options={"maxiter": iterations},
+        options={"maxiter": ITERATIONS},
     ).x  # fmt: skip
     scaled = found * before.sum() / found.sum() if found.sum() > 0 else before
     return {term: round(float(weight), DIGITS) for term, weight in zip(terms, scaled, strict=True)}
@@ -87,15 +88,14 @@ class _Lists:
     """The candidates of one collection, grouped by document."""
 
     def __init__(self, frozen: FrozenTerms, terms: Sequence[str]) -> None:
-        order = np.argsort(frozen.document, kind="stable")
-        self._document = frozen.document[order]
-        self._starts = np.flatnonzero(np.r_[True, np.diff(self._document) > 0][: len(order)])
-        self._values = np.stack([frozen.raw[term][order] for term in terms])
-        self._query = frozen.query[order][self._starts]
-        relevance = np.bincount(self._query, frozen.gain, len(frozen.queries))
-        self._target = np.divide(
-            frozen.gain, relevance[self._query], out=np.zeros(len(frozen.gain)), where=relevance[self._query] > 0
-        )
+        rows = frozen.candidates
+        self._document = rows.groupby(["query_id", "doc_id"], dropna=False).ngroup().to_numpy()
+        self._starts = np.flatnonzero(np.r_[True, np.diff(self._document) > 0][: len(rows)])
+        self._values = rows[list(terms)].to_numpy(dtype=np.float64).T
+        self._query = rows.groupby("query_id").ngroup().to_numpy()[self._starts]
+        gain = rows["relevance"].to_numpy(dtype=np.float64)[self._starts]
+        relevance = np.bincount(self._query, gain)
+        self._target = np.divide(gain, relevance[self._query], out=np.zeros(len(gain)), where=gain > 0)
         self._counts = relevance > 0
         """The queries with a relevant candidate: the others have no effect on the fit."""
 
@@ -115,15 +115,6 @@ class _Lists:
         entropy = (np.log(sums[self._counts]) + most[self._counts]).sum() - self._target @ best
         gradient = self._values[:, rows] @ (share * self._counts[self._query] - self._target)
         return float(entropy) / queries, gradient / queries
-
-
-def _scipy_optimize() -> Any:
-    try:
-        from scipy import optimize
-    except ImportError as error:
-        hint = 'pip install "scoped-retrieval[eval]"'
-        raise InputError("Expected the package scipy, got none - at tune", hint=hint) from error
-    return optimize
 
 
 DEFAULT, FITTED = "in force", "fitted"
@@ -200,9 +191,6 @@ def tune(  # noqa: PLR0913 - options by keyword
     limit: int | None = None,
     purpose: str | None = None,
     run_id: str | None = None,
-    folds: int = FOLDS,
-    iterations: int = ITERATIONS,
-    pull: float = PULL,
     least_queries: int = LEAST_QUERIES,
     policies: Any = None,
     plugins: Sequence[str] = (),
@@ -216,9 +204,6 @@ def tune(  # noqa: PLR0913 - options by keyword
         limit: at most this many queries of each collection.
         purpose: of every request; by default `answer-question` for documents and conversations, `fix-test` for code.
         run_id: a run of `work` that `eval` or `tune` made of these collections; its score terms are used.
-        folds: parts into which the queries are divided if a purpose has a single collection.
-        iterations: the maximum number of iterations of the optimizer.
-        pull: the strength of the pull towards the initial weights; 0 = none.
         least_queries: the minimum number of queries of a purpose with both relevant and other candidates.
         policies: the policies for the run; default: the bundled ones.
         plugins: the enabled plugins; weights are fitted to their score terms as well.
@@ -238,14 +223,14 @@ def tune(  # noqa: PLR0913 - options by keyword
     for named in dict.fromkeys(part.purpose for part in parts):
         of_purpose = [part for part in parts if part.purpose == named]
         _expect_queries(of_purpose, least_queries)
-        start = _weights_in_force(of_purpose)
-        left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {folds} folds of queries"
-        for kept, out in _splits(of_purpose, folds):
+        start = of_purpose[0].terms.in_force()
+        left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {FOLDS} folds of queries"
+        for kept, out in _splits(of_purpose):
             progress(f"fitting {named} without {', '.join(sorted({part.collection.name for part in out}))}")
-            fitted = fitted_weights([part.terms for part in kept], start, iterations=iterations, pull=pull)
-            values += [_values(part, measure, fitted) for part in out for measure in measures]
+            fitted = fitted_weights([part.terms for part in kept], start)
+            values += [_values(part, measures, fitted) for part in out]
         progress(f"fitting {named}")
-        weights[named] = fitted_weights([p.terms for p in of_purpose], start, iterations=iterations, pull=pull)
+        weights[named] = fitted_weights([p.terms for p in of_purpose], start)
         before[named] = {term: start[term] for term in weights[named]}
     return Tuning(
         asked.run.run_id, weights, before, pd.concat(values, ignore_index=True), left_out,
@@ -260,9 +245,7 @@ def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | N
     parts = []
     for collection in collections:
         queries = asked.queries[collection.name]
-        evidence = asked.corpus.frame(collection.projects()).evidence
-        documents = evidence.select(["evidence_id", collection.key]).to_pandas()
-        documents = documents.set_index("evidence_id")[collection.key]
+        _, documents = asked.documents(collection)
         candidates = FrozenTerms.of(terms, weights, documents, collection.qrels, queries)
         requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
         projects = pd.Series([requests[query]["project"] for query in queries])
@@ -277,7 +260,7 @@ def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
     Raises:
         InputError: fewer than `least` queries have both relevant and other candidates.
     """
-    if (telling := sum(int(part.terms.telling().sum()) for part in parts)) < least:
+    if (telling := sum(part.terms.telling() for part in parts)) < least:
         names = ", ".join(part.collection.name for part in parts)
         raise InputError.described(
             f"{least} queries or more whose candidates hold relevant documents and others",
@@ -287,13 +270,7 @@ def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
         )
 
 
-def _weights_in_force(parts: Sequence[CollectionPart]) -> dict[str, float]:
-    """The weight in the run of each term that is fitted; those of a role and of diversity are not."""
-    first = parts[0].terms
-    return {term: float(first.weights[term][0]) for term in first.weighed if term != DIVERSITY}
-
-
-def _splits(parts: Sequence[CollectionPart], folds: int) -> list[tuple[list[CollectionPart], list[CollectionPart]]]:
+def _splits(parts: Sequence[CollectionPart]) -> list[tuple[list[CollectionPart], list[CollectionPart]]]:
     """Pairs of training and test data: every query is measured once."""
     if len(parts) > 1:
         return [([other for other in parts if other is not part], [part]) for part in parts]
@@ -301,23 +278,24 @@ def _splits(parts: Sequence[CollectionPart], folds: int) -> list[tuple[list[Coll
     groups = np.random.default_rng(SEED).permutation(int(part.groups.max()) + 1)
     if len(groups) < 2:
         raise InputError.described("two queries or more, so that one can be left out", "one", part.collection.name)
-    fold = (groups % min(folds, len(groups)))[part.groups]
+    fold = (groups % min(FOLDS, len(groups)))[part.groups]
     return [([_some(part, fold != n)], [_some(part, fold == n)]) for n in np.unique(fold)]
 
 
 def _some(part: CollectionPart, chosen: np.ndarray) -> CollectionPart:
-    return CollectionPart(part.collection, part.purpose, part.terms.of_queries(chosen), part.groups[chosen])
+    queries = [query for query, wanted in zip(part.terms.queries, chosen, strict=True) if wanted]
+    return CollectionPart(part.collection, part.purpose, part.terms.of_queries(queries), part.groups[chosen])
 
 
-def _values(part: CollectionPart, measure: str, fitted: Mapping[str, float]) -> pd.DataFrame:
+def _values(part: CollectionPart, measures: Sequence[str], fitted: Mapping[str, float]) -> pd.DataFrame:
     """The figures of every query of a part, under the weights in force and under new ones."""
-    return pd.DataFrame(
-        {
-            "purpose": part.purpose, "collection": part.collection.name, "kind": part.collection.shape,
-            "query_id": part.terms.queries, "metric": measure, DEFAULT: part.terms.values(measure),
-            FITTED: part.terms.values(measure, fitted),
-        }
-    )  # fmt: skip
+    orders = {DEFAULT: part.terms.order(), FITTED: part.terms.order(fitted)}
+    head = {"purpose": part.purpose, "collection": part.collection.name, "kind": part.collection.shape}
+    tables = []
+    for measure in measures:
+        values = {name: part.terms.values(measure, order).to_numpy() for name, order in orders.items()}
+        tables.append(pd.DataFrame({**head, "query_id": part.terms.queries, "metric": measure, **values}))
+    return pd.concat(tables)
 
 
 def _compared(purpose: str, metric: str, collection: str, values: pd.DataFrame) -> dict[str, Any]:

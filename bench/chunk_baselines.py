@@ -1,8 +1,6 @@
-"""Baselines for the line: BM25 over whole files, like the published file-localization baselines.
+"""A baseline for blocks: the best chunks by BM25, one after the other, until a budget of tokens is full.
 
-bm25s, variant lucene, k1 0.9, b 0.4, English stopwords, over path and text of every file of the task's own commit.
-
-A block is compared with the best chunks by BM25, one after the other, until a budget of tokens is full. Chunks are
+bm25s, variant lucene, k1 0.9, b 0.4, English stopwords. Chunks are
 windows of 40 lines of a file, or of 40 messages of a session, or whole documents, over path (or title) and text;
 scripts without spaces as pairs of characters; fitted on the rows that the query may see: the files of its commit, the
 messages of its user until `asOf`. Besides a chunk's text only one line with its origin is counted, and a chunk that
@@ -17,58 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import bm25s
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-
-from ...nodes.blocks.token_counting import BASE, Counters
-from ...nodes.errors import InputError
-from .collections import Collection
-
-FILE_DEPTH = 100
-
-
-def require_bm25s() -> Any:
-    """The package that computes the baselines.
-
-    Raises:
-        InputError: it is missing.
-    """
-    try:
-        import bm25s
-    except ImportError as error:
-        hint = 'install it with `pip install "scoped-retrieval[eval]"`, or leave --baselines out'
-        raise InputError("Expected the package bm25s, got none - at --baselines", hint=hint) from error
-    return bm25s
-
-
-def file_baseline(collection: Collection, *, source_only: bool) -> pd.DataFrame:
-    """BM25 over the files of each task's commit: query_id, doc_id (path), score.
-
-    Raises:
-        InputError: the package bm25s is missing.
-    """
-    bm25s = require_bm25s()
-    import pyarrow.parquet as pq
-
-    corpus = pq.read_table(collection.folder / "corpus.parquet").to_pandas()
-    if source_only:
-        corpus = corpus[corpus["kind"] == "source"]
-    blobs = pq.read_table(collection.folder / "blobs.parquet").to_pandas().set_index("blob_sha")["text"]
-    queries = pq.read_table(collection.folder / "queries.parquet").to_pandas()
-    queries["query_id"] = f"{collection.name}/" + queries["query_id"].astype(str)
-    parts = []
-    for query_id, text, commit in zip(queries["query_id"], queries["text"], queries["commit"], strict=True):
-        files = corpus[corpus["commit"] == commit]
-        documents = (files["path"] + "\n" + files["blob_sha"].map(blobs)).tolist()
-        index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
-        index.index(bm25s.tokenize(documents, stopwords="en", show_progress=False), show_progress=False)
-        tokens = bm25s.tokenize([text], stopwords="en", show_progress=False)
-        found, scores = index.retrieve(tokens, k=min(FILE_DEPTH, len(documents)), show_progress=False)
-        paths = files["path"].to_numpy()[found[0]]
-        parts.append(pd.DataFrame({"query_id": query_id, "doc_id": paths, "score": scores[0].astype(float)}))
-    return pd.concat(parts, ignore_index=True)
-
+from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
+from scoped_retrieval.pipeline.evaluation.collections import Collection
 
 CHUNK_LINES = 40
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
@@ -98,11 +50,7 @@ class _Chunks:
 def chunk_systems(
     collection: Collection, budgets: Sequence[int], *, limit: int | None = None
 ) -> dict[str, dict[int, FilledBlocks]]:
-    """Per system and budget the documents shown for each query.
-
-    Raises:
-        InputError: the package bm25s is missing.
-    """
+    """Per system and budget the documents shown for each query."""
     systems = {
         "code": ("all-files", "source-files"),
         "documents": ("rows",),
@@ -112,7 +60,6 @@ def chunk_systems(
 
 
 def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: int | None) -> dict[int, FilledBlocks]:
-    bm25s = require_bm25s()
     shown: dict[int, list[tuple[str, str, float]]] = {budget: [] for budget in budgets}
     tokens = dict.fromkeys(budgets, 0)
     for chunks, queries in _scopes(collection, name, limit):
