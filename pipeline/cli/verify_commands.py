@@ -176,7 +176,7 @@ FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot 
 def _verify_file(file: Path, anchor: str | None) -> int:
     """Check an exported snapshot: no folder of runs is read."""
     from ..config.opening import trust_of
-    from ..reading.auditing.exported_file import check_file
+    from ..reading.auditing.export import check_file
 
     found = check_file(file, trust_of(settings_of()), anchor=anchor)
     signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
@@ -184,9 +184,7 @@ def _verify_file(file: Path, anchor: str | None) -> int:
     lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")
     if found.erased:
         lines.append(f"  erased texts: {found.erased}")
-    lines.append(
-        f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file lacks log lines up to it)'}"
-    )
+    lines.append(f"head of the log in the file: {found.head or '-'}")
     emit(found.as_dict(), text="\n".join(lines))
     return EXIT["ok"] if found.ok else EXIT["differs"]
 

@@ -22,8 +22,8 @@ from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 from ..progress import counted
 
-VERSION = 13
-"""Raised with every change of a stored column."""
+VERSION = 14
+"""Raised with every change of a stored column or of the manifest."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""
 

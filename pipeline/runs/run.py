@@ -219,6 +219,10 @@ class Run:
         """The texts of the shard or interactive file of a snapshot, by hash."""
         return self._beside("texts", snapshot_id)
 
+    def snapshots_beside(self, snapshot_id: str) -> pa.Table:
+        """SNAPSHOTS of the shard or interactive file of a snapshot."""
+        return self._beside("snapshots", snapshot_id)
+
     @cached_property
     def snapshots(self) -> pa.Table:
         """SNAPSHOTS of the run."""
@@ -243,7 +247,7 @@ class Run:
         Raises:
             StoreError: the run has no such snapshot.
         """
-        snapshots = self._beside("snapshots", snapshot_id)
+        snapshots = self.snapshots_beside(snapshot_id)
         return snapshots["request_id"][pc.index(snapshots["snapshot_id"], snapshot_id).as_py()].as_py()
 
     @property

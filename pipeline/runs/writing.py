@@ -77,11 +77,18 @@ def write_stored(
             "rows": table.num_rows,
             "sha256": written[name][0],
             "digest": digested[name],
+            **({"named": hashlib.sha256(named_lines(table).encode()).hexdigest()} if name == "snapshots" else {}),
         }
         for name, table in filled.items()
     ]
     statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
     return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
+
+
+def named_lines(snapshots: pa.Table) -> str:
+    """Each snapshot of a part with its digest, one a line: their SHA-256 in the manifest makes the log name them."""
+    pairs = zip(snapshots["snapshot_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True)
+    return "".join(f"{id_} {digest}\n" for id_, digest in pairs)
 
 
 def part_path(name: str, shard: int) -> str:
@@ -117,7 +124,7 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
         for part in receipt["parts"]:
             entry = tables[part["table"]]
             entry["rows"] += part["rows"]
-            entry["parts"].append({key: part[key] for key in ("path", "rows", "sha256", "digest")})
+            entry["parts"].append({key: value for key, value in part.items() if key != "table"})
     provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
     manifest = {
         **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},

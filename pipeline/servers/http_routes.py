@@ -231,7 +231,7 @@ async def expand(
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/export", responses={200: {"content": {"application/json": {}}}})
 async def export(request: Request, snapshot_id: str) -> Response:
-    """For auditors: one DSSE envelope that `verify FILE` checks alone."""
+    """For auditors: one file that `verify FILE` checks alone."""
     _expect_parameters(request)
     principal_session = _principal_session(request)
     return _json(request, await _done(request, lambda: principal_session.exported(snapshot_id)))

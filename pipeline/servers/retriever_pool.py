@@ -253,7 +253,7 @@ class PrincipalSession:
         return verified(self.settings, run)
 
     def exported(self, snapshot: str) -> dict[str, Any]:
-        """A DSSE envelope around a snapshot that the principal audits; see `auditing.export`."""
+        """The file of a snapshot that the principal audits; see `auditing.export`."""
         from ..reading.across_runs import snapshot_named
         from ..reading.auditing.export import exported
 

@@ -4,6 +4,6 @@
 - `reproduce`: a run or snapshot executed again, and the first value that differs
 - `what_if`: frozen candidates under other weights, budgets or roles
 - `difference`: two snapshots or runs side by side
-- `export`: a snapshot as one file; `exported_file`: checks such a file alone, `unpacked_sizes`: in bounded memory
+- `export`: a snapshot as one file, which is checked alone
 - `sql`: a run's tables under DuckDB
 """

@@ -1,46 +1,108 @@
 """`show --as export`: one self-contained file with everything an auditor needs to check a snapshot; `verify FILE` checks it.
 
-Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE envelope around an in-toto Statement
-(in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 if a key is set. The subjects are the
-block and the snapshot; the predicate contains the tables in stored form (Arrow IPC, base64), the texts by SHA-256, the
-provenance, the lineage, and the lines of the log from the snapshot's own to the head.
+    {"content": {"tables": {...}, "texts": {...}, "lineage": ..., "log": [...], ...}, "signature": "..."}
+
+`exported` writes it, `check_file` checks it alone. The content is plain JSON: tables in stored form with the texts beside
+them by SHA-256, the provenance, the lineage, and the lines of the log from the snapshot's own to the head. For a run of
+parts, `manifest` is the one that the log names, and `named` the snapshots that the manifest names. The signature is that
+of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
 
 Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
-later erasure does not reach exported files.
+later erasure does not reach exported files. Without a trusted key or an anchor, a valid file proves that its parts belong
+together, not who wrote it. An anchor vouches for whatever the log names: digest, id and block of the snapshot, and the
+lineage. The times of asking and writing are in no digest, so only a signature vouches for them.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....nodes.audit.snapshot_digest import COVERED
-from ....nodes.errors import AccessError, StoreError, VerificationError
+from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
+from ....nodes.errors import AccessError, InputError, StoreError, VerificationError
+from ....nodes.schema import Table
+from ....nodes.tables import PROVENANCE
 from ...config.opening import trust_of
 from ...config.settings import Settings
+from ...corpus import Trust
+from ...parsing.strict_json import strict_json
+from ...progress import counted
 from ...runs import replay
+from ...runs.files import json_bytes
 from ...runs.log import Line, of_kind
-from ...runs.parts import references
+from ...runs.parts import TEXTS, changed_texts, references
+from ...runs.writing import named_lines
 from ...storage.durable import read_whole
 from ..access import audience_of, open_run
 
-__all__ = ["PAYLOAD_TYPE", "PREDICATE_TYPE", "STATEMENT_TYPE", "exported", "plain", "pre_authentication"]
+__all__ = ["CheckedExport", "check_file", "exported", "own_line"]
 
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "urn:scoped-retrieval:snapshot:1"
 MOST_LINES = 100_000
-"""The most log lines in one file; a snapshot further from the head is exported without the lines up to it."""
+"""The most log lines in one file; a snapshot further from the head is exported with its own line alone."""
+
+
+class _Content(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal["scoped-retrieval/snapshot/1"] = "scoped-retrieval/snapshot/1"
+    snapshot_id: str
+    run_id: str
+    erased: list[str]
+    """Hashes of the texts that had been erased before the export."""
+    tables: dict[str, list[dict[str, Any]]]
+    texts: dict[str, str]
+    provenance: dict[str, str]
+    lineage: dict[str, Any]
+    log: list[str]
+    manifest: str | None
+    named: str | None
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    content: _Content
+    signature: str
+
+    @property
+    def signed(self) -> str:
+        """The text that is signed."""
+        return json.dumps(self.content.model_dump(), sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class CheckedExport:
+    """The result of checking a file."""
+
+    snapshot_id: str
+    problems: tuple[str, ...]
+    signed: bool
+    """Whether the trusted key signed it; False if none was given."""
+    head: str
+    """The hash of the last line of the log in the file."""
+    erased: int
+    """Number of texts that had been erased before the export."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"ok": self.ok, **asdict(self)}
 
 
 def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
-    """The envelope of a snapshot that the principal audits.
+    """The file of a snapshot that the principal audits, as JSON values.
 
     Raises:
         AccessError: the principal does not audit the snapshot, or it does not exist.
@@ -57,83 +119,25 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
     texts = run.texts_of(snapshot_id)
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
-    lines = run.store.log.lines()
     own = own_line(run, snapshot_id)
     if own is None:
         raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG")
-    predicate = {
-        "schema_version": 1,
-        "snapshot_id": snapshot_id,
-        "run_id": run.run_id,
-        "status": found.status,
-        "erased": list(found.erased),
-        "readable": plain(found),
-        "tables": {name: _packed(table) for name, table in stored.items()},
-        "provenance": _packed(run.provenance),
-        "texts": dict(zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True)),
-        "lineage": run.lineage,
-        "log": _log(lines, own),
-        **_manifest(run, snapshot_id),
-    }
-    statement = {
-        "_type": STATEMENT_TYPE,
-        "subject": [
-            {"name": "block", "digest": {"sha256": found.snapshot["visible_sha256"]}},
-            {"name": snapshot_id, "digest": {"sha256": found.snapshot["snapshot_digest"]}},
-        ],
-        "predicateType": PREDICATE_TYPE,
-        "predicate": predicate,
-    }
-    payload = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    trust = trust_of(settings)
-    signatures = [{"keyid": "", "sig": trust.signature(pre_authentication(payload))}] if trust.signing_key else []
-    return {
-        "payloadType": PAYLOAD_TYPE,
-        "payload": base64.b64encode(payload.encode()).decode(),
-        "signatures": signatures,
-    }
-
-
-def pre_authentication(payload: str) -> str:
-    """The bytes that DSSE signs: the type and the payload, each with its length in bytes."""
-    return f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(payload.encode())} {payload}"
-
-
-def plain(found: Any) -> dict[str, Any]:
-    """The human-readable parts of a replay, as JSON values."""
-    tables = {
-        "contract": found.tables["contracts"],
-        "citations": found.citations,
-        "conditions": found.conditions,
-        "decisions": found.decisions,
-    }
-    values = {name: [_json_of(row) for row in table.to_pylist()] for name, table in tables.items()}
-    return {"question": found.request.get("question"), "block": found.block, **values}
-
-
-def _json_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
-
-
-def _packed(table: pa.Table) -> str:
-    """A table as an Arrow IPC stream, base64."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table.combine_chunks())
-    return base64.b64encode(sink.getvalue()).decode()
-
-
-def _log(lines: Sequence[Line], own: Line) -> dict[str, Any]:
-    """The lines of the log from the snapshot's own to the head."""
-    after = [line for line in lines if line.number >= own.number]
-    kept = after if len(after) <= MOST_LINES else after[:1]
-    return {"lines": [f"{line.hash} {text_of(line)}" for line in kept], "head": lines[-1].hash}
-
-
-def text_of(line: Line) -> str:
-    """The JSON of a line, whose SHA-256 is its hash."""
-    content = {"body": line.body, "number": line.number, "previous": line.previous}
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+    lines = [line for line in run.store.log.lines() if line.number >= own.number]
+    content = _Content(
+        snapshot_id=snapshot_id,
+        run_id=run.run_id,
+        erased=list(found.erased),
+        tables={name: _rows(table) for name, table in stored.items()},
+        texts=dict(zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True)),
+        provenance=found.provenance,
+        lineage=run.lineage,
+        log=[_text_of(line) for line in (lines if len(lines) <= MOST_LINES else [own])],
+        manifest=None if run.live else read_whole(run.folder / "manifest.json").decode(),
+        named=None if run.live else named_lines(run.snapshots_beside(snapshot_id)),
+    )
+    file = _File(content=content, signature="")
+    file.signature = trust_of(settings).signature(file.signed)
+    return file.model_dump()
 
 
 def own_line(run: Any, snapshot_id: str) -> Line | None:
@@ -144,18 +148,131 @@ def own_line(run: Any, snapshot_id: str) -> Line | None:
     return next(iter(of_kind(run.lines, "run")), None)
 
 
-def _manifest(run: Any, snapshot_id: str) -> dict[str, Any]:
-    """For a run of Parquet parts: the manifest, and the part of SNAPSHOTS with the snapshot, whose hash is in the
-    manifest.
+def _text_of(line: Line) -> str:
+    """The JSON of a line, whose SHA-256 is its hash."""
+    content = {"body": line.body, "number": line.number, "previous": line.previous}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    return table.cast(_plain(table.schema)).to_pylist()
+
+
+def _table(rows: list[dict[str, Any]], declared: Table) -> pa.Table:
+    """The table of some rows.
+
+    Raises:
+        VerificationError: they have other columns, or values of another kind.
     """
-    if run.live:
-        return {"manifest": None, "snapshots_part": None}
-    for entry in run.manifest["tables"]["snapshots"]["parts"]:
-        data = read_whole(run.folder / entry["path"])
-        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            raise VerificationError(f"Expected SHA-256 {entry['sha256']}, got another - at {entry['path']}")
-        if snapshot_id in run.part("snapshots", entry["path"])["snapshot_id"].to_pylist():
-            part = {"path": entry["path"], "parquet": base64.b64encode(data).decode()}
-            manifest = read_whole(run.folder / "manifest.json")
-            return {"manifest": base64.b64encode(manifest).decode(), "snapshots_part": part}
-    raise VerificationError(f"Expected the snapshot in a part of its run, got none - at {snapshot_id}")
+    schema = declared.widened(declared.stored_schema, rows[0] if rows else ())
+    try:
+        if all(row.keys() == set(schema.names) for row in rows):
+            return pa.Table.from_pylist(rows, _plain(schema)).cast(schema)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise VerificationError(f"Expected values of {declared.name}, got others - at tables") from error
+    raise VerificationError(f"Expected the columns of {declared.name}, got others - at tables")
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with times as text, which JSON has."""
+    return pa.schema([field.with_type(pa.string()) if pa.types.is_timestamp(field.type) else field for field in schema])
+
+
+def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> CheckedExport:
+    """Check a file of `show --as export`.
+
+    Args:
+        path: the file.
+        trust: its public key, if any, must have signed the file.
+        anchor: a head of the log that was kept elsewhere; it must be among the log lines of the file.
+
+    Raises:
+        InputError: it cannot be read, or is not such a file.
+    """
+    try:
+        file = _File.model_validate(strict_json(path.read_bytes()))
+    except OSError as error:
+        raise InputError(f"{error.strerror}: exported snapshot {path}") from error
+    except (ValueError, ValidationError) as error:
+        raise InputError(
+            f"Expected an exported snapshot, got another file - at {path}", hint="`show --as export` writes them"
+        ) from error
+    content, problems = file.content, list[str]()
+    signed = trust.trusted_key is not None and trust.is_signature(file.signed, file.signature)
+    if trust.trusted_key is not None and not signed:
+        got = "another" if file.signature else "none"
+        problems.append(f"Expected a signature of {trust.trusted_key}, got {got}")
+    try:
+        problems += _problems(content)
+    except VerificationError as error:
+        problems.append(error.message)
+    hashes = [_sha256(line) for line in content.log]
+    if anchor is not None and anchor not in hashes:
+        problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")
+    return CheckedExport(
+        content.snapshot_id, tuple(problems), signed, hashes[-1] if hashes else "", len(content.erased)
+    )
+
+
+def _problems(content: _Content) -> Iterator[str]:
+    """Check that the tables give the digest, the texts their hashes, and the log leads to both."""
+    stored = {table.name: _table(content.tables.get(table.name, []), table) for table in COVERED}
+    provenance = PROVENANCE.build({"part": list(content.provenance), "value": list(content.provenance.values())})
+    if stored["snapshots"].num_rows != 1:
+        rows = counted(stored["snapshots"].num_rows, "row")
+        raise VerificationError(f"Expected one snapshot, got {rows} - at tables.snapshots")
+    snapshot = stored["snapshots"].to_pylist()[0]
+    (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())
+    if digest != snapshot["snapshot_digest"]:
+        yield "Expected the snapshot digest to follow from the tables, got another - at tables"
+    if snapshot["snapshot_id"] != content.snapshot_id:
+        yield f"Expected the tables of {content.snapshot_id}, got those of another snapshot - at tables.snapshots"
+    if stored["blocks"]["text"].to_pylist() not in ([], [snapshot["visible_sha256"]]):
+        yield "Expected the block that was hashed, got another - at tables.blocks"
+    texts = [{"sha256": sha256, "text": text} for sha256, text in content.texts.items()]
+    for sha256 in changed_texts(pa.Table.from_pylist(texts, TEXTS)).to_pylist():
+        yield f"Expected the text that was hashed, got another - at texts.{sha256[:16]}"
+    if (missing := set(references(stored).to_pylist()) - content.texts.keys()) != set(content.erased):
+        yield f"Expected {counted(len(content.erased), 'erased text')}, got {len(missing)} missing - at texts"
+    own = _own_body(content)
+    if own["kind"] == "live":
+        named = {f"{one['snapshot_id']} {one['snapshot_digest']}" for one in own["snapshots"]}
+    else:
+        own, named = _of_manifest(content, own)
+    if f"{content.snapshot_id} {digest}" not in named:
+        yield "Expected the log to name the snapshot with its digest, got another - at log[0]"
+    if _sha256(json_bytes(content.lineage)) != own["lineage_sha256"]:
+        yield "Expected the lineage that the log or the manifest names, got another - at lineage"
+
+
+def _own_body(content: _Content) -> Mapping[str, Any]:
+    """The line that names the snapshot or the manifest of its run, from which the others chain.
+
+    Raises:
+        VerificationError: there is none, or they do not chain.
+    """
+    lines = [strict_json(line) for line in content.log]
+    for place in range(1, len(lines)):
+        if lines[place]["previous"] != _sha256(content.log[place - 1]):
+            raise VerificationError(f"Expected lines of the log that chain, got another - at log[{place}]")
+    if not lines or lines[0]["body"]["kind"] not in ("live", "run") or lines[0]["body"]["run_id"] != content.run_id:
+        raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none - at log[0]")
+    return lines[0]["body"]
+
+
+def _of_manifest(content: _Content, own: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
+    """The manifest that the log names, and the snapshots that it names by their lines.
+
+    Raises:
+        VerificationError: it is another, or names others.
+    """
+    if _sha256(content.manifest or "") != own["manifest_sha256"]:
+        raise VerificationError("Expected the manifest that the log names, got another - at manifest")
+    manifest = strict_json(content.manifest or "")
+    if _sha256(content.named or "") not in {part["named"] for part in manifest["tables"]["snapshots"]["parts"]}:
+        raise VerificationError("Expected the snapshots that the manifest names, got others - at named")
+    return manifest, set((content.named or "").splitlines())
+
+
+def _sha256(data: str | bytes) -> str:
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
