@@ -1,6 +1,6 @@
 """At random commits of a repository, are the rows admissible at that `as_of` its tree? And what does indexing cost?
 
-Run: `python bench/history.py REPOSITORY [--commits 50] [--record]`. The repository is indexed with `--git` and asked
+Run: `python bench/history.py REPOSITORY [--commits 50] [--record]`. The repository is indexed with `--history` and asked
 once per commit. Three things must agree at each: the digest of admissible rows that the line wrote down, the rows of the
 corpus alive then, and, put together, the blobs of `git ls-tree`, byte for byte.
 What it does not show: files the limits leave out (binary, over the size limit, not UTF-8, links); the masked bytes of
@@ -53,7 +53,7 @@ def main() -> None:
         settings = load_settings(
             {"corpus": str(work / "corpus"), "project": "p", "principal": "bench"}, cwd=work, environ={}, user=None
         )
-        report = index_into(settings, IndexRequest(paths=(repository,), git=True, semantic=False))
+        report = index_into(settings, IndexRequest(paths=(repository,), history=True, semantic=False))
         seconds = time.perf_counter() - started
         digests = admissible_digests(work, picked)
         placements = committed_placements(work / "corpus")

@@ -55,7 +55,7 @@ class Tree:
         flags = {"corpus": str(self.corpus), "project": "p", "principal": "bench"}
         settings = load_settings(flags, cwd=self.corpus.parent, environ={}, user=None)
         started = time.perf_counter()
-        index_into(settings, IndexRequest(paths=(self._root,), git=self.git, semantic=False))
+        index_into(settings, IndexRequest(paths=(self._root,), history=self.git, semantic=False))
         return time.perf_counter() - started
 
     def change(self, turn: int) -> None:
@@ -83,7 +83,7 @@ class Tree:
 
 
 def _rows(tree: Tree, options: Options) -> Iterator[Row]:
-    name, how = ("-git", " --git") if tree.git else ("", "")
+    name, how = ("-git", " --history") if tree.git else ("", "")
     full = tree.index()
     rows = Corpus.open(tree.corpus).info()["rows"]
     assert rows, f"Expected rows, got none - at {tree.corpus}"

@@ -189,7 +189,7 @@ def _index_checkout(
         history = 0 < commits <= MAX_COMMITS
         if not history:
             say(f"{project}: {counted(commits, 'commit')}, so only its work tree is read")
-    request = IndexRequest(paths=(checkout,), git=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
+    request = IndexRequest(paths=(checkout,), history=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
     report = index_into(_in(settings, project), request, progress=progress, grant=False)
     write_starter_grants(settings.grants_path, ASKS, project)
     for note in report.notes:

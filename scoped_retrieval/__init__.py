@@ -61,8 +61,10 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
         return retriever.retrieve({**given, **fields, "question": question})
 
 
-def index(folder: str | Path = ".", *, project: str | None = None, git: bool = False) -> IndexReport:
+def index(folder: str | Path = ".", *, project: str | None = None, history: bool = False) -> IndexReport:
     """Read a folder, or its Git history too, into its corpus, and grant it to you; other options are those of the command.
+
+    One process reads: more would run the caller's script again, unless it is guarded by `__name__ == "__main__"`.
 
     Raises:
         InputError: there is nothing to read.
@@ -71,7 +73,7 @@ def index(folder: str | Path = ".", *, project: str | None = None, git: bool = F
     from .pipeline.indexing.following import of_folder, remember
     from .pipeline.indexing.importing import IndexRequest, index_into
 
-    request = IndexRequest(paths=(Path(folder),), git=git)
+    request = IndexRequest(paths=(Path(folder),), history=history, workers=1)
     settings = of_folder(_settings(folder, project=project), Path(folder))
     report = index_into(settings, request)
     remember(settings, request)

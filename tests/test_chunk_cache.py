@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
-from scoped_retrieval.pipeline.sources import document_reader, path_history, work_tree
+from scoped_retrieval.pipeline.sources import document_reader, git_history, path_history, work_tree
 
 LINES = (
     "# Head\n",
@@ -65,7 +65,9 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
 
 
-@pytest.mark.parametrize("how", ["work tree", "settled work tree", "history", "history in parts"])
+@pytest.mark.parametrize(
+    "how", ["work tree", "settled work tree", "history", "history in parts", "history, latest first"]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
     tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
@@ -83,6 +85,9 @@ def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
         with monkeypatch.context() as patch:
             if how == "history in parts":
                 in_parts(patch)
+            if how == "history, latest first":
+                in_parts(patch)
+                patch.setattr(git_history, "LONG_LINE", 1)
             if how == "settled work tree":
                 patch.setattr(work_tree, "TICK_NS", -(10**18))
             mine = known.index()
@@ -170,12 +175,18 @@ def test_a_damaged_cache_costs_time_alone(world: World, damage: str) -> None:
     assert world.index().unread == {"work tree": 2}
 
 
-def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_killed_import_of_a_history_continues(tmp_path: Path, latest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the latest first, they are there from the first publication on, and later commits change nothing of the end."""
     world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
     world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})
     repository(world.tree)
     commit(world.tree)
+    world.write(c="# c\n\nOther text.\n")
+    commit(world.tree)
     in_parts(monkeypatch)
+    if latest:
+        monkeypatch.setattr(git_history, "LONG_LINE", 1)
     inner, publications = importing._Import._publish, []
 
     def publish(self, *given, **named):
@@ -187,10 +198,32 @@ def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(importing._Import, "_publish", publish)
     with pytest.raises(KeyboardInterrupt):
         world.index()
-    assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
+    assert paths_of(world.corpus) == {f"{name}.md" for name in ("abcdef" if latest else "abc")}
+    world.write(d="# d\n\nAnother text.\n", e="# More\n\n# e\n\nText of e.\n")
+    commit(world.tree)
     report = world.index()
     assert report.unread["history"] >= 3
+    monkeypatch.setattr(git_history, "LONG_LINE", 10**9)
     assert report.generation == whole.index().generation
+
+
+def test_a_shallow_clone_that_gets_its_history_gives_the_corpus_of_the_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that its first commit seemed to bring are known to be older then."""
+    world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    repository(origin)
+    for number, text in enumerate(("", "# B\n\nTwo.\n", "# B\n\nThree.\n")):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-01-0{number + 1}T00:00:00Z")
+        (origin / "a.md").write_text(f"# A\n\nOne.\n{text}")
+        commit(origin)
+    git(tmp_path, "clone", "-q", "--depth", "1", origin.as_uri(), "tree")
+    assert sum(world.index().places.values()) == 2
+    git(world.tree, "fetch", "-q", "--unshallow")
+    assert sum(world.index().places.values()) == 3
+    assert Corpus.open(world.corpus).generation == whole.index().generation
 
 
 @pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])

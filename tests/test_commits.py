@@ -192,7 +192,7 @@ def test_every_commit_of_a_real_line_is_known(tmp_path: Path):
     story = Story(tmp_path)
     flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    index_into(settings, IndexRequest(paths=(repository,), git=True, semantic=False), now=NOON)
+    index_into(settings, IndexRequest(paths=(repository,), history=True, semantic=False), now=NOON)
     listed = git("rev-list", "--first-parent", "--reverse", "HEAD").split()
     times = [as_of(story, sha) for sha in listed]
     assert len(listed) == 6

@@ -57,7 +57,7 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
     asked = ("ask", "retry", "--project", "p", "--corpus", "../corpus", "--runs", "../runs")
     commands = (
-        (*INDEX, ".", "--git"), (*INDEX, ".", "--git"), (*INDEX, ".", "--source", "plain"), (*INDEX, "sub", "--source", "below"),
+        (*INDEX, ".", "--history"), (*INDEX, ".", "--history"), (*INDEX, ".", "--source", "plain"), (*INDEX, "sub", "--source", "below"),
         (*INDEX, "--artifacts", ".", "--source", "artifacts"), (*asked, "--as-of", f"commit:{hostile_repository.commit}"),
         (*asked, "--workspace", "."), ("doctor", "--corpus", "../corpus", "--runs", "../runs"), ("demo", "--folder", "../demo", "--no-semantic", "--long"),
         ("context", "project", "../log.jsonl", "--rules", ".", "--no-record"),
@@ -74,7 +74,7 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
 def test_a_bare_repository_is_read_without_its_settings(hostile_repository: Hostile, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(hostile_repository.folder)
     (hostile_repository.folder / ".git").rename(tmp_path / "bare.git")
-    code, out, err = run(*INDEX, "../bare.git", "--git", "--json", capsys=capsys)
+    code, out, err = run(*INDEX, "../bare.git", "--history", "--json", capsys=capsys)
     assert (code, hostile_repository.ran()) == (0, []), err
     assert json.loads(out)["sources"]["complete_sources"] == ["git:bare"]
 
@@ -96,7 +96,7 @@ def test_a_work_tree_elsewhere_is_refused_and_nothing_of_it_is_read(plain: Path,
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "private.py").write_text("OUTSIDE = 1\n")
     git(plain, "config", "core.worktree", str(tmp_path / "outside"))
-    code, out, err = run(*INDEX, ".", "--git", capsys=capsys)
+    code, out, err = run(*INDEX, ".", "--history", capsys=capsys)
     assert (code, "core.worktree" in err) == (2, True)
     code, out, err = run(*INDEX, ".", capsys=capsys)
     assert (code, "core.worktree" in err, "private.py" in out + err) == (2, True, False)
@@ -128,15 +128,15 @@ def test_a_repository_elsewhere_is_not_read(plain: Path, tmp_path, capsys, way):
     git(private, "add", "--all")
     git(private, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=own")
     way(plain, private)
-    code, out, err = run(*INDEX, ".", "--git", capsys=capsys)
+    code, out, err = run(*INDEX, ".", "--history", capsys=capsys)
     assert (code, "Expected the repository of the folder" in err, "OUTSIDE" in out + err) == (2, True, False)
 
 
 def test_a_linked_work_tree_and_a_submodule_are_read(plain: Path, tmp_path, capsys):
     git(plain, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "linked"))
-    assert run(*INDEX, str(tmp_path / "linked"), "--git", capsys=capsys)[0] == 0
+    assert run(*INDEX, str(tmp_path / "linked"), "--history", capsys=capsys)[0] == 0
     git(plain, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "linked"), "sub")
-    assert run(*INDEX, "sub", "--git", capsys=capsys)[0] == 0
+    assert run(*INDEX, "sub", "--history", capsys=capsys)[0] == 0
 
 
 @pytest.mark.parametrize("fault", ["configuration", "search path", "git file"])
@@ -151,7 +151,7 @@ def test_the_reason_of_a_failure_of_git_is_in_the_message(plain: Path, tmp_path,
     else:
         monkeypatch.setenv("PATH", str(tmp_path))
         reason = "search path"
-    for flags in ([], ["--git"]):
+    for flags in ([], ["--history"]):
         code, _, err = run(*INDEX, ".", *flags, capsys=capsys)
         assert (code, reason in err) == (2, True)
     assert run(*INDEX, ".", "--no-git", capsys=capsys)[0] == 0

@@ -105,7 +105,7 @@ def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
     def generation(corpus: str, hour: int) -> str:
         flags = {"corpus": str(tmp_path / corpus), "project": "shop", "principal": "ana"}
         settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-        request = IndexRequest(paths=(repository,), git=git, semantic=False)
+        request = IndexRequest(paths=(repository,), history=git, semantic=False)
         return index_into(settings, request, now=datetime(2100, 1, 1, hour, tzinfo=UTC), grant=False).generation
 
     assert generation("first", 1) == generation("again", 1)
@@ -193,13 +193,13 @@ def test_a_folder_takes_the_place_of_another_one_of_its_name_only_where_that_is_
     one, other = two_folders_of_one_name(tmp_path)
     for tree in (one, other) if git else ():
         committed(tree)
-    indexed(tmp_path, paths=one, git=git)
+    indexed(tmp_path, paths=one, history=git)
     with pytest.raises(InputError, match=rf"Expected {one}, from which \w+:src was read, got another .* at {other}"):
-        indexed(tmp_path, paths=other, git=git)
+        indexed(tmp_path, paths=other, history=git)
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a"]
-    indexed(tmp_path, paths=other, git=git, source="other")
+    indexed(tmp_path, paths=other, history=git, source="other")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["a", "b"]
-    report = indexed(tmp_path, paths=other, git=git, source="src")
+    report = indexed(tmp_path, paths=other, history=git, source="src")
     assert [text.split()[-1] for text in texts_of(tmp_path)] == ["b"]
     assert "ended: 1 row that was removed or moved" in lines_of(report)
 

@@ -84,7 +84,7 @@ def test_no_stored_or_shown_value_is_a_digest_of_a_secret(history, tmp_path, mon
         for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
             subprocess.run([*git, *command], check=True)
         (tmp_path / "shop/deploy.env").write_text(LINE * 2)
-    flags = ("--git",) if history else ()
+    flags = ("--history",) if history else ()
     assert run("index", "shop", *flags, *FLAGS, "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
     shown = run("ask", "deploy password rule", "--project", "shop", "--json", capsys=capsys)
     assert shown[0] == 0 and "[REDACTED:" in shown[1]

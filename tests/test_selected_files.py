@@ -87,16 +87,16 @@ def test_ignore_files_above_and_below_the_folder_count(capsys: pytest.CaptureFix
 def test_a_history_has_no_rows_of_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     repository("tree", FILES)
     write("tree", {".scopedignore": "old/\n"})
-    index(capsys, "tree", "--git", "--exclude", "nothing")
+    index(capsys, "tree", "--history", "--exclude", "nothing")
     assert paths(capsys) == ["docs/new.md"]
-    index(capsys, "tree", "--git", "--exclude", "docs/", code=0)
+    index(capsys, "tree", "--history", "--exclude", "docs/", code=0)
     assert paths(capsys) == []
 
 
 def test_the_history_of_a_folder_is_read_below_it_with_its_paths(capsys: pytest.CaptureFixture[str]) -> None:
     repository("tree", FILES)
     write("tree", {"docs/other.md": "# Walrus\n", "top.md": "# Zebra\n"})
-    index(capsys, "tree/docs", "--git")
+    index(capsys, "tree/docs", "--history")
     assert paths(capsys) == ["new.md", "old/a.md"]
     assert paths(capsys, "--workspace", str(Path("tree/docs").resolve())) == ["new.md", "old/a.md", "other.md"]
 
@@ -141,7 +141,7 @@ def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
     git("tree", "config", "uploadpack.allowFilter", "true")
     place = f"file://{Path('tree').resolve()}"
     git(".", "clone", "-q", "--filter=blob:none", *([] if checkout else ["--no-checkout"]), place, "part")
-    report = json.loads(index(capsys, "part", "--git", code=0))
+    report = json.loads(index(capsys, "part", "--history", code=0))
     assert report["rows"]["history"] == (3 if checkout else 0)
     assert report["sources"]["skipped"]["blob not in the repository"] == (1 if checkout else 4)
     assert "docs/new.md" in report["sources"]["skipped_at"]["blob not in the repository"]

@@ -69,7 +69,9 @@ def _with_reader(given: str) -> tuple[str, Path]:
 
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
-    git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", "--git", help="Also read the Git history of each PATH, its latest files first.")
+    ] = False,
     records: list[tuple[str, Path]] | None = None,
     evidence: Annotated[
         Paths, typer.Option("--evidence", metavar="FILE", help="Generic evidence rows, Parquet or JSONL.")
@@ -117,7 +119,7 @@ def index(
 
         request = IndexRequest(
             paths=tuple(paths or ()),
-            git=git,
+            history=history,
             evidence=tuple(evidence or ()),
             read=(*(records or ()), *(_with_reader(each) for each in read or ())),
             mcp=tuple(mcp or ()),

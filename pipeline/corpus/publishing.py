@@ -8,7 +8,8 @@ The place of a row is its version, lines and bytes. An imported open placement w
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
 one. In a source that was read completely, an open placement that the import does not mention ends `now`: superseded if
 its path still exists with other text, deleted if not. Text that comes back gets another placement, never one that began
-before it had ended.
+before it had ended. A stored placement that began during an imported one, in the same lines, is a part of it whose
+beginning was not known, as after the latest files of a history or a shallow clone; it is replaced.
 """
 
 from __future__ import annotations
@@ -261,8 +262,8 @@ def difference(
     rows = known[new.placements["row"].to_numpy()]
     came = with_rows(new.placements, rows).filter(pa.array(rows >= 0))
 
-    ends, added, seen = _matched(came, old, now)
-    gone = is_open(old) & ~seen & complete[old["row"].to_numpy()]
+    ends, added, seen, part = _matched(came, old, now)
+    gone = is_open(old) & ~seen & ~part & complete[old["row"].to_numpy()]
     still = pc.is_in(row_keys(evidence.select(_PATH).take(old["row"]), _PATH), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
@@ -275,19 +276,23 @@ def difference(
     modified = np.zeros(old.num_rows, dtype=bool)
     for name in ends:
         modified |= ends[name] != micros(old[name], OPEN_END)
-    touched = np.union1d(old["row"].to_numpy()[modified], added["row"].to_numpy())
-    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched)))
+    touched = np.union1d(old["row"].to_numpy()[modified | part], added["row"].to_numpy())
+    after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched) & ~part))
     return ImportDifference(
         known=known,
         described_anew=anew,
         changed=sorted_placements(pa.concat_tables([after, added])),
         placements_added=added.num_rows,
-        placements_closed=int(np.count_nonzero(modified & is_open(old))),
+        placements_closed=int(np.count_nonzero(modified & ~part & is_open(old))),
     )
 
 
-def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray]:
-    """The new ends of the old placements, the placements to add, and which old ones the import mentions."""
+def _matched(
+    came: pa.Table, old: pa.Table, now: datetime
+) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The new ends of the old placements, the placements to add, which old ones the import mentions, and which are parts
+    of imported ones.
+    """
     ends = {name: micros(old[name], OPEN_END).copy() for name in ("superseded_at", "deleted_at")}
     came_open, old_open = is_open(came), is_open(old)
     place, old_place = row_keys(came, PLACE), row_keys(old, PLACE)
@@ -311,7 +316,23 @@ def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, ND
     began = np.where(back, np.maximum(_micros(now), old_end[latest][before]) if len(latest) else began, began)
     field = came.schema.field("recorded_time")
     came = came.set_column(came.schema.get_field_index(field.name), field, pa.array(began).cast(field.type))
-    return ends, came.filter(pa.array(match < 0)), seen
+    return ends, came.filter(pa.array(match < 0)), seen, _parts(came, old)
+
+
+def _parts(came: pa.Table, old: pa.Table) -> NDArray[np.bool_]:
+    """Which old placements began during an imported one of the same row in the same place, see `path_history`."""
+    both = pa.concat_tables([came, old.select(came.column_names)])
+    place = row_keys(both, ("row", "line_start", "byte_start")).dictionary_encode().indices.to_numpy()
+    began = micros(both["recorded_time"], 0)
+    end = np.minimum(*(micros(both[name], OPEN_END) for name in ("superseded_at", "deleted_at")))
+    stored = np.arange(both.num_rows) >= came.num_rows
+    order = np.lexsort((~stored, began, place))  # at the same time, stored ones come first: they are no part
+    before = np.maximum.accumulate(np.where(stored[order], -1, np.arange(len(order))))
+    other = order[before]
+    part = (before >= 0) & stored[order] & (place[other] == place[order]) & (end[other] > began[order])
+    found = np.zeros(both.num_rows, dtype=bool)
+    found[order[part]] = True
+    return found[came.num_rows :]
 
 
 def _stored_rows(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 A collection is a folder with a corpus, queries and judgements (`layouts`). Three shapes are read: documents (doc_id,
 title, text), conversations (a `user` per row: each user becomes a project) and code snapshots (commit, path, blob_sha:
-each task runs as of its own commit). Snapshots are read as `index --git` reads a branch, each one a commit.
+each task runs as of its own commit). Snapshots are read as `index --history` reads a branch, each one a commit.
 
 Note: names are only unique inside a collection, so projects of conversations and request ids include the collection's
 name: `locomo/conv-1`.

@@ -69,7 +69,7 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     """The subjects of the latest commits as questions about the state before them, and the files that each changed.
 
     Merges, commits that change no file or more than eight, and those that only add files are skipped. The requests need
-    the history of the repository (`index --git`).
+    the history of the repository (`index --history`).
 
     Returns:
         The requests, and qrels (query_id, doc_id, relevance) by path.

@@ -122,7 +122,7 @@ def _state(request: IndexRequest) -> str | None:
     """
     digest, now = hashlib.sha256(str(request).encode()), time.time_ns()
     for root in request.paths:
-        if request.git:
+        if request.history:
             digest.update(str(Git(root).branch(None)).encode())
         below = request.selection.files(root, SourceReport()) if root.is_dir() else None
         for name in [os.fsencode(root)] if below is None else [b"%b/%b" % (os.fsencode(root), each) for each in below]:
@@ -154,5 +154,5 @@ def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str]
         chosen: dict[str, Any] = row["selection"]
         selection = Selection(tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"])
         paths = tuple(map(Path, row["paths"]))
-        request = IndexRequest(paths=paths, git=row["git"], source=row["source"], selection=selection)
+        request = IndexRequest(paths=paths, history=row["history"], source=row["source"], selection=selection)
         yield row["project"], request, row["seen"]

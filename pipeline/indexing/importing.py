@@ -3,8 +3,8 @@
 Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
 
 Note: everything is read, checked and redacted before the first byte of the corpus is written, so malformed input leaves
-the corpus unchanged. With `git`, a checkout is read as its history plus its uncommitted files instead of its work tree:
-no text is imported under two sources.
+the corpus unchanged; only a long history is published in parts, its latest files first. With `history`, a checkout is read as
+its history plus its uncommitted files instead of its work tree: no text is imported under two sources.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ from ..sources import git_history, records, work_tree
 from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
 from ..sources.evidence_file import read_evidence
-from ..sources.importing import normalize
+from ..sources.git_commands import Git
+from ..sources.importing import ImportReport, normalize
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
+from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
@@ -67,7 +69,8 @@ class IndexRequest:
     """The inputs of an import: work trees in `paths`, generic rows in `evidence`, and records."""
 
     paths: Paths = ()
-    git: bool = False
+    history: bool = False
+    """Whether the Git history of `paths` is read, too."""
     evidence: Paths = ()
     read: tuple[tuple[str, Path], ...] = ()
     """Names of readers of records, including those of plugins, each with a file or folder."""
@@ -128,8 +131,8 @@ def index_into(
     for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
-    if request.git and not (request.selection.git and not request.selection.submodules):
-        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--git")
+    if request.history and not (request.selection.git and not request.selection.submodules):
+        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--history")
     request = _once(request)
     servers = [named_server(server)[0] for server in request.mcp]
     if twice := [name for name in servers if servers.count(name) > 1]:
@@ -145,15 +148,10 @@ def index_into(
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of(readers, name, "--read")
-    with languages(plugins.readers):
-        import_ = _Import(settings, request, now, _reader(settings, request, plugins), progress, say, readers)
-        try:
-            published = import_.publish()
-            if grant:  # before anything is encoded: the rows can be asked for now
-                _grant(settings, import_.report)
-            generation = import_.embed()
-        finally:
-            import_.documents.close()
+    with languages(plugins.readers), _reader(settings, request, plugins) as documents:
+        import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
+        published = import_.publish()
+        generation = import_.embed()
     report = import_.report
     report.published, report.generation = asdict(replace(published, generation=generation)), generation
     report.seconds = time.perf_counter() - started
@@ -171,6 +169,7 @@ class _Import:
     progress: bool
     say: Say
     readers: Mapping[str, SourceReader]
+    grant: bool
     report: IndexReport = field(init=False)
     _corpus: Corpus | None = None
     _encoder: Any = None
@@ -180,34 +179,38 @@ class _Import:
         self._ids: dict[str, list[pa.Array]] = defaultdict(list)
 
     def publish(self) -> PublishReport:
-        """Read and publish: all at once, but long histories in parts, each of some paths."""
+        """Read and publish: all at once, but histories last, after their latest files, and long ones in parts of paths."""
         report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
         published: PublishReport | None = None
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
-            for kind, rows in self._read():
-                bar.update(rows.num_rows)
-                waiting.append(rows)
-                if kind == "history" and sum(map(_placements, waiting)) >= PART_PLACEMENTS:
-                    partly = {
-                        source: set(paths) for source, paths in _paths(rows for rows in waiting if _is_history(rows))
-                    }
-                    published = _together(published, self._publish(waiting, partly=partly))
-                    for source, paths in partly.items():
-                        done.setdefault(source, set()).update(paths)
+            for kind, found in self._sources():
+                if kind == "latest":
+                    waiting += (self._normalized("history", table)[0] for table in found)
+                    published = _together(published, self._publish(waiting))
+                    self.say(f"{counted(published.new_rows, 'row')} can be asked for now; the history follows")
                     waiting = []
+                    continue
+                for rows in self._read(kind, found):
+                    bar.update(rows.num_rows)
+                    waiting.append(rows)
+                    if kind == "history" and sum(map(_placements, waiting)) >= PART_PLACEMENTS:
+                        partly = _paths(filter(_is_history, waiting))
+                        published = _together(published, self._publish(waiting, partly=partly))
+                        for source, paths in partly.items():
+                            done.setdefault(source, set()).update(paths)
+                        waiting = []
         report.rows = {kind: len(pa.chunked_array(self._ids[kind], pa.string()).unique()) for kind in report.places}
         histories = report.sources.commits  # the rows of their work trees from imports without a history end
         ended = {f"workspace:{source.removeprefix('git:')}" for source in histories}
-        whole = {
-            "complete_sources": report.sources.complete_sources | ended,
-            "commits": histories,
-            "standing": done,
-        }
-        return _together(published, self._publish(waiting, **whole))
+        complete = report.sources.complete_sources | ended
+        return _together(published, self._publish(waiting, complete_sources=complete, commits=histories, standing=done))
 
     def _publish(self, tables: list[pa.Table], **sources: Any) -> PublishReport:
-        """Publish rows without vectors. The encoder is loaded before: one that does not answer leaves the corpus alone."""
+        """Publish rows without vectors, and let the principal ask for them. The encoder is loaded before: one that does
+        not answer leaves the corpus alone.
+        """
         rows = pa.concat_tables(tables, promote_options="default") if tables else self._no_rows()
+        opened = self._corpus is not None
         if self._corpus is None:
             if self.documents.cut or self.request.records:
                 self._encoder = self._loaded()
@@ -217,7 +220,7 @@ class _Import:
             self.documents.cache.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
-        return self._corpus.publish(
+        report = self._corpus.publish(
             rows,
             project=self.report.project,
             user=self.settings.principal,
@@ -225,6 +228,9 @@ class _Import:
             redactor=REDACTOR,
             **sources,
         )
+        if self.grant and not opened:
+            _grant(self.settings, self.report)
+        return report
 
     def embed(self) -> str:
         """Encode the rows of this import that have no vector; returns the generation."""
@@ -238,57 +244,65 @@ class _Import:
                     corpus.embed(ids, encoder, now=self.now, on_encoded=embedding)
         return corpus.generation
 
-    def _read(self) -> Iterator[tuple[str, pa.Table]]:
-        """Every row of every source, normalized and redacted, with its kind of source."""
-        report = self.report
-        for kind, found in self._sources():
-            report.places.setdefault(kind, 0)
-            known = self.documents.known
-            for table in found:
-                rows = self._normalized(kind, table)
-                self._ids[kind].append(evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"]))))
-                yield kind, rows
-            if self.documents.known > known:
-                report.unread[kind] = report.unread.get(kind, 0) + self.documents.known - known
+    def _read(self, kind: str, found: Tables) -> Iterator[pa.Table]:
+        """The rows of a source, normalized and redacted, and counted."""
+        report, known = self.report, self.documents.known
+        report.places.setdefault(kind, 0)
+        for table in found:
+            rows, imported = self._normalized(kind, table)
+            imported.read = 0  # already counted by the reader
+            report.sources.merge(imported)
+            report.masked += imported.redacted
+            for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
+                report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
+            report.places[kind] += _placements(rows)
+            self._ids[kind].append(evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"]))))
+            yield rows
+        if self.documents.known > known:
+            report.unread[kind] = report.unread.get(kind, 0) + self.documents.known - known
 
-    def _normalized(self, kind: str, table: pa.Table) -> pa.Table:
-        report = self.report
+    def _normalized(self, kind: str, table: pa.Table) -> tuple[pa.Table, ImportReport]:
         masked = kind in ("work tree", "history", "uncommitted")
-        rows, imported = normalize(
-            table, project=report.project, principal=self.settings.principal, now=self.now, masked=masked
+        return normalize(
+            table, project=self.report.project, principal=self.settings.principal, now=self.now, masked=masked
         )
-        imported.read = 0  # already counted by the reader
-        report.sources.merge(imported)
-        report.masked += imported.redacted
-        for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
-            report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
-        report.places[kind] += _placements(rows)
-        return rows
 
     def _no_rows(self) -> pa.Table:
         empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
         return normalize(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
 
     def _sources(self) -> Iterator[tuple[str, Tables]]:
-        """Kind of source and its tables, in a fixed order."""
+        """Kind of source and its tables, in a fixed order; `latest` are those files of histories that are read again."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
-        again = {"name": request.source, "selection": request.selection, "reader": self.documents}
+        of_trees = common | {"name": request.source, "selection": request.selection, "reader": self.documents}
         placed = with_schemas(
             file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
         )
-        for path in request.paths:
-            if request.git:
-                yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
-                yield "uncommitted", git_history.read_uncommitted(path, **again, **common)
-            else:
-                yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
+        histories = request.paths if request.history else ()
+        for path in () if request.history else request.paths:
+            yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)
         for reader, path in self._named():
             yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
         for server in request.mcp:
             yield "mcp", read_mcp_resources(server, **common)
         for path in request.evidence:
             yield "evidence", [read_evidence(path, report=self.report.sources)]
+        if unread := [path for path in histories if self._is_unread(path)]:
+            again = of_trees | {"report": SourceReport(), "say": self.say, "latest": True}
+            latest = [table for path in unread for table in git_history.read_git_history(path, **again)]
+            if latest:
+                yield "latest", latest
+        for path in histories:
+            yield "history", git_history.read_git_history(path, say=self.say, **of_trees)
+            yield "uncommitted", git_history.read_uncommitted(path, **of_trees)
+
+    def _is_unread(self, path: Path) -> bool:
+        """Whether no import has read the whole history of a repository."""
+        if head_of(self.settings) is None:
+            return True
+        read = corpus_of(self.settings).commits(self.report.project)["source_id"]
+        return git_history.git_source_id(Git(path), self.request.source) not in read.unique().to_pylist()
 
     def _named(self) -> Iterator[tuple[SourceReader, Path]]:
         """Every file or folder of records with its reader, in reading order."""
@@ -381,11 +395,14 @@ def _is_history(rows: pa.Table) -> bool:
     return PLACEMENT_LIST in rows.column_names
 
 
-def _paths(tables: Iterable[pa.Table]) -> Iterator[tuple[str, list[str]]]:
-    """Source ids and paths of these rows."""
+def _paths(tables: Iterable[pa.Table]) -> dict[str, set[str]]:
+    """The paths of these rows by source id."""
+    found: dict[str, set[str]] = {}
     for rows in tables:
         for source in rows["source_id"].unique().to_pylist():
-            yield source, rows.filter(pc.equal(rows["source_id"], source))["path"].unique().to_pylist()
+            own = rows.filter(pc.equal(rows["source_id"], source))["path"].unique()
+            found.setdefault(source, set()).update(own.to_pylist())
+    return found
 
 
 def _together(before: PublishReport | None, after: PublishReport) -> PublishReport:

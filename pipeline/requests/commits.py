@@ -1,6 +1,6 @@
 """When a commit was recorded: resolves `as_of: commit:SHA` for one request.
 
-Reads: the commit tables that `index --git` keeps, and the grants. Gives: `Commits.commit_time`. A principal may know a
+Reads: the commit tables that `index --history` keeps, and the grants. Gives: `Commits.commit_time`. A principal may know a
 commit if a grant of the project, at the time of asking, opens its history, regardless of the filters of the request and
 of rows of evidence. A commit that is unknown, of another project or of a history that no grant opens gives the same
 answer: None.

@@ -107,10 +107,12 @@ class ChunkCache:
         self._where: dict[bytes, tuple[int, int]] = {}
         self._secret = secrets.token_bytes(32)
         self._number = 0
+        self._stored = 0
         self._unwritten: list[bytes] = []
         self._unwritten_files: dict[str, tuple[str, dict[str, tuple[Status, bytes]]]] = {}
         if corpus is not None:
             self.keep_in(corpus)
+            self._stored = len(self._groups)
 
     def keep_in(self, corpus: Place) -> None:
         """Keep the cache in a corpus, and everything that was read so far; without effect if it is kept already."""
@@ -131,6 +133,10 @@ class ChunkCache:
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._where
+
+    def is_stored(self, key: bytes) -> bool:
+        """Whether the text was in the cache when it was opened."""
+        return self._where[key][0] < self._stored
 
     def add(self, group: bytes) -> None:
         """Add a group (`chunked`); a cache that cannot be written to costs no import."""

@@ -60,8 +60,8 @@ def processors() -> int:
 class DocumentReader:
     """Reads texts into the cache.
 
-    `named`: the user named the sources, so any folder is accepted for them. `known` counts the texts that were in the
-    cache, `cut` the others.
+    `named`: the user named the sources, so any folder is accepted for them. `known` counts the texts that earlier imports
+    cut, `cut` those that this one did.
     """
 
     cache: ChunkCache
@@ -78,7 +78,10 @@ class DocumentReader:
         """A reader with a cache in memory."""
         return cls(ChunkCache(None, ""), options or ReadOptions())
 
-    def close(self) -> None:
+    def __enter__(self) -> DocumentReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         """End the workers."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
@@ -152,7 +155,7 @@ class DocumentReader:
             if text.key in seen:
                 continue
             if text.key in self.cache:
-                self.known += 1
+                self.known += self.cache.is_stored(text.key)
                 continue
             seen.add(text.key)
             data = text.data()

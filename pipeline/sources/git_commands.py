@@ -93,7 +93,7 @@ class Git:
         if root is None and not bare:
             raise InputError(
                 f"Expected a git repository, got a folder without one - at {path}",
-                hint="index a folder without git without `--git`.",
+                hint="index a folder without git without `--history`.",
             )
         self.root: Path | None = None
         self.folder = here
@@ -310,7 +310,7 @@ class _Command:
             self.errors.seek(0)
             lines = self.errors.read().decode("utf-8", "replace").strip().split("\n")
             reason = next((line for line in lines if line.startswith("fatal: ")), lines[0])
-            partial = "`git fetch --refetch` fetches what this clone lacks; without `--git`, the work tree is read."
+            partial = "`git fetch --refetch` fetches what this clone lacks; without `--history`, the work tree is read."
             raise InputError(
                 f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}",
                 hint=partial if "promisor" in reason else "",

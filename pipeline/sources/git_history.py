@@ -31,13 +31,16 @@ from ..progress import Say, counted, quiet
 from .document_reader import DocumentReader
 from .file_kinds import file_kind
 from .files import FILE_ROWS, ReadOptions, columns_of, microseconds, table_of
-from .git_commands import Blobs, Git
+from .git_commands import Blobs, Change, Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .selection import Selection
 from .work_tree import WorkTreeFiles, read_file
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
+
+LONG_LINE = 200
+"""The latest files of a line of so many commits are worth reading first."""
 
 
 def read_git_history(  # noqa: PLR0913 - options by keyword
@@ -52,8 +55,12 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     selection: Selection | None = None,
     reader: DocumentReader | None = None,
     say: Say = quiet,
+    latest: bool = False,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
+
+    With `latest`, only the files of the last commit, as if they had come with it; nothing if the line is so short that
+    it is read as fast.
 
     Tables have the columns of `FILE_ROWS`: `source_id` is `git:<name>` (the folder's name by default), `branch`
     the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
@@ -75,13 +82,18 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         report.skip("no commits")
         return
     line, root = git.commits(head), git.folder
+    if latest and len(line) < LONG_LINE:
+        return
     excludes = (selection or Selection()).rules(root).excludes
     reader.known_files(project, source_id, root)
-    say(f"reading {counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
+    say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
+    files = (Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)) if latest else git.changes(line)
     with git.blobs() as blobs:
-        changes = (change for change in git.changes(line) if not excludes(change.path))
+        changes = (change for change in files if not excludes(change.path))
         yield from read_changes(changes, blobs, reader, constant, report, say)
+    if latest:
+        return
     reader.keep_files(project, source_id, root, {})
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)

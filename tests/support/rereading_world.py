@@ -35,7 +35,7 @@ class World:
         if self.whole:
             shutil.rmtree(self.corpus / CACHE, ignore_errors=True)
         self.times += 1
-        request = IndexRequest(**{"paths": paths or (self.tree,), "git": self.git, "semantic": False} | asked)
+        request = IndexRequest(**{"paths": paths or (self.tree,), "history": self.git, "semantic": False} | asked)
         return index_into(settings, request, now=NOW + timedelta(minutes=self.times))
 
     @property
