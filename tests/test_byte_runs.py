@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks import byte_runs
 from scoped_retrieval.nodes.blocks.byte_runs import plain, text_tokens, unit_tokens
 from scoped_retrieval.nodes.blocks.token_counting import TOKEN
-from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.rendering import MARGIN
 
 ASCII_TOKEN = re.compile(TOKEN.replace(r"[\x{00C0}-\x{04FF}]{1,2}|", ""))
@@ -29,16 +28,10 @@ RUNS = st.one_of(
 TEXTS = st.lists(RUNS | st.text(st.characters(max_codepoint=127), max_size=6), max_size=8).map("".join)
 
 
-LOOPS = compiled.kernels(compiled.PAYS_FROM)
-
-
-@pytest.fixture(scope="module", params=["a few bytes at once", "many", "compiled"], autouse=True)
+@pytest.fixture(scope="module", params=["a few bytes at once", "many"], autouse=True)
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The arrays, in blocks and whole, and the compiled loops count the same."""
-    if request.param == "compiled" and LOOPS is None:
-        pytest.skip("needs the extra fast")
+    """The arrays count the same in blocks and whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(byte_runs, "kernels", lambda visits: LOOPS if request.param == "compiled" else None)
         patch.setattr(
             byte_runs, "BYTES_AT_ONCE", 4 if request.param == "a few bytes at once" else byte_runs.BYTES_AT_ONCE
         )

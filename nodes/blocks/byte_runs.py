@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..columns.keys import first_of_runs, run_lengths
-from ..kernels.compiled import kernels
 
 Int = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -62,25 +61,6 @@ def _counted() -> NDArray[np.int32]:
 _TOKENS = _counted()
 
 
-def _steps() -> NDArray[np.uint16]:
-    """The same rule byte by byte, for compiled loops: uint16[256 * 16], by state and class of the next byte.
-
-    A state is 16 times the class of the last byte plus the length of the unfinished token; a step is the next state,
-    plus 256 where the byte begins a token, plus 512 where it is a sign.
-    """
-    state, class_ = np.indices((256, 16))
-    kind, held = np.divmod(state, 16)
-    same = (kind | 1) == (class_ | 1)
-    joins = (kind == _UPPER) & (held == 1) & (class_ == _LOWER) | (kind == _SPACE) & (held == 1) & _JOINED[class_]
-    more = np.where(same, held == 0, ~joins)
-    signs = (class_ <= _OTHER) & (class_ != _BREAK)
-    held = np.where(same, held + 1, 1) % _LONGEST[class_]
-    return (class_ * 16 + held + 256 * more + 512 * signs).astype(np.uint16).reshape(-1)
-
-
-_STEPS = _steps()
-
-
 def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
     """Which texts are printable ASCII with tabs, and no line break but `\\n` and `\\r\\n`."""
     texts = np.ones(len(offsets) - 1, dtype=bool)
@@ -110,9 +90,6 @@ def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int
     Units cover `data`, none is empty, and those that do not open a line start where no token spans.
     """
     tokens, signs = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
-    if (loops := kernels(0)) is not None:
-        loops.texts.unit_tokens(data, starts, opens, _CLASS, _STEPS, tokens, signs)
-        return tokens, signs
     cuts = [0, *first_of_runs(starts // BYTES_AT_ONCE)[1:].tolist(), len(starts)]
     for low, high in pairwise(cuts if len(starts) else []):
         end = starts[high] if high < len(starts) else len(data)

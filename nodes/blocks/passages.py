@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,6 @@ from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import NOWHERE, constants, distinct_rows, first_of_runs, flat, places_of, positions
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import Ragged, expand_ranges, slabs, spread, starts_of
-from ..kernels.compiled import kernels
 from .line_units import Units
 from .statements import Cuts
 
@@ -37,8 +35,6 @@ _IDEOGRAPH = 6
 """Bytes of two adjacent ideographs, which form a term."""
 BYTES_AT_ONCE = 1 << 17
 """Bytes whose words are looked up at once: intermediate arrays stay in the processor's cache."""
-_SPARE_BITS, _MOST_BITS = 3, 16
-"""A table of keys has 8 to 16 times as many slots as keys, up to 2**16: most words are terms of no request."""
 _WIDE = 1 << 40
 """More characters than any text has."""
 
@@ -119,17 +115,6 @@ class RequestTerms:
         words = np.bincount(self.codes // max(len(self.keys), 1), self.weights, minlength=len(requests))
         weights = np.concatenate((self.weights, 2 * words[owner]))
         return replace(self, literals=tuple(zip(owner.tolist(), texts, strict=True)), weights=weights)
-
-    @property
-    def bits(self) -> int:
-        """The binary logarithm of the number of slots."""
-        return min(_SPARE_BITS + len(self.keys).bit_length(), _MOST_BITS)
-
-    @cached_property
-    def slots(self) -> tuple[Int, Int]:
-        """A hash table of the keys as (starts, places): slot `s` has the keys `places[starts[s]:starts[s + 1]]`."""
-        slots = _slots(self.keys, self.bits)
-        return starts_of(np.bincount(slots, minlength=1 << self.bits)), slots.argsort(kind="stable")
 
 
 NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -273,21 +258,12 @@ def _keyed(low: Int, high: Int, data: NDArray[np.uint8], terms: RequestTerms) ->
     Text `i` is `data[low[i]:high[i]]`.
     """
     sizes = high - low
-    starts, places = terms.slots
-    if (loops := kernels(0)) is not None:
-        found = np.empty((3, int(sizes.sum())), dtype=np.int64)  # no more words than bytes
-        size = loops.texts.keyed(data, low, high, _KIND, _SMALL, starts, places, terms.keys, 64 - terms.bits, *found)
-        text, start, key = found[:, :size]
-        return text, start, key
     parts = [(NOWHERE, NOWHERE, NOWHERE)]
     for first, end in slabs(sizes, BYTES_AT_ONCE):
         edges = starts_of(sizes[first:end])
         part = data[expand_ranges(low[first:end], sizes[first:end])]
         start, length = _words(part, edges)
         key = _keys(part, start, length)
-        slot = _slots(key, terms.bits)
-        hit = np.flatnonzero(starts[slot + 1] > starts[slot])
-        key, start = key[hit], start[hit]
         place = places_of(key, terms.keys)
         same = place >= 0
         text = edges.searchsorted(start[same], side="right") - 1
@@ -302,11 +278,6 @@ def _asked(key: Int, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
     found = places_of(code, terms.codes)
     hit = np.flatnonzero(found >= 0)
     return hit, found[hit]
-
-
-def _slots(keys: Int, bits: int) -> Int:
-    """The slot of each key in a table of 2**`bits` (Fibonacci hashing)."""
-    return ((keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)).astype(np.int64)
 
 
 def _words(data: NDArray[np.uint8], bounds: Int) -> tuple[Int, Int]:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 PAYS_FROM = 10_000_000
 """Visits of postings for which NumPy needs about as long as the import of numba: a second."""
 SOURCES = (
-    "block_max_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
-    "text_kernels", "top_rows_kernels", "vector_kernels",
+    "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels", "top_rows_kernels",
+    "vector_kernels",
 )  # fmt: skip
 """The modules that are compiled."""
 ALONE = 200_000
@@ -39,7 +39,6 @@ class Kernels(NamedTuple):
     """The modules of compiled loops."""
 
     postings: ModuleType
-    texts: ModuleType
     vectors: ModuleType
 
 
@@ -63,10 +62,10 @@ def load() -> Kernels | None:
         return None
     try:
         with _LOADING, kept_by_content(Path(__file__).parent, SOURCES):
-            from . import posting_kernels, text_kernels, vector_kernels
+            from . import posting_kernels, vector_kernels
     except (ImportError, OSError, RuntimeError):  # an unsupported version of NumPy, or no writable folder
         return None
-    return Kernels(posting_kernels, text_kernels, vector_kernels)
+    return Kernels(posting_kernels, vector_kernels)
 
 
 @contextmanager

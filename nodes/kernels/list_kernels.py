@@ -10,7 +10,7 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 
 from .selection_kernels import filled, first_from, given, index, loop
 
-_I8, _I4, _U8, _U1, _F8 = types.int64, types.int32, types.uint64, types.uint8, types.float64
+_I8, _I4, _U8, _F8 = types.int64, types.int32, types.uint64, types.float64
 
 
 @loop(given(_I4), filled(_I4), given(_I8), filled(_I4, 2))
@@ -27,11 +27,11 @@ def grade(row, freq, length, slots) -> None:
 
 @loop(
     _I8, _I8, given(_I8), given(_I4), given(_I4), given(_F8),
-    filled(_F8), given(_I4), filled(_U8, 2), filled(_I4, 2), filled(_U1, 2),
+    filled(_F8), given(_I4), filled(_U8, 2), filled(_I4, 2),
 )  # fmt: skip
-def bound(first, last, starts, row, grade_, usual, top, line, words, before_word, peak) -> None:
-    """Writes the greatest factor of the lists from `first` to `last`; for a list with a line also the bits of its rows,
-    the number of its postings before each word, and the greatest factor of each word's rows.
+def bound(first, last, starts, row, grade_, usual, top, line, words, before_word) -> None:
+    """Writes the greatest factor of the lists from `first` to `last`; for a list with a line also the bits of its rows
+    and the number of its postings before each word.
     """
     for one in range(first, last):
         low, high, most = starts[one], starts[one + 1], 0.0
@@ -39,7 +39,7 @@ def bound(first, last, starts, row, grade_, usual, top, line, words, before_word
             most = max(most, usual[index(grade_[posting])])
         top[one] = most
         if line[one] >= 0:
-            own_words, own_before, own_peak = words[line[one]], before_word[line[one]], peak[line[one]]
+            own_words, own_before = words[line[one]], before_word[line[one]]
             word = np.int64(0)
             for posting in range(low, high):
                 own = np.int64(row[posting])
@@ -47,8 +47,6 @@ def bound(first, last, starts, row, grade_, usual, top, line, words, before_word
                     own_before[word] = posting - low
                     word += 1
                 own_words[index(own >> 6)] |= np.uint64(1) << np.uint64(own & 63)
-                share = min(np.int64(np.ceil(usual[index(grade_[posting])] * (255.0 / most))), np.int64(255))
-                own_peak[index(own >> 6)] = max(np.int64(own_peak[index(own >> 6)]), share)
             while word < len(own_before):
                 own_before[word] = high - low
                 word += 1

@@ -11,14 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .block_max_kernels import best_of_many
 from .list_kernels import bound, grade, posting_of
 from .lookup_kernels import alike, count, find, gather
 from .selection_kernels import BINS, before, choose, filled, given, index, loop, sort
-from .top_rows_kernels import best_of_few, histogram_edge, part_of
+from .top_rows_kernels import best_rows, histogram_edge, part_of
 
 __all__ = [
-    "alike", "best_held", "best_of_few", "best_of_many", "bound", "count", "find", "frequencies", "gather", "grade",
+    "alike", "best_held", "best_rows", "bound", "count", "find", "frequencies", "gather", "grade",
     "judge", "read_keys", "score_rows",
 ]  # fmt: skip
 

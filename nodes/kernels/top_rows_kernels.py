@@ -1,4 +1,4 @@
-"""A compiled loop that finds the best open rows of sub-queries, and helpers shared with `block_max_kernels`.
+"""A compiled loop that finds the best open rows of sub-queries.
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; see `compiled.kernels`.
 
@@ -17,12 +17,7 @@ from .selection_kernels import BINS, choose, filled, front, given, index, loop, 
 SHORT = 8
 """A list with fewer postings per row looked up is read from end to end."""
 
-_I8, _I4, _U8, _U1, _F8, _B = types.int64, types.int32, types.uint64, types.uint8, types.float64, types.boolean
-ARGUMENTS = (
-    _I8, _I8, given(_B), given(_I8), given(_I8), given(_I8), given(_I8), given(_F8), given(_I8), given(_F8, 2),
-    given(_I8), given(_I4), given(_I4), given(_I4), given(_U8, 2), given(_I4, 2), given(_U1, 2),
-    given(_B, 2), given(_I8), given(_I8), given(_I8), _I8, filled(_I8), filled(_I8, 2), filled(_I8, 2),
-)  # fmt: skip
+_I8, _I4, _U8, _F8, _B = types.int64, types.int32, types.uint64, types.float64, types.boolean
 
 
 @njit(inline="always")
@@ -41,20 +36,9 @@ def histogram_edge(counts, k) -> np.int64:
     return bin_
 
 
-@loop(given(_I8), _I8, _I8, _I8, filled(_I8), gives=_I8)
-def reached(totals, size, k, shift, counts) -> np.int64:
-    """A score that at least `k` of some totals reach, by a histogram; 0 if there are fewer."""
-    if size < k:
-        return np.int64(0)
-    counts[:] = 0
-    for at in range(size):
-        counts[index(totals[index(at)] >> shift)] += 1
-    return histogram_edge(counts, k) << shift
-
-
 @loop(given(_I8), given(_I4), _I8, _I8, _I8, filled(_I8), gives=_I8)
-def reached_by(sums, cells, size, k, shift, counts) -> np.int64:
-    """`reached` for the sums of some cells."""
+def reached(sums, cells, size, k, shift, counts) -> np.int64:
+    """A score that at least `k` of the sums of some cells reach, by a histogram; 0 if there are fewer."""
     if size < k:
         return np.int64(0)
     counts[:] = 0
@@ -111,13 +95,17 @@ def write(sub, cells, totals, size, least, k, rank, bits, score, place, cell, fo
         keys[sub, : found[sub]], places[sub, : found[sub]] = score[: found[sub]], place[: found[sub]]
 
 
-@loop(*ARGUMENTS)
-def best_of_few(
-    first, last, many_, starts, pairs, key, setting, scale, bounds, factor,
-    lists, row, grade, line, words, before_word, peak, gates, gate, k, rank, bits, found, keys, places,
+@loop(
+    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I8), given(_F8), given(_I8), given(_F8, 2),
+    given(_I8), given(_I4), given(_I4), given(_I4), given(_U8, 2), given(_I4, 2),
+    given(_B, 2), given(_I8), given(_I8), given(_I8), _I8, filled(_I8), filled(_I8, 2), filled(_I8, 2),
+)  # fmt: skip
+def best_rows(
+    first, last, starts, pairs, key, setting, scale, bounds, factor,
+    lists, row, grade, line, words, before_word, gates, gate, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
-    """The keys of the best rows of the sub-queries from `first` to `last` that do not have `many_` postings: at least
-    `k` if there are so many, and no more than fit a line of `keys`. `found` is how many of the `k` there are.
+    """The keys of the best rows of the sub-queries from `first` to `last`: at least `k` if there are so many, and no more
+    than fit a line of `keys`. `found` is how many of the `k` there are.
 
     A key is a score followed, in `bits` bits, by the distance of the place of the row's id from the last one. Where
     both do not fit, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`. `gate` is the
@@ -136,7 +124,7 @@ def best_of_few(
     totals, order, rest = np.empty(rows, np.int64), np.empty(most, np.int64), np.zeros(most + 1, np.int64)
     for sub in range(first, last):
         size, left, many, least, at = starts[sub + 1] - starts[sub], np.int64(0), np.int64(0), np.int64(0), 0
-        if size == 0 or many_[sub]:
+        if size == 0:
             continue
         shift = ordered(pairs[starts[sub] : starts[sub + 1]], bounds, order, rest)
         for number in range(size):
@@ -163,7 +151,7 @@ def best_of_few(
             at += 1
             left -= high - low
             if left > many + BINS:
-                least = max(least, reached_by(sums, touched, many, k[sub], shift, counts))
+                least = max(least, reached(sums, touched, many, k[sub], shift, counts))
         live = many
         if at < size:
             live = np.int64(0)
@@ -193,12 +181,12 @@ def best_of_few(
                 live = kept
                 at += 1
                 if at < size and live > 2 * k[sub]:
-                    least = max(least, reached_by(sums, cells, live, k[sub], shift, counts))
+                    least = max(least, reached(sums, cells, live, k[sub], shift, counts))
         else:
             for number in range(many):
                 cells[index(number)] = touched[index(number)]
         if live > k[sub]:
-            least = max(least, reached_by(sums, cells, live, k[sub], shift, counts))
+            least = max(least, reached(sums, cells, live, k[sub], shift, counts))
         for number in range(live):
             totals[index(number)] = sums[index(cells[index(number)])]
         write(sub, cells, totals, live, least, k[sub], rank, bits, score, place, cell, found, keys, places)

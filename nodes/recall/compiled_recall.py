@@ -36,12 +36,6 @@ KEY_BITS = 62
 """Bits of a score and the place of an id as one number; where they need more, they are compared one after the other."""
 SLACK = 1.0 + 2.0**-40
 """Added to bounds, so that no rounded product exceeds its bound."""
-MANY = 1 << 15
-"""Postings of a sub-query from which on it pays to first find a lower bound of the scores needed, and"""
-WIDE = 1 << 18
-"""rows of its scope: the sums of fewer stay in the processor's cache anyway."""
-LISTS = 64
-"""Lists of a sub-query up to which it pays: each needs a number per 64 rows."""
 
 
 class _Part(NamedTuple):
@@ -241,7 +235,7 @@ def _prepared(
         scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])
     )
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
-    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds too, see `KeyPostings.peak`
+    bounds = np.ceil(most).astype(np.int64)
     return Prepared(
         part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
         filter_, rank, clocks, weight, of_list,
@@ -279,16 +273,14 @@ def _shown(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
     places = np.zeros((0 if bits else subs, keys.shape[1]), dtype=np.int64)
     lists, work = prepared.lists, _work(part, prepared.lists.counts(part.key))
     gates, gate = _gates(prepared)
-    many = (work >= MANY) & (np.diff(part.starts) <= LISTS) & (len(scope.rows) >= WIDE)
     given = (
-        many, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
-        lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, lists.peak, gates, gate, k,
+        part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.bounds, prepared.factor,
+        lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, gates, gate, k,
         prepared.rank, bits, found, keys, places,
     )  # fmt: skip
 
     def find(first: int, last: int) -> None:
-        kernels.best_of_few(first, last, *given)
-        kernels.best_of_many(first, last, *given)
+        kernels.best_rows(first, last, *given)
         if bits:
             keys[first:last].sort(axis=1)  # NumPy's sort is many times faster than a compiled loop
 

@@ -4,7 +4,7 @@ Reads posting lists and the lengths of their rows. Gives `KeyPostings`.
 
 Note: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has few distinct
 pairs of those, its *grades*. So a setting (mean length) costs a factor per grade, not per posting. The maximum that a
-list or 64 of its rows can add is stored for one mean; for another, it grows by at most the greatest ratio of a grade's
+list can add is stored for one mean; for another, it grows by at most the greatest ratio of a grade's
 two factors. Bounds only determine what can be skipped: no result depends on them.
 """
 
@@ -52,8 +52,6 @@ class KeyPostings(NamedTuple):
     """A bit per row that is in the list."""
     before: NDArray[np.int32]
     """The number of a list's postings before each word."""
-    peak: NDArray[np.uint8]
-    """The greatest factor of each word's rows in 255ths of the list's, rounded up."""
 
     def counts(self, key: Int) -> Int:
         """The postings of some keys."""
@@ -72,10 +70,9 @@ def graded(
     line[chosen] = np.arange(len(chosen))
     shape = len(chosen), len(length) // WORD + 1
     words, before = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.int32)
-    peak = np.zeros(shape, dtype=np.uint8)
     top = np.zeros(len(counts))
-    in_threads(kernels.bound, counts, starts, row, freq, usual, top, line, words, before, peak)
-    return KeyPostings(starts, row, freq, times, span, usual, top, line, words, before, peak)
+    in_threads(kernels.bound, counts, starts, row, freq, usual, top, line, words, before)
+    return KeyPostings(starts, row, freq, times, span, usual, top, line, words, before)
 
 
 def _grades(

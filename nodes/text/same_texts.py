@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import distinct_numbers, first_of_runs, flat, gathered, order_by, run_lengths
 from ..columns.ragged import slabs
-from ..kernels.compiled import kernels
 from .role_words import words_apart
 
 __all__ = ["alike", "numbers_of"]
@@ -79,9 +78,6 @@ def _checksums(texts: pa.Array) -> Int:
     """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, ignoring case."""
     offsets, data = offsets_and_bytes(texts)
     sums = np.empty(len(texts), dtype=np.int64)
-    if (loops := kernels(0)) is not None:
-        loops.texts.sums(data, offsets, _WEIGHT, sums)
-        return sums
     for low, high in slabs(np.diff(offsets), BYTES_AT_ONCE):
         starts = offsets[low : high + 1] - offsets[low]
         total = np.zeros(starts[-1] + 1, dtype=np.uint32)

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import Ragged, starts_of
-from ...nodes.frames import FIELDS
+from ...nodes.frames import FIELDS, key_hashes
 from ...nodes.text.index_keys import conflict_keys, id_keys
 from ...nodes.text.indexed_text import TEXT_COLUMNS, index_text
 from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
-from ...nodes.text.siphash import siphash
 from ...nodes.text.text_analysis import terms_by_kind
 from ..cores import cores
 
@@ -233,4 +232,6 @@ def _order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def _postings(field: str, terms: Ragged) -> Postings:
     prefix = pa.scalar(f"{FIELDS[field]}:", pa.large_string())
     keys = pc.binary_join_element_wise(prefix, terms.vocabulary.cast(pa.large_string()), _EMPTY)
-    return Postings(keys, siphash(keys), terms.codes, terms.rows, np.ones(len(terms.codes), dtype=np.int32))
+    return Postings(
+        keys, key_hashes(keys.to_pylist()), terms.codes, terms.rows, np.ones(len(terms.codes), dtype=np.int32)
+    )

@@ -25,7 +25,7 @@ from scoped_retrieval.nodes.recall import (
     score_bounds,
     vector_recall,
 )
-from scoped_retrieval.nodes.text import plain_keys, same_texts, siphash, text_analysis
+from scoped_retrieval.nodes.text import plain_keys, same_texts, text_analysis
 from scoped_retrieval.nodes.walls import clocks, time_gates
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
@@ -38,7 +38,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
     "LONG": (0, (score_bounds,)),
-    "MANY": (0, (compiled_recall, digests)),
+    "MANY": (0, (digests,)),
     "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall, time_gates)),
     "POSTINGS": (256, (compiled_recall,)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
@@ -46,8 +46,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "SHORTLIST_FROM": (0, (vector_recall,)),
     "SLOTS": (0, (score_bounds,)),
     "TOGETHER": (2, (vector_recall,)),
-    "WIDE": (0, (compiled_recall,)),
-    "_AT_ONCE": (8, (siphash,)),
     "_BINS": (2, (recall_selection,)),
 }
 """The threshold of each of these paths, its value for small worlds, and the modules that read it."""
