@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from recall_world import LANES, day, frame, line, passes, rules, vectors
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
-    compiled_recall,
     posting_recall,
     scope_postings,
     vector_recall,
@@ -30,11 +29,9 @@ PLAN = rules(
 )
 
 
-@pytest.fixture(params=["arrays", "compiled", "compiled for many"], scope="module", autouse=True)
+@pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
 def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every rule holds for NumPy alone and for the compiled loops, those for few postings and those for many, and where
-    scopes are large for a shortlist.
-    """
+    """Every rule holds for NumPy alone and for the compiled loops, and where scopes are large for a shortlist."""
     if request.param != "arrays":
         pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param != "arrays" else None
@@ -43,9 +40,6 @@ def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
             chosen.setattr(module, "kernels", lambda visits: loaded)
         chosen.setattr(vector_recall, "SHORTLIST_FROM", 0)
         chosen.setattr(scope_postings, "LEAST", 1)
-        if request.param == "compiled for many":
-            chosen.setattr(compiled_recall, "MANY", 0)
-            chosen.setattr(compiled_recall, "WIDE", 0)
         yield
 
 
