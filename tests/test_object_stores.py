@@ -19,7 +19,6 @@ from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, packed, replay, verify
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
-from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.storage.durable import copy_tree
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_of
 from small_corpus import NOON, Story, row
@@ -154,7 +153,7 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
 
 
 @IN_MEMORY
-def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: ObjectPlace):
+def test_an_erasure_removes_an_unfinished_run(prefix: ObjectPlace):
     def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
         yield from in_this_process(job, shards[:-1], clock)
         raise KeyboardInterrupt
@@ -165,12 +164,8 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
     (run_id,) = store.unfinished()
     corpus = Corpus.open(prefix / "corpus")
     ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), source="doc:story"), now=NOON, reason="asked for")
-    assert erase_evidence(store, ids, reason="asked for").dropped == {run_id: (2, 2)}
-    corpus.finish_erasure(ids)
-    parts = [name for name in store.folder(run_id).files() if name.startswith(("tables/", "texts/"))]
-    assert {name.split("/")[1] for name in parts} <= set(PER_RUN)
-    with story.open(runs=store) as opened:
-        assert (opened.run(resume=run_id).unanswered, verify(store, run_id).status) == (3, "ok")
+    assert erase_evidence(store, ids, reason="asked for").discarded == [run_id]
+    assert (store.unfinished(), store.folders()) == ([], [])
 
 
 def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_published(tmp_path: Path):

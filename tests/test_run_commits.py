@@ -209,7 +209,7 @@ def test_two_who_finish_a_run_write_one_line(place: Place, line_tables: Maker) -
     for each in (staged, other):
         each.write(0, line_tables(2, run_id=staged.run_id))
     staged.finish()
-    with pytest.raises(StoreError), other.lock():
+    with pytest.raises(StoreError), store.writing(other.run_id):
         other.finish()
     assert [line.body["kind"] for line in store.log.lines()] == ["run"]
     assert verify(store, staged.run_id).ok

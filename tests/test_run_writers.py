@@ -67,25 +67,25 @@ def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: R
 def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: Runs):
     staged = retriever._staged(ROWS)
     other = store.resume(staged.run_id)
-    with staged.lock():
+    with store.writing(staged.run_id):
         for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
             pass
         run = staged.finish()
     with pytest.raises(
-        StoreError, match=r"Expected an unfinished run, got one that another process has finished - at run-"
+        StoreError, match=r"Expected an unfinished run, got one that is finished or was never begun - at run-"
     ):
-        other.lock().__enter__()
+        store.writing(other.run_id).__enter__()
     assert verify(store, run.run_id).status == "ok"
 
 
 def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: Runs):
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
-    with staged.lock():
+    with store.writing(staged.run_id):
         shards = in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock)
         next(shards)
         done = erase_evidence(store, ids, reason="asked by its owner")
-        assert (done.being_written, done.dropped, done.texts) == ([staged.run_id], {}, 0)
+        assert (done.being_written, done.discarded, done.texts) == ([staged.run_id], [], 0)
         for _ in shards:
             pass
         staged.finish()

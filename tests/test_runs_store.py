@@ -93,9 +93,9 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
         patch.setattr(RunLog, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         staged.finish()
     one, another = store.resume(staged.run_id), store.resume(staged.run_id)
-    with one.lock():
+    with store.writing(one.run_id):
         one.finish()
-    with pytest.raises(StoreError, match="got one that another process has finished"), another.lock():
+    with pytest.raises(StoreError, match="got one that is finished"), store.writing(another.run_id):
         pass
     assert [line.body["kind"] for line in store.log.lines()] == ["run"]
 
@@ -161,8 +161,13 @@ def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, l
 
 
 def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
-    staged = stage(Runs(tmp_path), line_tables)
-    with staged.lock(), pytest.raises(BusyError, match="got a lock that another process holds"), staged.lock():
+    store = Runs(tmp_path)
+    staged = stage(store, line_tables)
+    with (
+        store.writing(staged.run_id),
+        pytest.raises(BusyError, match="lock that another"),
+        store.writing(staged.run_id),
+    ):
         pass
 
 

@@ -101,8 +101,6 @@ class RunSummary:
     path: Place
     statuses: Mapping[str, int]
     seconds: float
-    unanswered: int = 0
-    """Requests that failed because the run was ended without its generation."""
 
     @property
     def snapshots(self) -> int:

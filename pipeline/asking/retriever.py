@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.vocabulary import LANES as LANE_NAMES
@@ -34,9 +35,9 @@ from ..encoders.choice import EncoderChoice
 from ..encoders.cross_encoder import PairReader, load_cross_encoder
 from ..encoders.encoder import encoder_of
 from ..engines.out_of_scope import audited, expect_auditor
-from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
-from ..line.driver import LANES
-from ..line.provenance import package_versions
+from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
+from ..line.driver import LANES, Line
+from ..line.provenance import difference, package_versions, with_part
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
@@ -51,7 +52,6 @@ from ..views.lineage import current_lineage
 from .granted_line import GrantedLine
 from .grouping import Grouped
 from .opened_line import LineOptions, opened_line
-from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .run_events import Emit, observed
 from .session import PendingRequest, Session
@@ -238,8 +238,6 @@ class Retriever:
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, complete an interrupted one at its generation.
 
-        If that generation is gone, `resume` ends the run: answered requests stay, and every other request fails.
-
         A row that names no project asks in `project`, by default in the principal's only one. The `engine` decides
         where shards are executed; the result is the same. With `progress`, a bar is shown; `say` receives lines
         instead. `emit` receives OpenLineage events: START, then COMPLETE or FAIL.
@@ -249,8 +247,8 @@ class Retriever:
         Raises:
             InputError: there are no requests, or no folder of runs, or the preset fixes another project.
             AccessError: the run to resume does not exist or was started by another principal.
-            StoreError: it is finished, or was begun with another corpus, policy or code; or the corpus cannot be read
-                or a shard cannot be written: then the run can be resumed.
+            StoreError: it is finished, or was begun with another policy or code, or its generation is gone; or the
+                corpus cannot be read or a shard cannot be written: then the run can be resumed.
             ModelError: a tokenizer file is not the one that the run began with.
         """
         if self.runs is None:
@@ -260,28 +258,24 @@ class Retriever:
         self._session.renew()
         granted = self._granted.line
         if resume:
-            staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, granted)
+            staged, line = self._resumed(resume, granted)
         else:
-            staged, line, gone = self._staged(requests, project), granted, False
-        engine, doing, described = (
-            (without_generation, "ending the run without", quiet) if gone else (engine, "answering", say)
-        )
+            staged, line = self._staged(requests, project), granted
         with (
             observed(staged, self._telemetry, emit, self._clock, self._audited) as finished,
-            staged.lock(),
-            resumable(staged, self.corpus.path),
+            self.runs.writing(staged.run_id),
+            resumable(staged),
         ):
             shards = staged.pending()
-            say(staged.described(shards, doing))
+            say(staged.described(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is released: an interrupted engine may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
-                for _ in with_progress(done, len(shards), progress, described):
+                for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish(self.corpus.expect_unerased)
             finished(run)
-        seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
-        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
+        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
         """A snapshot, or every request of a run, under other weights, budgets, merge policy or role; nothing is written.
@@ -363,6 +357,33 @@ class Retriever:
             if place is None:
                 raise InputError.described(f"a {kind} folder or file", "none", kind)
         return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._tokenizers)})
+
+    def _resumed(self, run_id: str, line: Line) -> tuple[StagedRun, Line]:
+        """An interrupted run of the principal, and the line at the generation that it pinned. If all of its requests are
+        answered, nothing is retrieved, and neither corpus nor policies matter.
+        """
+        store = self.runs
+        assert store is not None
+        if run_id not in store.folders() or store.starter_of(run_id) != self.principal:
+            hint = "`log --of runs` lists yours, `verify` names those that are damaged"
+            raise AccessError(f"Expected a run that you started, got none - at {run_id}", hint=hint)
+        staged = store.resume(run_id)
+        if not staged.pending():
+            return staged, line
+        generation = staged.plan["settings"]["generation"]
+        if generation != self.corpus.generation:
+            try:
+                corpus = Corpus.open(self.corpus.path, generation, self.corpus.trust)
+            except StoreError as error:
+                hint = f"resume it over the corpus that it began with, or remove it: `gc --discard {run_id}`"
+                raise StoreError(error.message, hint=error.hint or hint) from error
+            line = replace(line, corpus=corpus, provenance=with_part(line.provenance, "generation", generation))
+        if part := difference(staged.provenance, line.provenance):
+            raise StoreError(
+                f"Expected the {part} that the run began with, got another - at {run_id}",
+                hint="resume with the same policies, grants, settings and version, or start a new run",
+            )
+        return staged, with_counters(line, staged.requests)
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""

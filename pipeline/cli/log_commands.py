@@ -176,7 +176,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     cells += [(other["run_id"], other["state"], None, None, None) for other in others]
     note_left_out(len(damaged))
     for run_id in unfinished:
-        note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
+        note(f"unfinished: {run_id}; `run --resume {run_id}` completes the run")
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")
@@ -217,21 +217,3 @@ def _inputs(settings: Any, last: int) -> tuple[Any, str]:
 
 def _counted(found: Any) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(found.items()))
-
-
-def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
-    """What `run --resume` will do, as far as the current corpus shows."""
-    from ...nodes.errors import ScopedRetrievalError
-    from ..config.opening import head_of, trust_of
-    from ..corpus.pinned import pinned_at
-
-    command = f"`run --resume {run_id}`"
-    try:
-        plan = store.plan_of(run_id)
-        if pinned_at(plan, settings["corpus"], trust_of(settings)):
-            return f"{command} completes the run"
-        if head_of(settings) is not None:
-            return f"its generation is gone: {command} ends it with what was answered"
-    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # `run --resume` reports what is wrong
-        pass
-    return f"{command} completes the run, or ends it if its generation is gone"

@@ -126,14 +126,6 @@ def run(
     ]
     result["failures"] = failed
     emit(result, text=text)
-    if summary.unanswered:
-        from ..asking.resuming import GONE
-
-        requests_were = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
-        note(
-            f"ended: {summary.run_id}; its generation is gone: {kept} {requests_were} answered before, {len(failed)} failed"
-        )
-        failed = [row for row in failed if row["error"] != GONE]  # the line above has the reason for the others
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):

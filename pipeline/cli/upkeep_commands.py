@@ -30,14 +30,13 @@ def gc(
     """Compact snapshots and remove what nothing names. Interactive snapshots become Parquet; digests do not change."""
     from ..reading.access import known_runs, unknown
     from ..runs import Runs
-    from ..runs.erasing import discard as discard_run
 
     settings = settings_of("runs", "corpus")
     if discard is not None:
         store = Runs(settings["runs"], create=False)
         if not known_runs(settings, store)(discard):
             raise unknown(discard)
-        discard_run(store, discard)
+        store.discard(discard)
         emit({"discarded": discard}, text=f"{discard}: discarded")
         return EXIT["ok"]
     found = _compacted(settings) | _without_old_generations(settings, keep or sys.maxsize)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -22,17 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
-from ...nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import AccessError, EngineError, StoreError, VerificationError
 from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
-from ..corpus.pinned import pinned_at
 from ..line.driver import Line, failed_line, run_line
 from ..line.planned_driver import seconds_by_node, timings
 from ..line.tokenizers import load_counters
 from ..progress import Say, StepReporter
 from ..runs import StagedRun
 from ..runs.parts import check_conservation
-from ..storage.places import Place
 from .out_of_scope import capture
 
 __all__ = [
@@ -178,25 +176,22 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
 
 
 @contextmanager
-def resumable(staged: StagedRun, corpus: Place) -> Generator[None]:
+def resumable(staged: StagedRun) -> Generator[None]:
     """Errors that end a run inside this block get a hint on `run --resume`, after their own hint."""
     try:
         yield
     except (EngineError, OSError) as error:
-        advised = _with_advice(error, staged, corpus)
+        advised = _with_advice(error, staged)
         if advised is error:
             raise
         raise advised from error
 
 
-def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place) -> EngineError | OSError:
+def _with_advice(error: EngineError | OSError, staged: StagedRun) -> EngineError | OSError:
     if isinstance(error, AccessError):
         return error
     command = f"`run --resume {staged.run_id}`"
-    if _gone(staged, corpus):
-        todo = f"{command} ends it with what was answered: its generation is gone"
-    else:
-        todo = f"{command} completes the run"
+    todo = f"{command} completes the run"
     if isinstance(error, EngineError | StoreError):
         if command in error.hint:
             return error
@@ -205,10 +200,3 @@ def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place)
         return type(error)(error.message, hint=f"{advice}{joint}{todo}")
     why, where = error.strerror or type(error).__name__, error.filename or staged.run_id
     return StoreError(f"Expected to finish the run, got {why} - at {where}", hint=todo)
-
-
-def _gone(staged: StagedRun, corpus: Place) -> bool:
-    """Whether a run has lost its generation; if that is unknown now, `resume` reports it."""
-    with suppress(OSError, ScopedRetrievalError):
-        return pinned_at(staged.plan, corpus) is None
-    return False

@@ -59,9 +59,6 @@ class Erasure:
             "rows_not_in_corpus": len(self.runs.unheld),
             "texts_shared": self.runs.shared,
             "runs_discarded": self.runs.discarded,
-            "shards_dropped": {
-                run: {"shards": shards, "requests": requests} for run, (shards, requests) in self.runs.dropped.items()
-            },
             "runs_unreadable": self.runs.unreadable,
             "runs_being_written": self.runs.being_written,
             "receipt_unclosed": self.unclosed,
@@ -85,13 +82,7 @@ class Erasure:
                 f"stays: {counted(self.runs.shared, 'text')} that other requests or rows of evidence have, too"
             )
         discards = "would discard" if self.dry_run else "discarded"
-        lines += [f"{discards}: {run}, which is unfinished and holds such requests" for run in self.runs.discarded]
-        drops = "would drop" if self.dry_run else "dropped"
-        lines += [
-            f"{drops}: {counted(shards, 'shard')} with {counted(requests, 'request')} of {run}, which is unfinished; "
-            f"`run --resume {run}` ends it, and these fail"
-            for run, (shards, requests) in self.runs.dropped.items()
-        ]
+        lines += [f"{discards}: {run}, which is unfinished" for run in self.runs.discarded]
         lines += [
             f"cannot be read; restore it from a backup and run the same command again: {run}"
             for run in self.runs.unreadable

@@ -1,7 +1,8 @@
 """Compaction: converts the interactive files of a run to Parquet parts under a manifest; no digest changes.
 
-Note: the run is closed first, so that it gets no more snapshots and every compaction of it writes the same bytes. Its
-files are removed once a line names the manifest; a crash in between leaves both, and the next `gc` removes them.
+Note: the run is closed first, so that it gets no more snapshots and every compaction of it writes the same bytes: two
+at once need no lock, and the first line counts. The files are removed once it names the manifest; a crash in between
+leaves both, and the next `gc` removes them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from ...nodes.errors import StoreError
 from ..storage.durable import make_folders
-from .files import locked, remove_unnamed
 from .live import live_file
-from .log import of_kind
+from .log import Line, of_kind
 from .parts import FORMAT, PER_REQUEST, PER_RUN, TEXTS
 from .run import INTERACTIVE, Run
 from .store import Runs
@@ -34,23 +35,30 @@ def compact(store: Runs, run_id: str) -> Run:
         StoreError: a file that LOG names is missing or changed. No part of it was named.
     """
     run_id = store.open(run_id).run_id
-    with locked(store.lock_of(run_id), "a run"):
-        if not of_kind(store.log.of(run_id), "run"):
-            store.log.commit("close", {"run_id": run_id}, lambda: not of_kind(store.log.of(run_id), "close"))
-            closed = Run(store, run_id)
-            sha256 = _written(closed)
-            body = {"run_id": run_id, "manifest_sha256": sha256, "started_by": closed.started_by}
-            store.log.commit("run", body, lambda: not of_kind(store.log.of(run_id), "run"))
+    store.log.commit("close", {"run_id": run_id}, lambda: not _lines(store, run_id, "close", "run"))
+    run = Run(store, run_id)
+    if run.live:
+        try:
+            body = {"run_id": run_id, "manifest_sha256": _written(run), "started_by": run.started_by}
+        except StoreError:
+            if run.moved() is None:
+                raise
+        else:
+            store.log.commit("run", body, lambda: not _lines(store, run_id, "run"))
         run = Run(store, run_id)
-        for name in run.kept:
-            live_file(store.path, name).unlink(missing_ok=True)
+    for name in run.kept:
+        live_file(store.path, name).unlink(missing_ok=True)
     return run
+
+
+def _lines(store: Runs, run_id: str, *kinds: str) -> list[Line]:
+    lines = store.log.of(run_id)
+    return [line for kind in kinds for line in of_kind(lines, kind)]
 
 
 def _written(run: Run) -> str:
     """Write the parts and the manifest; returns its SHA-256."""
     make_folders(run.folder, run.store.path)
-    remove_unnamed(run.folder, ())
     names = [*run.kept]
     inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
     receipts = [write_stored(run.folder, 0, inputs, TEXTS.empty_table(), check=False)]

@@ -1,4 +1,4 @@
-"""The files of a run: JSON, Parquet and bytes, each whole or absent, and the locks of their writers."""
+"""The files of a run: JSON, Parquet and bytes, each whole or absent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..storage.durable import TEMPORARY, write_atomic
-from ..storage.file_access import make_folder
-from ..storage.locks import held
 from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
@@ -170,17 +167,3 @@ def _unlisted(error: OSError) -> None:
     """Stop a walk, which would otherwise skip the folder."""
     if not isinstance(error, FileNotFoundError):
         raise _unread(Path(error.filename), error) from error
-
-
-@contextmanager
-def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
-    """Hold a lock file, so that two processes do not do the same work; on an object store nothing is held, as either
-    would write the same bytes.
-
-    Raises:
-        BusyError: another process held it for `timeout` seconds.
-    """
-    if isinstance(path, Path):
-        make_folder(path.parent)
-    with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
-        yield

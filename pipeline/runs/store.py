@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
-from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all
+from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all, sync_path
 from ..storage.file_access import keep_out
+from ..storage.locks import held
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
 from .files import (
     files_below,
     json_bytes,
-    locked,
     read_json,
     read_parquet,
     remove_unnamed,
@@ -41,6 +41,8 @@ from .parts import FORMAT, PER_RUN, Vectors, expect_format
 from .run import BATCH, Run
 from .writing import PROVENANCE_PART, STAGE, receipt_name, receipt_of, write_manifest, write_shard
 
+PLAN = f"{STAGE}/run.json"
+"""Exists as long as a run is unfinished; written last, and removed first."""
 _SHARD = pa.field("shard", pa.int32(), False)
 
 
@@ -90,14 +92,13 @@ class Runs(RunFolder):
                 "lineage_sha256": self.share(json_bytes(lineage)),
             }
             new = self.path / run_id
-            with locked(self.lock_of(run_id), "a run"):
-                make_folders(new / STAGE / "receipts", self.path)
-                write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
-                write_parquet(new / STAGE / "failures.parquet", failures)
-                receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
-                write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=False)
-                sync_all([new / name for name in files_below(new)], new)
-                write_json(new / STAGE / "run.json", plan, sync=True)  # from now on, it exists
+            make_folders(new / STAGE / "receipts", self.path)
+            write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
+            write_parquet(new / STAGE / "failures.parquet", failures)
+            receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
+            write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=False)
+            sync_all([new / name for name in files_below(new)], new)
+            write_json(new / PLAN, plan, sync=True)  # from now on, it exists
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
@@ -107,7 +108,7 @@ class Runs(RunFolder):
         return StagedRun(self, run_id)
 
     def sweep(self) -> None:
-        """Remove what no line names: files of interactive snapshots, and folders of runs that no writer stages."""
+        """Remove what no line names: files of interactive snapshots, and folders of runs that are not staged."""
         found = [file.name for file in entries(self.path / LIVE)]
         folders = self.folders()
         self.log.commit("sweep", {})
@@ -122,10 +123,9 @@ class Runs(RunFolder):
             if name not in kept:
                 (self.path / LIVE / name).unlink(missing_ok=True)
         for run_id in folders:
-            if run_id not in runs:
-                with suppress(OSError), locked(self.lock_of(run_id), "a run", timeout=0.0):
-                    if not exists(self.path / run_id / STAGE / "run.json"):
-                        remove_tree(self.path / run_id)
+            if run_id not in runs and not exists(self.path / run_id / PLAN):
+                with suppress(FileNotFoundError):
+                    remove_tree(self.path / run_id)
 
     def resume(self, run_id: str) -> StagedRun:
         """An unfinished run, to finish it.
@@ -133,17 +133,46 @@ class Runs(RunFolder):
         Raises:
             StoreError: there is no such run, or it is finished.
         """
-        folder = self.folder(run_id)
-        if self.holds(run_id):
-            raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
-        if not exists(folder / STAGE / "run.json"):
-            raise StoreError(f"Expected an unfinished run, got none - at {run_id}")
+        self._expect_unfinished(run_id)
         return StagedRun(self, run_id)
+
+    @contextmanager
+    def writing(self, run_id: str) -> Iterator[None]:
+        """Hold an unfinished run, so that two processes do not answer the same requests; on an object store nothing is
+        held.
+
+        Raises:
+            BusyError: another process is writing it.
+            StoreError: it is finished, or was removed.
+        """
+        self._expect_unfinished(run_id)
+        busy = f"Expected to write a run, got a lock that another process holds - at {run_id}"
+        with held(self.path / run_id / STAGE / ".lock", 0.1, busy):
+            self._expect_unfinished(run_id)
+            yield
+
+    def _expect_unfinished(self, run_id: str) -> None:
+        if self.holds(run_id) or not exists(self.folder(run_id) / PLAN):
+            got = "one that is finished or was never begun"
+            raise StoreError(f"Expected an unfinished run, got {got} - at {run_id}", hint="`log --of runs` lists them")
+
+    def discard(self, run_id: str) -> None:
+        """Remove an unfinished run.
+
+        Raises:
+            BusyError: another process is writing it.
+            StoreError: there is no such run, or it is finished.
+        """
+        with self.writing(run_id):
+            folder = self.folder(run_id)
+            (folder / PLAN).unlink()  # from now on, it does not exist
+            sync_path(folder / STAGE)
+            remove_tree(folder)
 
     def unfinished(self) -> list[str]:
         """Ids of batch runs that were staged and not finished, oldest first."""
         named = self.run_ids()
-        return [id_ for id_ in self.folders() if id_ not in named and exists(self.path / id_ / STAGE / "run.json")]
+        return [id_ for id_ in self.folders() if id_ not in named and exists(self.path / id_ / PLAN)]
 
     def plan_of(self, run_id: str) -> dict[str, Any]:
         """The plan with which an unfinished run was staged, including its generation.
@@ -151,7 +180,7 @@ class Runs(RunFolder):
         Raises:
             StoreError: the plan cannot be read.
         """
-        return read_json(self.folder(run_id) / STAGE / "run.json")
+        return read_json(self.folder(run_id) / PLAN)
 
     def uncompacted(self) -> list[str]:
         """Ids of interactive runs that are not compacted, oldest first."""
@@ -193,13 +222,9 @@ class Runs(RunFolder):
             for line in self.log.of(run_id) if lines is None else lines:
                 if starter := line.body.get("started_by"):
                     return starter
-            if exists(self.path / run_id / STAGE / "run.json"):
+            if exists(self.path / run_id / PLAN):
                 return self.plan_of(run_id)["settings"].get("principal")
         return None
-
-    def lock_of(self, run_id: str) -> Place:
-        """The lock file that a writer of this run holds."""
-        return self.path / ".locks" / run_id
 
     def folders(self) -> list[str]:
         """The ids of every folder of a run, finished or not."""
@@ -225,7 +250,7 @@ def _staged_schema(columns: Sequence[str]) -> pa.Schema:
 
 
 class StagedRun:
-    """A run being written. One process at a time holds it."""
+    """A run being written. One process at a time holds it, see `Runs.writing`."""
 
     def __init__(self, store: Runs, run_id: str) -> None:
         self.store = store
@@ -235,25 +260,10 @@ class StagedRun:
         self._whole: set[int] = set()
         """Shards whose parts were verified against their receipt."""
         stage = self.folder / STAGE
-        self.plan: dict[str, Any] = read_json(stage / "run.json")
+        self.plan: dict[str, Any] = read_json(self.folder / PLAN)
         expect_format(self.plan, run_id)
         self._requests = read_parquet(stage / "requests.parquet", _staged_schema)
         self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the run.
-
-        Raises:
-            BusyError: another process is writing it.
-            StoreError: another process finished or removed it since it was opened here.
-        """
-        with locked(self.store.lock_of(self.run_id), "a run", timeout=0.1):
-            if self.store.holds(self.run_id) or not exists(self.folder / STAGE / "run.json"):
-                raise StoreError(
-                    f"Expected an unfinished run, got one that another process has finished - at {self.run_id}"
-                )
-            yield
 
     @property
     def requests(self) -> pa.Table:
@@ -290,13 +300,13 @@ class StagedRun:
             self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
-    def described(self, shards: list[int], doing: str = "answering") -> str:
+    def described(self, shards: list[int]) -> str:
         """The remaining work in words: `answering 300 requests in 2 shards`."""
         if not shards:
             return "every request is answered"
         mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
         requests = mine + (self.failures.num_rows if self.plan["shards"] in shards else 0)
-        return f"{doing} {counted(requests, 'request')} in {counted(len(shards), 'shard')}"
+        return f"answering {counted(requests, 'request')} in {counted(len(shards), 'shard')}"
 
     def write(
         self,

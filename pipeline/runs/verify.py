@@ -26,7 +26,7 @@ from ..progress import counted
 from ..storage.durable import TEMPORARY, exists
 from ..storage.places import Place
 from .erasing import Erased
-from .files import files_below, locked, sha256_of
+from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
 from .log import Line, manifest_named, of_kind, snapshots_named
@@ -39,8 +39,6 @@ from .writing import STAGE
 __all__ = ["RunProblem", "VerifyReport", "verify"]
 
 Kind = Literal["changed", "missing", "extra"]
-LOOKS_AGAIN_WITHIN = 10.0
-"""Seconds that a second look waits for the process that is writing the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. A difference is
-    reported only if a second look confirms it, under the lock of the run: an erasure rewrites parts after its line.
+    reported only if a second look confirms it while nobody writes: an erasure rewrites parts after its line.
 
     Raises:
         StoreError: there is no such run, and LOG does not name it.
@@ -103,9 +101,9 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
     report = _verified(store, run_id, anchor)
     if report.ok or report.state:
         return report
-    with suppress(OSError), locked(store.lock_of(run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
+    with suppress(OSError), store.log.writing():
         return _verified(store, run_id, anchor)
-    return _verified(store, run_id, anchor)  # it is being written for long, or cannot be locked here
+    return _verified(store, run_id, anchor)  # LOG cannot be locked here
 
 
 def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:

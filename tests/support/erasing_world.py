@@ -13,7 +13,7 @@ import pytest
 import yaml
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.runs import Runs, verify
+from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.live import SUFFIX, read_tables
 from small_corpus import Story, row
 
@@ -25,8 +25,6 @@ SEEN = "zebrafink_login"
 QUESTION = {"question": "who keeps the login token?", "project": "shop", "purpose": "answer-question"}
 LOOKING = {"session_id": "s-1", "purpose": "explain-code", "max_items": 1}
 GRANTS = {"principals": {"ana": {"projects": ["shop"], "audit": True}, "bo": {"projects": ["shop"]}}}
-MIXED = ({}, {"allowed_sources": ["doc:other"]}, {}, {})
-"""Requests of which the second shows nothing of what is erased here, and the last one is not answered."""
 
 
 def told(folder: Path, **how: Any) -> Story:
@@ -106,13 +104,3 @@ def unfinished(story: Story, rows: Sequence[dict[str, Any]] = ({}, {}), **fields
         retriever.run(asked, engine=but_the_last)
     (run_id,) = Runs(story.folder / "runs").unfinished()
     return run_id
-
-
-def ended(story: Story, run_id: str) -> dict[str, str]:
-    """The status of each request of a run that is resumed, by its id; what it says is in order."""
-    store = Runs(story.folder / "runs")
-    with story.open(runs=store) as retriever:
-        retriever.run(resume=run_id)
-    assert verify(store, run_id).status == "ok"
-    snapshots = store.open(run_id).snapshots
-    return dict(zip(*(snapshots[name].to_pylist() for name in ("request_id", "status")), strict=True))

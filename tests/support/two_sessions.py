@@ -35,7 +35,7 @@ def ask(folder: Path, runs: Path, who: str) -> list[tuple[str, str]]:
 
 def anything(runs: Path) -> bool:
     """Whether a session has begun to write."""
-    return any(entry.is_dir() and any(entry.iterdir()) for entry in runs.iterdir() if entry.name != ".locks")
+    return any(entry.is_dir() and any(entry.iterdir()) for entry in runs.iterdir())
 
 
 @contextmanager
