@@ -40,7 +40,11 @@ def started(folder: Path) -> tuple[subprocess.Popen[str], int]:
     index = [*command, "index", str(ROOT), "--project", "self", "--source", "self", "--no-semantic"]
     subprocess.run(index, cwd=folder, env=env, check=True, capture_output=True)
     process = subprocess.Popen(
-        [*command, "serve", "--port", "0", "--lanes", LANES], cwd=folder, env=env, stderr=subprocess.PIPE, text=True
+        [*command, "serve", "--port", "0", "-c", f"lanes={LANES}"],
+        cwd=folder,
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stderr is not None
     for line in process.stderr:

@@ -18,7 +18,7 @@ from tiny_sentence_transformer import encoder_at
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 KEY = "sk-a1b2c3d4e5f6"
-ASK = ("ask", "retrying of payment", "--project", "shop", "--lanes", "semantic")
+ASK = ("ask", "retrying of payment", "--project", "shop", "-c", "lanes=semantic")
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
     before = corpus.generation
     rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(200)]
     (place / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    command = ("index", "--evidence", "rows.jsonl", "--project", "shop")
+    command = ("index", "--add", "evidence=rows.jsonl", "--project", "shop")
     served.asked.clear()
     served.last = 160
     code, _, err = run(*command, capsys=capsys)

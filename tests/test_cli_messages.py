@@ -68,11 +68,11 @@ def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeyp
 def test_nobody_sees_the_runs_and_projects_of_others(shop, capsys, monkeypatch):
     ask(capsys=capsys)
     assert len(json.loads(run("log", "--of", "runs", "--json", capsys=capsys)[1])["runs"]) == 1
-    facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
+    facts = json.loads(run("status", "--json", capsys=capsys)[1])
     assert (facts["projects"], facts["rows"]) == (["shop"], 3)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert json.loads(run("log", "--of", "runs", "--json", capsys=capsys)[1])["runs"] == []
-    facts = json.loads(run("corpus", "info", "--json", capsys=capsys)[1])
+    facts = json.loads(run("status", "--json", capsys=capsys)[1])
     assert (facts["projects"], "rows" in facts) == ([], False)
 
 
@@ -99,7 +99,7 @@ def test_an_error_of_a_setting_names_where_it_came_from(shop, capsys, monkeypatc
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
 def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     Path(name).write_bytes(b"PAR1 and then nothing")
-    code, _, err = run("index", "--evidence", name, "--project", "shop", "--no-semantic", capsys=capsys)
+    code, _, err = run("index", "--add", f"evidence={name}", "--project", "shop", "--no-semantic", capsys=capsys)
     assert (code, "got one that is damaged or cut off - at " in err, "Error" in err) == (2, True, False)
     if name.endswith("parquet"):
         code, _, again = run("run", name, capsys=capsys)
@@ -137,7 +137,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_keeps_the_batches_before(t
     monkeypatch.chdir(tmp_path)
     rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(400)]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    command = ("index", "--evidence", "rows.jsonl", "--project", "shop")
+    command = ("index", "--add", "evidence=rows.jsonl", "--project", "shop")
     monkeypatch.setattr(embedding, "ENCODED_ROWS", 128)
     monkeypatch.setattr(importing, "load_encoder", lambda *_: _Stopped())
     monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
@@ -271,7 +271,7 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         "owner_user": "",
     }
     Path("rows.jsonl").write_text(json.dumps(row) + "\n")
-    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("index", "--add", "evidence=rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
     grants = Path(".scoped-retrieval/corpus/grants.yaml")
     grants.write_text(grants.read_text().rstrip() + "\n  eve:\n    projects: [shop]\n")
     monkeypatch.setattr(encoder, "encoder_available", lambda: (True, ""))
@@ -293,7 +293,7 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),
         (["ask", "", "--project", "shop"], 2, "at QUESTION"),
         (["ask", "q", "--set", "budget.max_items=99999999999"], 2, "at --set budget.max_items"),
-        (["ask", "q", "--symbol", ""], 2, "at --symbol"),
+        (["ask", "q", "-c", "lanes"], 2, "Expected NAME=VALUE, got 'lanes' - at -c"),
         (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
         (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),
         (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
@@ -311,9 +311,9 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["erase", "--project", "shop", "--yes", "--dry-run"], 2, "Expected --yes or --dry-run, got both - at erase"),
         (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at QUESTION"),
         (
-            ["ask", "q", "--lanes", ""],
+            ["ask", "q", "-c", "lanes="],
             2,
-            f"Expected {', '.join(LANE_NAMES)} or several, got none - at --lanes",
+            f"Expected {', '.join(LANE_NAMES)} or several, got none - at -c lanes",
         ),
         (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got 3 characters - at --anchor"),
         (["run"], 2, "Expected a file of requests, got none - at REQUESTS"),
@@ -345,23 +345,23 @@ def test_a_block_is_utf8_whatever_the_locale_says(shop):
 
 
 @pytest.mark.parametrize(
-    ("flag", "line", "where"),
+    ("kind", "line", "where"),
     [
-        ("--memory", '{"id": "m1", "status": "verified"}', "memory.jsonl"),
-        ("--sessions", '{"id": "e1", "createdAt": "2026-05-20T09:00:00", "text": "x"}', "createdAt"),
-        ("--evidence", '{"source_id": "s:x"}', "text"),
-        ("--evidence", "not json", "evidence.jsonl"),
+        ("memory", '{"id": "m1", "status": "verified"}', "memory.jsonl"),
+        ("sessions", '{"id": "e1", "createdAt": "2026-05-20T09:00:00", "text": "x"}', "createdAt"),
+        ("evidence", '{"source_id": "s:x"}', "text"),
+        ("evidence", "not json", "evidence.jsonl"),
     ],
 )
-def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, capsys, flag, line, where):
-    file = Path(f"{flag.removeprefix('--')}.jsonl")
+def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, capsys, kind, line, where):
+    file = Path(f"{kind}.jsonl")
     file.write_text(line + "\n")
-    before = run("corpus", "info", "--json", capsys=capsys)[1]
-    code, _, err = run("index", flag, str(file), "--project", "shop", "--no-semantic", capsys=capsys)
+    before = run("status", "--json", capsys=capsys)[1]
+    code, _, err = run("index", "--add", f"{kind}={file}", "--project", "shop", "--no-semantic", capsys=capsys)
     assert code == 2
     assert where in err
     assert "Traceback" not in err
-    assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+    assert run("status", "--json", capsys=capsys)[1] == before
 
 
 def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypatch):
@@ -385,7 +385,7 @@ def test_what_is_wrong_with_the_log_is_said_once_for_all_runs(shop, capsys):
 
 
 def test_an_anchor_asks_without_a_question(shop, capsys):
-    code, out, _ = run("ask", "--symbol", "createSession", "--project", "shop", capsys=capsys)
+    code, out, _ = run("ask", "--set", "symbols=createSession", "--project", "shop", capsys=capsys)
     assert (code, "createSession" in out) == (0, True)
 
 
@@ -406,13 +406,13 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
 @pytest.mark.parametrize(
     ("command", "at"),
     [
-        ("corpus info --corpus {}", "--corpus"), ("ask default --grants {}", "--grants"),
+        ("status --corpus {}", "--corpus"), ("ask default --grants {}", "--grants"),
         ("demo --folder {}", "--folder"), ("show {snapshot} --out {}", "--out"), ("log --out {}", "--out"),
-        ("contract delegate {snapshot} --out {}", "--out"), ("overlay validate {}", "FILE"),
+        ("contract delegate {snapshot} --out {}", "--out"), ("policies check {}", "FILE"),
         ("verify {snapshot} --answer {}", "--answer"), ("run {}", "REQUESTS"), ("ask default --preset {}", "--preset"),
-        ("ask default --workspace {}", "--workspace"), ("contract preview {}", "REQUEST"), ("index {}", "PATH..."),
-        ("index --sessions {}", "--sessions"), ("index --read logs={}", "--read"), ("context open {} event:1", "LOG"),
-        ("why {snapshot} --gold {}", "--gold"), ("eval {}", "COLLECTION..."), ("ask default --weights {}", "--weights"),
+        ("ask default --workspace {}", "--workspace"), ("contract {}", "REQUEST"), ("index {}", "PATH..."),
+        ("index --add sessions={}", "--add"), ("index --add evidence={}", "--add"), ("context open {} event:1", "LOG"),
+        ("why {snapshot} --gold {}", "--gold"), ("eval {}", "COLLECTION..."), ("ask default -c weights={}", "-c weights"),
     ],
 )  # fmt: skip
 def test_a_path_under_the_home_of_nobody_is_refused_by_name(shop, capsys, command: str, at: str):
@@ -424,12 +424,12 @@ def test_a_path_under_the_home_of_nobody_is_refused_by_name(shop, capsys, comman
 def test_a_path_under_the_home_of_the_user_is_read(shop, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "fields.json").write_text('{"purpose": "explain-code"}', encoding="utf-8")
-    for command in ("contract preview ~/fields.json", "ask default --preset=~/fields.json"):
+    for command in ("contract ~/fields.json", "ask default --preset=~/fields.json"):
         assert run(*command.split(), capsys=capsys)[0] == 0
 
 
 def test_the_package_of_the_commands_can_be_run(shop):
-    command = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "corpus", "info", "--json"]
+    command = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "status", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["projects"] == ["shop"]
 

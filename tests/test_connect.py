@@ -39,7 +39,7 @@ def test_a_client_is_told_how_to_start_the_server_and_what_is_there_stays(shop: 
         assert found[key]["other"] == other and (found.get("kept", 1), found.get("model", "x")) == (1, "x")
     server = found[key]["scoped-retrieval"]
     command = server["command"] if declared.joined else [server["command"], *server["args"]]
-    assert command == ["scoped-retrieval", "mcp"], "no path, no name of a person: the file is committed"
+    assert command == ["scoped-retrieval", "serve", "--stdio"], "no path, no name of a person: the file is committed"
     assert file.suffix != ".toml" or file.read_text().startswith(toml)
     assert [one.name for one in file.parent.iterdir() if one.name.startswith(".tmp")] == []
     assert run("connect", client, "--remove", capsys=capsys)[0] == 0
@@ -64,9 +64,13 @@ def test_what_is_written_starts_the_server(shop: Path, monkeypatch: pytest.Monke
 
 
 def test_options_are_passed_on_as_they_are_given(shop: Path, capsys):
-    options = ("--project", "shop", "--grants", "narrow.yaml", "--lanes", "lexical")
+    options = ("--project", "shop", "--grants", "narrow.yaml", "-c", "lanes=lexical")
     assert run("connect", "zed", *options, capsys=capsys)[0] == 0
-    assert read(shop / ".zed/settings.json")["context_servers"]["scoped-retrieval"]["args"] == ["mcp", *options]
+    assert read(shop / ".zed/settings.json")["context_servers"]["scoped-retrieval"]["args"] == [
+        "serve",
+        "--stdio",
+        *options,
+    ]
 
 
 def test_what_the_agent_may_lack_is_named(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys):

@@ -73,9 +73,9 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     asked = ("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", "--no-record", "--at")
     assert value_of(*asked, "3", capsys=capsys) == values[:1]
     assert value_of(*asked, "4", capsys=capsys) == values, "what stands before a request of number 4 is before it too"
-    found = value_of("context", "diff", "s/2", "s/4", capsys=capsys)
+    found = value_of("diff", "s/2", "s/4", capsys=capsys)
     assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
-    code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)
+    code, out, _ = run("diff", "s/2", "s/4", capsys=capsys)
     assert code == 0 and "same prefix: yes" in out and "+| export const a = 1;" in out
 
 
@@ -86,7 +86,7 @@ def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, caps
     (place / "m.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
     for at in ("2", "3"):
         run("context", "project", "m.jsonl", "--at", at, capsys=capsys)
-    code, out, err = run("context", "diff", "m/2", "m/3", capsys=capsys)
+    code, out, err = run("diff", "m/2", "m/3", capsys=capsys)
     assert code == 0, err
     assert out.startswith("same input: no\nsame prefix: yes\nphase: diagnosing\ntokens: ")
     assert "\nother decision:\n" in out and "event:e2\n" in out
@@ -130,9 +130,9 @@ def test_an_input_is_named_by_its_place_in_the_log_alone_and_among_all(place: Pa
 
 def test_why_names_the_layer(place: Path, capsys: Any):
     run("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
-    found = value_of("context", "why", "s/4", "src/a.ts", "--log", "s.jsonl", capsys=capsys)
+    found = value_of("why", "s/4", "src/a.ts", "--log", "s.jsonl", capsys=capsys)
     assert found["layer"] == "model_did_not_use"
-    code, out, _ = run("context", "why", "s/4", "src/b.ts", capsys=capsys)
+    code, out, _ = run("why", "s/4", "src/b.ts", capsys=capsys)
     assert code == 0 and out.startswith("retrieval_not_recalled: ")
 
 
@@ -175,7 +175,6 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
         (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder, got nothing"),
         (("project", "s.jsonl", "--rules", "s.jsonl"), 2, "Expected a folder, got a file"),
-        (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
         (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),
         (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this session"),
         (("log", "gone"), 7, "Expected the folder of a session log"),
@@ -272,4 +271,4 @@ def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):
         assert run("show", name, capsys=capsys)[:2] == (0, text)
     code, text, err = run("show", "s/5", capsys=capsys)
     assert (code, text) == (0, short) and f"s/5 was recorded 2 times, {second} last; by their own names: {first}" in err
-    assert not value_of("context", "diff", first, second, capsys=capsys)["same_input"]
+    assert not value_of("diff", first, second, capsys=capsys)["same_input"]

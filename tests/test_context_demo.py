@@ -38,9 +38,9 @@ def test_the_ledger_of_round_nine_reads_as_recorded():
 
 
 def test_the_command_prints_it(capsys):
-    code, out, _ = run("context", "demo", capsys=capsys)
+    code, out, _ = run("context", "project", capsys=capsys)
     assert code == 0 and out == demonstration().text()
-    code, out, _ = run("context", "demo", "--format", "soup", capsys=capsys)
+    code, out, _ = run("context", "project", "--format", "soup", capsys=capsys)
     assert code == 2
 
 

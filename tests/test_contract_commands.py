@@ -22,43 +22,40 @@ def grant(**principals: dict) -> None:
 
 
 def test_a_preview_counts_and_says_so_in_both_forms(shop, capsys):
-    code, value = found("contract", "preview", "--set", "denied_paths=docs/", capsys=capsys)
+    code, value = found("contract", "--set", "denied_paths=docs/", capsys=capsys)
     assert (code, value["rows"], value["by"]["source"]) == (0, 2, {"workspace:shop": 2})
-    _, out, _ = run("contract", "preview", "--set", "denied_paths=docs/", capsys=capsys)
+    _, out, _ = run("contract", "--set", "denied_paths=docs/", capsys=capsys)
     assert ": 2 rows in 2 documents\n" in out
 
 
 def test_a_denied_contract_exits_3(shop, capsys):
-    for command in ("preview", "explain", "lint"):
-        code, out, err = run("contract", command, "--project", "nowhere", capsys=capsys)
-        assert code == 3, err
-        assert "denied" in out or "allows_nothing" in out
+    code, value = found("contract", "--project", "nowhere", capsys=capsys)
+    assert (code, value["rows"], value["gates"], value["findings"][0]["rule"]) == (3, 0, [], "allows_nothing")
+    assert "denied: " in run("contract", "--project", "nowhere", capsys=capsys)[1]
 
 
 def test_an_explanation_names_gate_rule_and_layer(shop, capsys):
-    _, value = found("contract", "explain", "--set", "denied_sources=external;artifact", capsys=capsys)
+    _, value = found("contract", "--set", "denied_sources=external;artifact", capsys=capsys)
     denial = next(gate for gate in value["gates"] if gate["gate"] == "source_deny")
     assert (denial["rule"], denial["says"]) == (
         "request.denied_sources",
         "No source that matches artifact or external.",
     )
     assert [layer["layer"] for layer in value["layers"]] == ["grants", "purpose", "request"]
-    _, out, _ = run("contract", "explain", capsys=capsys)
+    _, out, _ = run("contract", capsys=capsys)
     assert "ana in shop for answer-question" in out
-    _, out, _ = run("contract", "explain", "--purpose", "fix-test", capsys=capsys)
+    _, out, _ = run("contract", "--set", "purpose=fix-test", capsys=capsys)
     assert "ana in shop for fix-test" in out
 
 
 def test_lint_exits_by_its_worst_finding(shop, capsys):
-    assert run("contract", "lint", capsys=capsys)[:2] == (0, "nothing to mention\n")
-    code, out, _ = run("contract", "lint", "--set", "denied_paths=old/", capsys=capsys)
-    assert (code, out) == (
-        0,
-        "warning: matches_nothing: request.denied_paths: old/ matches nothing that could be seen.\n",
-    )
-    code, value = found("contract", "lint", "--set", "as_of=2001-01-01T00:00:00Z", capsys=capsys)
+    assert found("contract", capsys=capsys)[1]["findings"] == []
+    code, out, _ = run("contract", "--set", "denied_paths=old/", capsys=capsys)
+    said = "warning: matches_nothing: request.denied_paths: old/ matches nothing that could be seen.\n"
+    assert (code, said in out) == (0, True)
+    code, value = found("contract", "--set", "as_of=2001-01-01T00:00:00Z", capsys=capsys)
     assert code == 3
-    assert {"as_of_before_data", "allows_nothing"} <= {one["rule"] for one in value}
+    assert {"as_of_before_data", "allows_nothing"} <= {one["rule"] for one in value["findings"]}
 
 
 def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
@@ -74,13 +71,13 @@ def test_a_delegated_preset_bounds_ask_and_run(shop, capsys):
     assert value["preset"]["max_items"] == 3
     code, asked = found("ask", "default role", "--preset", "child.json", "--set", "allowed_paths=**", capsys=capsys)
     assert (code, [item["path"] for item in asked["citations"]]) == (0, ["docs/roles.md"])
-    _, value = found("contract", "explain", asked["snapshot_id"], capsys=capsys)
+    _, value = found("contract", asked["snapshot_id"], capsys=capsys)
     assert value["who"] == "ana in shop for explain-code"
     Path("rows.jsonl").write_text('{"question": "default role", "allowed_paths": ["src/", "docs/"]}\n')
     code, done = found("run", "rows.jsonl", "--preset", "child.json", capsys=capsys)
     assert (code, done["statuses"]) == (0, {"ok": 1})
     _, snapshots = found("log", done["run_id"], capsys=capsys)
-    _, value = found("contract", "diff", snapshots[0]["snapshot_id"], "child.json", capsys=capsys)
+    _, value = found("diff", snapshots[0]["snapshot_id"], "child.json", capsys=capsys)
     assert value["rows"] == {"only_a": 0, "only_b": 0, "both": 1}
 
 
@@ -97,10 +94,10 @@ def test_a_difference_shows_ids_to_auditors_alone(shop, capsys):
     Path("a.json").write_text('{"paths": ["docs/"]}')
     Path("b.json").write_text('{"paths": ["src/"]}')
     grant(ana={"projects": ["shop"]})
-    _, value = found("contract", "diff", "a.json", "b.json", capsys=capsys)
+    _, value = found("diff", "a.json", "b.json", capsys=capsys)
     assert (value["rows"], "ids" in value) == ({"only_a": 1, "only_b": 1, "both": 0}, False)
     grant(ana={"projects": ["shop"], "audit": True})
-    _, value = found("contract", "diff", "a.json", "b.json", capsys=capsys)
+    _, value = found("diff", "a.json", "b.json", capsys=capsys)
     assert [len(ids) for ids in value["ids"].values()] == [1, 1]
 
 
@@ -111,7 +108,7 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     assert "There is no default role" in block
     _, rows = found("log", capsys=capsys)
     assert [row["snapshot_id"] for row in rows] == [snapshot]
-    _, value = found("contract", "explain", snapshot, capsys=capsys)
+    _, value = found("contract", snapshot, capsys=capsys)
     assert value["who"] == "ana in shop for answer-question, asked by bot"
     assert value["layers"][0]["layer"] == "act_as"
     answers = []

@@ -146,7 +146,7 @@ def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     monkeypatch.delenv("SCOPED_RETRIEVAL_PRINCIPAL", raising=False)
     assert main(["show", demo.opened, "--as", "xray"]) == 0
     for line in demo.screen().splitlines():
-        command = line[2:66].split() if line.startswith(("  show ", "  what-if ")) else ["corpus", "info"]
+        command = line[2:66].split() if line.startswith(("  show ", "  what-if ")) else ["status"]
         assert main(command) == 0
     assert (demo.folder / "run.html").is_file()
     assert main(["log"]) == 0

@@ -891,7 +891,7 @@ def test_s3_60_six_bad_smells_are_absent():
 
 
 def test_s3_61_round_nine_reads_as_the_worked_input_of_the_document(capsys: pytest.CaptureFixture[str]):
-    code, out, _ = run("context", "demo", capsys=capsys)
+    code, out, _ = run("context", "project", capsys=capsys)
     assert code == 0
     for wanted in (
         "Trusted rules:\n- Only modify the current workspace.\n- Do not modify generated files.\n- After changing code, run related tests.",

@@ -98,7 +98,10 @@ def test_files_that_cannot_be_read_again_leave_the_answer_with_a_warning(shop: P
 def test_a_server_for_agents_starts_without_a_corpus_and_shows_edits_without_a_restart(shop: Path):
     mcp = pytest.importorskip("mcp", reason="needs the extra serve")
     server = mcp.StdioServerParameters(
-        command=sys.executable, args=["-m", "scoped_retrieval.pipeline.cli", "mcp"], env=dict(os.environ), cwd=str(shop)
+        command=sys.executable,
+        args=["-m", "scoped_retrieval.pipeline.cli", "serve", "--stdio"],
+        env=dict(os.environ),
+        cwd=str(shop),
     )
 
     async def asked() -> list[str]:

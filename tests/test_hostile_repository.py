@@ -58,7 +58,7 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
     asked = ("ask", "retry", "--project", "p", "--corpus", "../corpus", "--runs", "../runs")
     commands = (
         (*INDEX, ".", "--history"), (*INDEX, ".", "--history"), (*INDEX, ".", "--source", "plain"), (*INDEX, "sub", "--source", "below"),
-        (*INDEX, "--artifacts", ".", "--source", "artifacts"), (*asked, "--as-of", f"commit:{hostile_repository.commit}"),
+        (*INDEX, "--add", "artifacts=.", "--source", "artifacts"), (*asked, "--as-of", f"commit:{hostile_repository.commit}"),
         (*asked, "--workspace", "."), ("doctor", "--corpus", "../corpus", "--runs", "../runs"), ("demo", "--folder", "../demo", "--no-semantic", "--long"),
         ("context", "project", "../log.jsonl", "--rules", ".", "--no-record"),
     )  # fmt: skip

@@ -38,7 +38,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
         from scoped_retrieval.pipeline.cli import main
 
-        assert main(["index", "--evidence", str(rows), "--project", "shop", "--no-semantic"]) == 0
+        assert main(["index", "--add", f"evidence={rows!s}", "--project", "shop", "--no-semantic"]) == 0
         flags = {"principal": "ana", "lanes": "lexical,symbol,exact", "project": "shop"}
         chosen = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
         pool = RetrieverPool(chosen)

@@ -237,7 +237,7 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def preview_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`contract preview` counts the rows of the project, whatever a gate says of them."""
+    """`contract` counts the rows of the project, whatever a gate says of them."""
     right = surfaces.preview
 
     def wrong(scope: Any) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("plant", "surface"),
     [
-        (preview_of_everything, "contract preview"),
+        (preview_of_everything, "contract"),
         (actions_with_withheld, "context actions"),
         (gold_of_everything, "why --gold"),
         (doctor_for_auditors, "doctor"),

@@ -167,7 +167,7 @@ def test_a_snapshot_is_a_resource_in_every_format(asked: Callable[..., Any], cap
 def test_the_command_answers_on_standard_input_and_output(shop: Path, mode: str):
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", LANES],
+        args=["-m", "scoped_retrieval.pipeline.cli", "serve", "--stdio", "--project", "shop", "-c", f"lanes={LANES}"],
         env=dict(os.environ),
         cwd=shop,
     )
@@ -236,7 +236,7 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
     corpus, runs = str(settings["corpus"]), str(settings["runs"])
     with Retriever.open(corpus, principal="ana", runs=runs, lanes=settings["lanes"]) as retriever:
         python = retriever.retrieve({**ASKED, "project": "shop"}).snapshot_id
-    arguments = ["ask", ASKED["question"], "--as-of", ASKED["as_of"], "--project", "shop", "--lanes", LANES]
+    arguments = ["ask", ASKED["question"], "--as-of", ASKED["as_of"], "--project", "shop", "-c", f"lanes={LANES}"]
     code, block, said = run(*arguments, capsys=capsys)
     assert code == 0
     command = said.split("snapshot: ")[1].split()[0]

@@ -22,7 +22,17 @@ from served import MCP, server
 
 INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
 pytestmark = pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP inspector; its path is MCP_INSPECTOR")
-MODULE = (sys.executable, "-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", "lexical")
+MODULE = (
+    sys.executable,
+    "-m",
+    "scoped_retrieval.pipeline.cli",
+    "serve",
+    "--stdio",
+    "--project",
+    "shop",
+    "-c",
+    "lanes=lexical",
+)
 STDIO = ("-e", "SCOPED_RETRIEVAL_PRINCIPAL=ana", *MODULE)  # servers are started without the variables of the inspector
 ERAS = ("legacy", "modern")
 """Revisions with a handshake (2025-11-25 at the latest), and the stateless one (2026-07-28)."""

@@ -46,7 +46,7 @@ def wiki(folder: Path, texts: dict[str, str], *, broken: bool = False) -> str:
 
 
 def indexed(capsys, *servers: str) -> tuple[int, str, str]:
-    flags = [part for one in servers for part in ("--mcp", one)]
+    flags = [part for one in servers for part in ("--add", f"mcp={one}")]
     return run("index", *flags, "--project", "shop", "--no-semantic", "--json", capsys=capsys)
 
 
@@ -96,16 +96,16 @@ def test_a_server_over_http_is_read_too(shop: Path, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("wiki", "Expected NAME=COMMAND or NAME=URL, got another form - at --mcp"),
+        ("wiki", "Expected NAME=COMMAND or NAME=URL, got another form - at --add mcp"),
         ("a/b=x", "Expected NAME=COMMAND or NAME=URL"),
         ("wiki=no-such-program-anywhere", "Expected an MCP server that lists its resources, got"),
     ],
 )
 def test_what_is_no_server_is_an_error_and_the_corpus_stays(shop: Path, given: str, message: str, capsys):
-    before = run("corpus", "info", "--json", capsys=capsys)[1]
+    before = run("status", "--json", capsys=capsys)[1]
     code, _, err = indexed(capsys, given)
     assert code == 2 and message in err
-    assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+    assert run("status", "--json", capsys=capsys)[1] == before
 
 
 @pytest.mark.parametrize(

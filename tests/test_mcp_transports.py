@@ -37,7 +37,7 @@ def appending(shop: Path) -> None:
 def over_stdio(mode: Any, work: Work) -> None:
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", "lexical"],
+        args=["-m", "scoped_retrieval.pipeline.cli", "serve", "--stdio", "--project", "shop", "-c", "lanes=lexical"],
         env=dict(os.environ),
     )
     connected(command, mode, work)

@@ -26,7 +26,7 @@ def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monk
         rows = retriever.corpus.frame(["shop"], None).evidence.to_pylist()
     assert [one["entity"] for one in rows] == ["T-1", "T-2"] and all(one["zone"] == "internal" for one in rows)
     assert "ghp_" not in rows[1]["text"]
-    with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --read"):
+    with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --add"):
         index_into(settings_of(story), request, now=NOON)
 
 

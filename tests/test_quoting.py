@@ -64,11 +64,11 @@ def test_no_key_of_a_preset_is_quoted_that_is_a_secret(tmp_path: Path):
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("command", ["overlay validate", "bundle validate", "contract preview"])
+@pytest.mark.parametrize("command", ["policies check", "contract"])
 def test_no_validator_prints_what_a_file_holds(tmp_path: Path, text: str, command: str, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = written(tmp_path, text)
-    if command == "contract preview":
+    if command == "contract":
         with pytest.raises(InputError) as refused:
             fields_in(file)
         said = str(refused.value)

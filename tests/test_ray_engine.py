@@ -91,7 +91,7 @@ def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, m
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story: Story, address: str):
     (story.folder / "asked.jsonl").write_text(json.dumps(ASKED | {"question": "amber"}))
-    where = f"--corpus corpus --grants grants.yaml --runs runs --lanes lexical --engine ray --ray-address {address}"
+    where = f"--corpus corpus --grants grants.yaml --runs runs -c lanes=lexical -c engine=ray -c ray_address={address}"
     main = "import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", main, "run", "asked.jsonl", *where.split()]
     environment = os.environ | {"SCOPED_RETRIEVAL_PRINCIPAL": "ana"}

@@ -104,8 +104,8 @@ def test_the_entry_is_of_this_version():
 def test_the_arguments_are_flags_of_the_command(capsys: pytest.CaptureFixture[str]):
     from scoped_retrieval.pipeline.cli import main
 
-    assert main(["mcp", "--help"]) == 0
+    assert main(["serve", "--help"]) == 0
     shown = capsys.readouterr().out
     (package,) = entry()["packages"]
     first, *flags = package["packageArguments"]
-    assert first["value"] == "mcp" and all(flag["name"] in shown for flag in flags)
+    assert first["value"] == "serve" and all(flag["name"] in shown for flag in flags)

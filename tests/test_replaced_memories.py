@@ -46,7 +46,7 @@ def test_a_replaced_memory_is_never_current(
     for name, records in files.items():
         dated = [record | times["garden" in record["content"]] for record in records]
         Path("memories", name).write_text("".join(json.dumps(record) + "\n" for record in dated))
-    code, _, err = run("index", "--memory", "memories", "--project", "p", "--no-semantic", capsys=capsys)
+    code, _, err = run("index", "--add", "memory=memories", "--project", "p", "--no-semantic", capsys=capsys)
     assert code == 0, err
     code, block, err = run("ask", "where does the walrus sleep", "--project", "p", capsys=capsys)
     assert code == 0, err

@@ -32,8 +32,8 @@ FILES = {
     "memory.jsonl": f"{MEMORY}\n",
 }
 FLAGS = (
-    "--standards", "standards", "--sot", "records", "--sessions", "sessions.jsonl", "--memory", "memory.jsonl",
-    "--artifacts", "shop/run.log",
+    "--add", "standards=standards", "--add", "sot=records", "--add", "sessions=sessions.jsonl", "--add", "memory=memory.jsonl",
+    "--add", "artifacts=shop/run.log",
 )  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def test_without_a_stored_snapshot_the_x_ray_says_that_there_is_none(client: Tes
 def test_a_namespace_narrows_and_never_widens(client: TestClient, shop: Path, capsys):
     rows = [{"source_id": f"notes:{name}", "text": f"The zebra rule of {name}.", "namespace": name} for name in "ab"]
     (shop / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("index", "--add", "evidence=rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
 
     def sources(**parameters: str) -> set[str]:
         found = client.get("/engram/v1/recall/xray", params={"q": "zebra rule", **parameters}).json()["snapshot"]

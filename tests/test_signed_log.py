@@ -23,7 +23,7 @@ def runs_fixture(
     signing, trusted = keys(folder)
     monkeypatch.setenv("SCOPED_RETRIEVAL_SIGNING_KEY", str(signing))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    assert run("--adopt", "corpus", "info", capsys=capsys)[0] == 0
+    assert run("--adopt", "status", capsys=capsys)[0] == 0
     ask(capsys=capsys)
     ask(capsys=capsys)
     monkeypatch.setenv("SCOPED_RETRIEVAL_TRUSTED_KEY", str(trusted))

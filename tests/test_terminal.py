@@ -48,9 +48,9 @@ COMMANDS = [
     ("log", "--of", "runs"),
     ("log", "--as", "csv"),
     ("show", "{snapshot}", "--as", "bundle"),
-    ("contract", "preview", "{question}", "--project", "shop"),
-    ("contract", "explain", "{question}", "--project", "shop"),
-    ("corpus", "info"),
+    ("contract", "{question}", "--project", "shop"),
+    ("contract", "{question}", "--project", "shop"),
+    ("status"),
     ("ask", "{question}", "--project", "{hostile}"),
     ("show", "{hostile}"),
 ]
@@ -61,7 +61,7 @@ def test_no_command_prints_a_character_that_acts(
 ):
     monkeypatch.chdir(folder)
     question = f"retry limit {HOSTILE}"
-    assert run("index", "--evidence", "rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert run("index", "--add", "evidence=rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
     code, out, _ = run("ask", question, "--project", "shop", "--json", capsys=capsys)
     assert code == 0
     snapshot = json.loads(out)["snapshot_id"]

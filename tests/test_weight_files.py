@@ -47,10 +47,10 @@ def test_what_is_no_weight_file_is_named(tmp_path, content, said):
 
 def test_ask_and_run_take_a_named_set(shop, capsys):
     (shop / "requests.jsonl").write_text('{"question": "default role?", "purpose": "fix-test", "project": "shop"}\n')
-    assert main(["ask", "default role?", "--purpose", "fix-test", "--weights", "document-000"]) == 0
+    assert main(["ask", "default role?", "--purpose", "fix-test", "-c", "weights=document-000"]) == 0
     (shop / "scoped-retrieval.toml").write_text('weights = "document-000"\n')
     assert main(["run", "requests.jsonl"]) == 0
-    assert main(["ask", "default role?", "--weights", "document-00"]) == 2
+    assert main(["ask", "default role?", "-c", "weights=document-00"]) == 2
     assert "named sets: document-000" in capsys.readouterr().err
     store = Runs(shop / ".scoped-retrieval" / "runs", create=False)
     for run in map(store.open, store.run_ids()):
@@ -63,11 +63,11 @@ def test_a_flag_or_a_setting_puts_the_file_in_force(shop, capsys):
     (shop / "requests.jsonl").write_text(
         '{"question": "default role?", "purpose": "explain-code", "project": "shop"}\n'
     )
-    assert main(["ask", "default role?", "--purpose", "explain-code", "--weights", str(file)]) == 0
-    assert main(["run", "requests.jsonl", "--weights", str(file)]) == 0
+    assert main(["ask", "default role?", "--purpose", "explain-code", "-c", f"weights={file}"]) == 0
+    assert main(["run", "requests.jsonl", "-c", f"weights={file}"]) == 0
     (shop / "scoped-retrieval.toml").write_text('weights = "weights.yaml"\n')
     assert main(["run", "requests.jsonl"]) == 0
-    assert main(["run", "requests.jsonl", "--weights", "absent.yaml"]) == 2
+    assert main(["run", "requests.jsonl", "-c", "weights=absent.yaml"]) == 2
     assert "No such file or directory: weight file" in capsys.readouterr().err
     store = Runs(shop / ".scoped-retrieval" / "runs", create=False)
     runs = [store.open(run_id) for run_id in store.run_ids()]

@@ -114,7 +114,7 @@ _DERIVED_AT_IMPORT = ("evidence_id", "captured_time", "length", "text_sha256", "
 
 IMPORT_ROWS = Table(
     "import_rows",
-    "What every reader gives and `--evidence` takes: the columns of EVIDENCE and PLACEMENTS, flat. Required: source_id, text.",
+    "What every reader gives and `--add evidence=FILE` takes: the columns of EVIDENCE and PLACEMENTS, flat. Required: source_id, text.",
     key=("source_id", "path", "section", "text", "occurrence", "version"),
     order=("source_id", "path", "line_start"),
     persist=False,

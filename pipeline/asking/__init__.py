@@ -3,5 +3,5 @@
 - `opening`: a retriever under the settings, for every interface; `retriever`: an open corpus for one principal;
   `opened_line`: its line; `granted_line`: the line under the current grants
 - `grouping`: coalesces concurrent requests; `session`: interactive snapshots; `resuming`: resumes a batch
-- `retrieval`: the answer; `telemetry` and `run_events`: spans and events of retrievals and runs
+- `retrieval`: the answer; `telemetry`: spans of retrievals and runs
 """

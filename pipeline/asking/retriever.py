@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +53,6 @@ from .granted_line import GrantedLine
 from .grouping import Grouped
 from .opened_line import LineOptions, opened_line
 from .retrieval import Retrieval, RunSummary
-from .run_events import Emit, observed
 from .session import PendingRequest, Session
 from .telemetry import Telemetry
 
@@ -234,13 +233,12 @@ class Retriever:
         progress: bool = False,
         say: Say = quiet,
         engine: Engine = in_this_process,
-        emit: Emit | None = None,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, complete an interrupted one at its generation.
 
         A row that names no project asks in `project`, by default in the principal's only one. The `engine` decides
         where shards are executed; the result is the same. With `progress`, a bar is shown; `say` receives lines
-        instead. `emit` receives OpenLineage events: START, then COMPLETE or FAIL.
+        instead.
 
         A row that is malformed, or that makes the line fail, becomes a failed snapshot; the others are unaffected.
 
@@ -262,7 +260,7 @@ class Retriever:
         else:
             staged, line = self._staged(requests, project), granted
         with (
-            observed(staged, self._telemetry, emit, self._clock, self._audited) as finished,
+            self._telemetry.run() if self._telemetry is not None else nullcontext() as ended,
             self.runs.writing(staged.run_id),
             resumable(staged),
         ):
@@ -274,7 +272,8 @@ class Retriever:
                 for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish(self.corpus.expect_unerased)
-            finished(run)
+            if ended is not None:
+                ended(run.run_id, run.manifest["statuses"], run.node_seconds)
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], time.perf_counter() - started)
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:

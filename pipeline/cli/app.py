@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
 from .global_options import GIVEN, Command, root
 from .output import EXIT, note, print_error
@@ -28,7 +27,7 @@ from .output import EXIT, note, print_error
 __all__ = ["COMMANDS", "application", "main"]
 
 COMMANDS = {
-    "corpus_commands": ("index", "corpus"),
+    "corpus_commands": ("index", "status"),
     "retrieval_commands": ("run", "ask"),
     "evaluation_commands": ("eval", "tune"),
     "log_commands": ("log",),
@@ -36,10 +35,11 @@ COMMANDS = {
     "view_commands": ("show", "xray", "lineage"),
     "contract_commands": ("contract", "why"),
     "audit_commands": ("diff", "what-if", "sql"),
-    "role_commands": ("overlay", "bundle"),
+    "policy_commands": ("policies",),
     "safety_commands": ("erase", "leak-test"),
     "context_commands": ("context",),
-    "serving_commands": ("serve", "mcp"),
+    "serving_commands": ("serve",),
+    "grant_commands": ("grants",),
     "upkeep_commands": ("gc",),
     "connect_commands": ("connect", "prompt-hook"),
     "system_commands": ("doctor", "demo"),
@@ -49,7 +49,7 @@ USAGE = 2
 """The exit code of a usage or input error."""
 
 
-def application(args: Sequence[str]) -> TyperGroup:
+def application(args: Sequence[str]) -> Any:
     """The application for these arguments: only the module of the command they begin with, else all modules. Typer
     builds every flag of every registered command, which takes longer than the imports of `--help`.
     """
@@ -58,13 +58,12 @@ def application(args: Sequence[str]) -> TyperGroup:
 
 
 @cache
-def _application(modules: tuple[str, ...]) -> TyperGroup:
+def _application(modules: tuple[str, ...]) -> Any:
     """The commands of these modules, built once in a process."""
     app = typer.Typer(
         name="scoped-retrieval",
         help="Retrieve evidence inside an access boundary and record what was shown. Start with `index`, then `ask`.",
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -72,7 +71,7 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
     app.callback(invoke_without_command=True)(root)
     for module in modules:
         import_module(f".{module}", __package__).register(app)
-    return typer.main.get_group(_completed(app))
+    return typer.main.get_command(_completed(app))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

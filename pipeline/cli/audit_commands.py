@@ -5,11 +5,12 @@ other stored results.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .options import given, settings_of
+from .options import given, named, settings_of
 from .output import EXIT, deliver, emit, note_other_runs, write_table
 
 __all__ = ["register"]
@@ -22,17 +23,30 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A snapshot or a run.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="The snapshot, run or contract to compare with.")],
-    everything: Annotated[bool, typer.Option("--all", help="Also list items that did not move.")] = False,
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="A snapshot, a run, a model input, or a file of request fields.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="What to compare with; with a file, A and B are compared as contracts.")
+    ],
 ) -> int:
-    """Compare two snapshots or two runs. Shows which items entered, left or moved, and why."""
-    from ..reading.across_runs import snapshot_named
+    """Compare two snapshots, runs, model inputs or contracts. Shows what entered, left or moved, and why."""
     from ..reading.auditing.difference import compared
+    from ..storage.places import at_home
+    from .context_commands import difference_of_inputs
+    from .contract_commands import difference_of_contracts
 
-    settings = settings_of("runs")
-    found = compared(settings, *(snapshot_named(settings, name) for name in (before, after)))
-    emit(found.as_dict(), text=_diff_text(found, everything=everything))
+    settings = settings_of("runs", "corpus")
+    if any(at_home(Path(name), "A or B").is_file() for name in (before, after)):
+        value, text = difference_of_contracts(settings, before, after)
+    else:
+        sides = [named(settings, name) for name in (before, after)]
+        if all(kind == "input" for kind, _ in sides):
+            value, text = difference_of_inputs(settings, *(name for _, name in sides))
+        else:
+            found = compared(settings, *(name for _, name in sides))
+            value, text = found.as_dict(), _diff_text(found)
+    emit(value, text=text)
     return EXIT["ok"]
 
 
@@ -49,7 +63,6 @@ def what_if(
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Also list items that do not move.")] = False,
 ) -> int:
     """Show a snapshot or run under other settings. Changes weights, budgets, merge policy or role; nothing is written."""
     from ..reading.across_runs import snapshot_named
@@ -66,7 +79,7 @@ def what_if(
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,
-        text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
+        text="\n".join(head) + "\n" + _changes_text(found.requests, found.items),
     )
     return EXIT["ok"]
 
@@ -109,15 +122,15 @@ def sql(
     return EXIT["ok"]
 
 
-def _diff_text(found: Any, *, everything: bool) -> str:
+def _diff_text(found: Any) -> str:
     """Both sides and their differences."""
     lines = [f"before: {found.before}", f"after: {found.after}"]
     if found.only_before or found.only_after:
         lines.append(f"without a partner: {found.only_before} requests before, {found.only_after} after")
-    return "\n".join(lines) + "\n" + _changes_text(found.pairs, found.items, everything=everything)
+    return "\n".join(lines) + "\n" + _changes_text(found.pairs, found.items)
 
 
-def _changes_text(pairs: Any, items: Any, *, everything: bool) -> str:
+def _changes_text(pairs: Any, items: Any) -> str:
     """How many requests and items differ, and the items that changed."""
     names = ("entered", "left", "moved", "same")
     differ = (pairs[list(names[:3])].sum(axis=1) > 0) | (pairs["status_before"] != pairs["status_after"])
@@ -125,7 +138,7 @@ def _changes_text(pairs: Any, items: Any, *, everything: bool) -> str:
         f"requests: {len(pairs)} compared, {int(differ.sum())} differ",
         "items: " + ", ".join(f"{int(pairs[name].sum())} {name}" for name in names),
     ]
-    shown = items if everything else items[items["change"] != "same"]
+    shown = items[items["change"] != "same"]
     asked = dict(zip(pairs["pair"], pairs["request_id_after"], strict=True))
     several = len(pairs) > 1
     rows = [

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..servers.clients import CLIENTS
-from .options import LanesFlag, given, settings_of
+from .options import given, settings_of
 from .output import EXIT, emit, note
 
 __all__ = ["register"]
@@ -23,7 +23,7 @@ TOKENS = 1_200
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(connect)
-    app.command("prompt-hook")(prompt_hook)
+    app.command("prompt-hook", hidden=True)(prompt_hook)
 
 
 def connect(
@@ -33,7 +33,6 @@ def connect(
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
-    lanes: LanesFlag = None,
 ) -> int:
     """Configure a coding agent to start the MCP server. Other entries of the project's file are kept.
 
@@ -51,7 +50,7 @@ def connect(
     declared = CLIENTS[client]
     path = Path.cwd() / (clients.HOOKS if hook else declared.file)
     existing = _existing_text(path)
-    args = None if remove else ["prompt-hook" if hook else "mcp", *_options(lanes)]
+    args = None if remove else [*(["prompt-hook"] if hook else ["serve", "--stdio"]), *_options()]
     text = (clients.with_hook if hook else declared.with_server)(args, existing, path)
     changes = not show and text != (existing or "")
     if changes:
@@ -68,10 +67,11 @@ def connect(
     return EXIT["ok"]
 
 
-def _options(lanes: str | None) -> list[str]:
+def _options() -> list[str]:
     """The options of this command that the server gets as well, as they were given."""
-    named = {name: given(name) for name in ("project", "corpus", "runs", "grants", "profile")} | {"lanes": lanes}
-    return [part for name, value in named.items() if value is not None for part in (f"--{name}", str(value))]
+    named = {f"--{name}": given(name) for name in ("project", "corpus", "runs", "grants", "profile")}
+    pairs = [(flag, str(value)) for flag, value in named.items() if value is not None]
+    return [part for pair in (*pairs, *(("-c", each) for each in given("configured") or ())) for part in pair]
 
 
 def _warnings() -> list[str]:
@@ -103,10 +103,7 @@ def _existing_text(path: Path) -> str | None:
         raise InputError.described("text in UTF-8", "other bytes", str(path)) from error
 
 
-def prompt_hook(
-    lanes: LanesFlag = None,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
-) -> int:
+def prompt_hook() -> int:
     """Print a block for a prompt event on standard input. There is none if nothing matches the prompt strongly; the event
     is Claude Code's UserPromptSubmit.
 
@@ -117,9 +114,9 @@ def prompt_hook(
     from ..parsing.strict_json import strict_json
 
     try:
-        settings = settings_of("corpus", "runs", lanes=lanes)
+        settings = settings_of("corpus", "runs")
         event = strict_json(sys.stdin.read())
-        fields = _fields(event, settings, max_tokens)
+        fields = _fields(event, settings)
         with open_retriever(settings) as retriever:
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
@@ -135,7 +132,7 @@ def prompt_hook(
     return EXIT["ok"]
 
 
-def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
+def _fields(event: Any, settings: Any) -> dict[str, Any]:
     """The request for an event of Claude Code."""
     if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
         raise ValueError
@@ -146,5 +143,5 @@ def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
         "question": event["prompt"],
         "session_id": session if isinstance(session, str) and session else None,
         "intent_source": "runtime",
-        "budget": {"max_tokens": max_tokens},
+        "budget": {"max_tokens": TOKENS},
     }

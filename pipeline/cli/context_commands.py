@@ -1,4 +1,4 @@
-"""`context project|diff|why|log|open|import|demo`: what a model sees this round, and why."""
+"""`context project|log|open|import`: what a model sees this round. `show`, `diff` and `why` read recorded inputs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from ..views.printed import json_document, printed
 from .options import given, settings_of
 from .output import EXIT, deliver, emit, note, to_json
 
-__all__ = ["register", "show_input"]
+__all__ = ["difference_of_inputs", "register", "show_input", "why_of_input"]
 
 context_app = typer.Typer(
     help="Build the model input of a turn. A ledger records every decision.", no_args_is_help=True
 )
 
 LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log, or a file of JSON lines.")]
-LogFlag = Annotated[Path | None, typer.Option("--log", metavar="LOG", help="The session log, to look up later events.")]
 FormatFlag = Annotated[str, typer.Option("--format", help="text, neutral, openai, anthropic, decisions or ledger.")]
 FORMATS = ("text", "neutral", "openai", "anthropic", "decisions", "ledger")
 
@@ -31,7 +30,13 @@ def register(app: typer.Typer) -> None:
 
 @context_app.command()
 def project(
-    log: LogArgument,
+    log: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[LOG]",
+            help="Folder of a session log, or a file of JSON lines. Default: round 9 of a bundled session.",
+        ),
+    ] = None,
     inputs: Annotated[
         Path | None,
         typer.Option("--inputs", metavar="FILE", help="Rules, tools, memories, snapshots, budget: YAML or JSON."),
@@ -58,11 +63,15 @@ def project(
     ] = True,
 ) -> int:
     """Project model inputs from a session log. The input goes to standard output, its id to standard error."""
-    from ..context.projections import project_log
+    from ..context.projections import demonstration, project_log
     from ..context.store import ContextStore
 
-    settings = settings_of("runs")
     _known_format(format_)
+    if log is None:
+        shown = demonstration()
+        emit(shown.as_dict(), text=_formatted(shown, format_))
+        return EXIT["ok"]
+    settings = settings_of("runs")
     notes: list[str] = []
     made = project_log(
         settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase, notes=notes
@@ -83,54 +92,6 @@ def project(
     )  # a ledger has a row for every event, so it is read only on request
     emit(values if every else values[0], text="\n".join(_formatted(each, format_) for each in found))
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
-
-
-@context_app.command()
-def diff(
-    first: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
-    second: Annotated[str, typer.Argument(metavar="INPUT", help="The input to compare with.")],
-) -> int:
-    """Compare two recorded inputs: sources, tokens, lines."""
-    from ..context.input_diff import difference
-    from ..context.store import ContextStore
-
-    store = ContextStore.of(settings_of("runs"))
-    both = [store.replay(each) for each in (first, second)]
-    for each in both:
-        _tell_others(each)
-    found = difference(*(each.projection for each in both))
-    emit(found, text="\n".join([*_compared(found), "", *found["diff"]]))
-    return EXIT["ok"]
-
-
-@context_app.command()
-def why(
-    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
-    expected: Annotated[
-        str, typer.Argument(metavar="EXPECTED", help="A path, a source, a row of evidence, or words of an event.")
-    ],
-    log: LogFlag = None,
-) -> int:
-    """Show what happened to a source in an input. Names the layer that dropped it."""
-    from ..context.log import read_session
-    from ..context.projections import snapshots_of
-    from ..context.store import ContextStore
-    from ..context.why import why as asked
-
-    settings = settings_of("runs")
-    store = ContextStore.of(settings)
-    replayed = store.replay(input_id)
-    _tell_others(replayed)
-    seen = replayed.projection
-    decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
-    found = asked(seen, expected, events=read_session(log)[1].tables if log else None, snapshots=decided)
-    lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
-    lines += [
-        f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
-        for each in found["sources"]
-    ]
-    emit(found, text="\n".join(lines))
-    return EXIT["ok"]
 
 
 @context_app.command("import")
@@ -201,14 +162,36 @@ def open_(
     return EXIT["ok"]
 
 
-@context_app.command()
-def demo(format_: FormatFlag = "text") -> int:
-    """Project round 9 of the bundled session. Failing tests are fixed in it."""
-    from ..context.projections import demonstration
+def difference_of_inputs(settings: Any, first: str, second: str) -> tuple[dict[str, Any], str]:
+    """How two recorded inputs differ in sources, tokens and lines, as values and as text."""
+    from ..context.input_diff import difference
+    from ..context.store import ContextStore
 
-    _known_format(format_)
-    found = demonstration()
-    emit(found.as_dict(), text=_formatted(found, format_))
+    both = [ContextStore.of(settings).replay(each) for each in (first, second)]
+    for each in both:
+        _tell_others(each)
+    found = difference(*(each.projection for each in both))
+    return found, "\n".join([*_compared(found), "", *found["diff"]])
+
+
+def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) -> int:
+    """Print what happened to a source in an input, and the layer that dropped it, for `why`."""
+    from ..context.log import read_session
+    from ..context.projections import snapshots_of
+    from ..context.store import ContextStore
+    from ..context.why import why
+
+    replayed = ContextStore.of(settings).replay(input_id)
+    _tell_others(replayed)
+    seen = replayed.projection
+    decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
+    found = why(seen, expected, events=read_session(log)[1].tables if log else None, snapshots=decided)
+    lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
+    lines += [
+        f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
+        for each in found["sources"]
+    ]
+    emit(found, text="\n".join(lines))
     return EXIT["ok"]
 
 

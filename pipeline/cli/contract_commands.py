@@ -1,4 +1,4 @@
-"""`contract preview|explain|lint|diff|delegate`: inspect a contract before a request; `why`: after it."""
+"""`contract`, `contract delegate`: what a request could see, before it is made; `why`: what became of a row in an answer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ..progress import counted
 from ..views.printed import json_document
-from .options import SetFlag, pairs_of, settings_of
+from .context_commands import why_of_input
+from .options import SetFlag, named, pairs_of, settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
 
-__all__ = ["register"]
+__all__ = ["difference_of_contracts", "register"]
 
-contract_app = typer.Typer(help="Inspect a contract before using it.", no_args_is_help=True)
+
+class _Contracts(TyperGroup):
+    """`contract REQUEST` is `contract check REQUEST`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["check", *args])
+
+
+contract_app = typer.Typer(cls=_Contracts, help="Show what a request could see: `contract [REQUEST]`.")
 
 Subject = Annotated[
     str | None,
@@ -30,84 +41,35 @@ def register(app: typer.Typer) -> None:
 
 
 @contract_app.command()
-def preview(
-    request: Subject = None,
-    given: SetFlag = None,
-) -> int:
-    """Count the rows that a contract admits. Groups them by source, class, zone, lifecycle and month."""
-    from ..contracts.preview import preview as previewed
+def check(request: Subject = None, given: SetFlag = None) -> int:
+    """Show what a contract admits. Counts rows, names the rule of each gate and likely mistakes, without a retrieval."""
+    from ..contracts.explain import explain
+    from ..contracts.lint import lint
+    from ..contracts.preview import preview
 
     settings = settings_of("corpus", "runs")
-    found = previewed(_resolver(settings).scope(_fields(settings, request, given)))
-    head = f"contract {found['contract_id']}: {counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}\n"
-    counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
-    refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
-    emit(found, text=head + refusal + write_table("", ("by", "value", "rows"), counts))
-    return EXIT["denied"] if refusal else EXIT["ok"]
+    resolver, fields = _resolver(settings), _fields(settings, request, given)
+    scope = resolver.scope(fields)
+    found = explain(scope) | preview(scope) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
+    emit(found, text=_contract_text(found))
+    return EXIT["denied"] if any(one["level"] == "error" for one in found["findings"]) else EXIT["ok"]
 
 
-@contract_app.command()
-def explain(
-    request: Subject = None,
-    given: SetFlag = None,
-    purpose: Annotated[
-        str | None, typer.Option(help="Purpose of the request; short for --set purpose=PURPOSE.")
-    ] = None,
-) -> int:
-    """Explain what each gate of a contract admits. Names the rule that decides."""
-    from ..contracts.explain import explain as explained
-
-    settings = settings_of("corpus", "runs")
-    given = [*(given or ()), *([f"purpose={purpose}"] if purpose else ())]
-    found = explained(_resolver(settings).scope(_fields(settings, request, given)))
-    lines = [f"{found['who']}\n{counted(found['rows'], 'row')} pass every gate\n"]
-    if found["refusal"]:
-        lines.append(f"denied: {found['refusal']}\n")
-    else:
-        rows = [(gate["gate"], gate["says"], gate["rule"] or "-") for gate in found["gates"]]
-        lines.append(write_table("", ("gate", "lets through", "rule"), rows))
+def _contract_text(found: dict[str, Any]) -> str:
+    """A contract in lines: who asks, findings, then tables of what its gates let through and of its rows."""
+    counts = f"{counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}"
+    text = f"{found['who']}\ncontract {found['contract_id']}: {counts}\n"
+    text += f"denied: {found['refusal']}\n" if found["refusal"] else ""
+    text += "".join(f"{one['level']}: {one['rule']}: {one['at']}: {one['message']}\n" for one in found["findings"])
+    gates = [(gate["gate"], gate["says"], gate["rule"] or "-") for gate in found["gates"]]
     layers = [(layer["layer"], layer["version"], layer["effect"]) for layer in found["layers"]]
-    lines.append(write_table("", ("layer", "version", "effect"), layers))
-    emit(found, text="".join(lines))
-    return EXIT["denied"] if found["refusal"] else EXIT["ok"]
-
-
-@contract_app.command()
-def lint(
-    request: Subject = None,
-    given: SetFlag = None,
-) -> int:
-    """Report likely mistakes. A contract may admit nothing, deny required evidence, or have rules without effect."""
-    from ..contracts.lint import lint as findings_of
-
-    settings = settings_of("corpus", "runs")
-    found = findings_of(_resolver(settings), _fields(settings, request, given))
-    text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
-    emit([one.as_dict() for one in found], text=text)
-    return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
-
-
-@contract_app.command()
-def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A file of request fields, or a snapshot id.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one, to compare with.")],
-) -> int:
-    """Compare two contracts. Shows fields that differ, and how many rows only one of them admits."""
-    from ..contracts.scope import difference
-    from ..reading.grants import audits
-
-    settings = settings_of("corpus", "runs")
-    resolver = _resolver(settings)
-    one, other = (resolver.scope(_fields(settings, subject, None)) for subject in (a, b))
-    reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
-    found = difference(one, other, ids=audits(settings, reached))
-    fields = [(field["field"], _shown(field["a"]), _shown(field["b"])) for field in found["fields"]]
-    rows = found["rows"]
-    text = write_table("", ("field", "A", "B"), fields) if fields else "no field differs\n"
-    text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
-    text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
-    emit(found, text=text)
-    return EXIT["ok"]
+    rows = [(name.replace("_", " "), value, of) for name, by in found["by"].items() for value, of in by.items()]
+    tables = (
+        (("gate", "lets through", "rule"), gates),
+        (("layer", "version", "effect"), layers),
+        (("by", "value", "rows"), rows),
+    )
+    return text + "".join(write_table("", columns, cells) for columns, cells in tables if cells)
 
 
 @contract_app.command()
@@ -142,17 +104,18 @@ def delegate(
 
 
 def why(
-    snapshot: Annotated[
+    name: Annotated[
         str,
         typer.Argument(
-            metavar="SNAPSHOT", help="A snapshot id, or an audit entry of an x-ray; with --gold a run, too."
+            metavar="ID", help="A snapshot, an audit entry of an x-ray, or a model input; with --gold a run, too."
         ),
     ],
     evidence: Annotated[
         str | None,
         typer.Argument(
-            metavar="EVIDENCE",
-            help="A label of the block, an evidence id or path[:line]; omit to list rows kept by --capture-withheld.",
+            metavar="WHAT",
+            help="A label of the block, an evidence id or path[:line]; of an input also a source or words of an event. Omit to "
+            "list rows kept by --capture-withheld.",
         ),
     ] = None,
     gold: Annotated[
@@ -164,32 +127,58 @@ def why(
     system: Annotated[
         str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")
     ] = "full",
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="LOG", help="Of an input, the session log, to look up later events.")
+    ] = None,
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not
-    from ..reading.across_runs import snapshot_named
 
     settings = settings_of("corpus", "runs")
     if gold is not None:
         if evidence is not None:
-            raise InputError.described("a row or --gold", "both", "EVIDENCE")
-
-        return _show_lost_gold(settings, snapshot, gold, system=system)
-    if evidence is None and is_audit_entry(snapshot):
-        trail = audit_trail(settings, snapshot)
+            raise InputError.described("a row or --gold", "both", "WHAT")
+        return _show_lost_gold(settings, name, gold, system=system)
+    if evidence is None and is_audit_entry(name):
+        trail = audit_trail(settings, name)
         emit(trail, text=_trail_text(trail))
         return EXIT["ok"]
-    snapshot = snapshot_named(settings, snapshot)
+    kind, name = named(settings, name)
+    if kind == "input":
+        if evidence is None:
+            raise InputError.described("a path, a source or words of an event", "nothing", "WHAT")
+        return why_of_input(settings, name, evidence, log)
     if evidence is None:
-        kept = captured(settings, snapshot)
+        kept = captured(settings, name)
         columns = ("rank", "evidence_id", "owner_project", "source_id", "path", "decided_by", "reason_code")
         emit(kept, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
         return EXIT["ok"]
-    found = why_not(settings, snapshot, evidence)
+    found = why_not(settings, name, evidence)
     emit(found, text=_explanations(found))
     return EXIT["ok"]
+
+
+def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[str, Any], str]:
+    """How two contracts differ, as values and as text; each is a file of request fields or a snapshot."""
+    from ..contracts.scope import difference
+    from ..reading.grants import audits
+
+    resolver = _resolver(settings)
+    first, second = (resolver.scope(_fields(settings, subject, None)) for subject in (one, other))
+    reached = {bound["project"] for scope in (first, second) for bound in scope.bounds}
+    found = difference(first, second, ids=audits(settings, reached))
+    fields = [(field["field"], *(_shown(field[side]) for side in ("a", "b"))) for field in found["fields"]]
+    rows = found["rows"]
+    text = write_table("", ("field", "A", "B"), fields) if fields else "no field differs\n"
+    text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
+    text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
+    return found, text
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _explanations(rows: list[dict[str, Any]]) -> str:
@@ -267,10 +256,6 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     changed = columns_of(row, "--set")
     kept = {name: value for name, value in found.given.items() if name not in without}
     return Fields({**kept, **changed}, frozenset(without) - changed.keys())
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 SHOWN = 20

@@ -1,70 +1,28 @@
-"""`index`, `corpus info`: from paths and flags to a corpus."""
+"""`index`: from paths and flags to a corpus; `status`: whether it is as its files are."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..config.settings import Settings
+from ..progress import counted
 from ..sources.records import READERS
-from .options import settings_of
-from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
+from .options import pairs_of, settings_of
+from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, to_json, write_table
 
 __all__ = ["register"]
-
-corpus_app = typer.Typer(help="Inspect a corpus.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command()(_with_record_flags(index))
-    app.add_typer(corpus_app, name="corpus")
+    app.command()(index)
+    app.command()(status)
 
 
 Paths = list[Path] | None
-
-
-def _with_record_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with a flag for every reader of records instead of the parameter `records`, which receives their
-    values.
-    """
-
-    def with_flags(**given: Any) -> int:
-        named = [(reader.name, path) for reader in READERS for path in given.pop(reader.name) or ()]
-        return command(**given, records=named)
-
-    flags = [
-        inspect.Parameter(
-            reader.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[Paths, typer.Option(f"--{reader.name}", metavar="PATH", help=reader.doc)],
-        )
-        for reader in READERS
-    ]
-    parameters = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        parameters += flags if parameter.name == "records" else [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-    with_flags.__name__, with_flags.__doc__ = command.__name__, command.__doc__
-    with_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - typeshed does not name it
-    return with_flags
-
-
-def _with_reader(given: str) -> tuple[str, Path]:
-    """`NAME=PATH` as a pair."""
-    name, equals, path = given.partition("=")
-    if not (name and equals and path):
-        from ...nodes.errors import InputError
-
-        raise InputError.expected("NAME=PATH", given, "--read")
-    from ..storage.places import at_home
-
-    return name, at_home(Path(path), "--read")
 
 
 def index(
@@ -72,17 +30,14 @@ def index(
     history: Annotated[
         bool, typer.Option("--history", "--git", help="Also read the Git history of each PATH, its latest files first.")
     ] = False,
-    records: list[tuple[str, Path]] | None = None,
-    evidence: Annotated[
-        Paths, typer.Option("--evidence", metavar="FILE", help="Generic evidence rows, Parquet or JSONL.")
-    ] = None,
-    read: Annotated[
+    add: Annotated[
         list[str] | None,
-        typer.Option("--read", metavar="NAME=PATH", help="Read PATH with reader NAME (built in or from a plugin)."),
-    ] = None,
-    mcp: Annotated[
-        list[str] | None,
-        typer.Option("--mcp", metavar="NAME=SERVER", help="Resources of an MCP server, a command or a URL; untrusted."),
+        typer.Option(
+            "--add",
+            metavar="KIND=PATH",
+            help=f"Records: {', '.join(reader.name for reader in READERS)}; evidence (rows, Parquet or JSONL); a reader of a "
+            "plugin; mcp=NAME=SERVER (resources of a command or URL).",
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
@@ -103,13 +58,9 @@ def index(
     no_semantic: Annotated[
         bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Processes that cut many files; default: one per core."),
-    ] = None,
 ) -> int:
     """Build or extend a corpus. Its rows belong to --project; default: the only one, or the folder's name."""
-    settings = settings_of("corpus")
+    settings, added = settings_of("corpus"), pairs_of(add, "--add")
     before = _current(settings)
     try:
         from ..indexing.following import of_folder, remember
@@ -120,13 +71,13 @@ def index(
         request = IndexRequest(
             paths=tuple(paths or ()),
             history=history,
-            evidence=tuple(evidence or ()),
-            read=(*(records or ()), *(_with_reader(each) for each in read or ())),
-            mcp=tuple(mcp or ()),
+            evidence=tuple(_path(name) for kind, name in added if kind == "evidence"),
+            read=tuple((kind, _path(name)) for kind, name in added if kind not in ("evidence", "mcp")),
+            mcp=tuple(name for kind, name in added if kind == "mcp"),
             source=source,
             selection=Selection(tuple(exclude or ()), tuple(include or ()), not no_git, submodules),
             semantic=not no_semantic,
-            workers=workers or 0,
+            workers=settings["workers"] or 0,
         )
         bars = shows_progress(settings["progress"])
         settings = of_folder(settings, request.paths[0]) if request.paths else settings
@@ -144,14 +95,31 @@ def index(
     return EXIT["unreadable"] if report.unreadable else 0
 
 
-@corpus_app.command("info")
-def info() -> int:
-    """Show the projects that you may search. Auditors of all projects also see generations, rows and sizes."""
+def status() -> int:
+    """Show whether files changed since they were read. Lists the projects that you may search; auditors of all projects also
+    see generations, rows and sizes.
+    """
+    from ..indexing.following import followed
     from ..reading.grants import corpus_facts
 
-    found = corpus_facts(settings_of("corpus"))
-    emit(found, text=_facts(found))
+    settings = settings_of("corpus")
+    found = corpus_facts(settings) | {"followed": followed(settings)}
+    facts = [(k, v if isinstance(v, (str, int, float)) else to_json(v)) for k, v in found.items() if k != "followed"]
+    emit(found, text="".join(map(_following, found["followed"])) + write_table("", ("what", "value"), facts))
     return 0
+
+
+def _following(row: dict[str, Any]) -> str:
+    """A line about folders that a project follows."""
+    written = f"{counted(row['written'], 'file')} changed since" if row["written"] else "files were removed since"
+    state = "as it was read" if row["current"] else f"{written}; the next question or `index` reads what changed"
+    return f"{row['project']}: {', '.join(row['paths'])}: {state}\n"
+
+
+def _path(name: str) -> Path:
+    from ..storage.places import at_home
+
+    return at_home(Path(name), "--add")
 
 
 def _current(settings: Settings) -> str | None:
@@ -161,11 +129,3 @@ def _current(settings: Settings) -> str | None:
     if head_of(settings) is None or not (corpus := corpus_of(settings)).projects():
         return None
     return corpus.generation
-
-
-def _facts(found: dict) -> str:
-    """A mapping as two columns; nested values as short text."""
-    from .output import to_json
-
-    rows = [(k, v if isinstance(v, (str, int, float)) else to_json(v)) for k, v in found.items()]
-    return write_table("", ("what", "value"), rows)

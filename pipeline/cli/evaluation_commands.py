@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import WeightsFlag, settings_of
+from .options import settings_of
 from .output import EXIT, emit, note, write_table
 
 __all__ = ["register"]
@@ -31,9 +31,6 @@ def evaluate(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
     split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
-    effort: Annotated[
-        str | None, typer.Option(metavar="EFFORT", help="Recall effort of every request, e.g. graph.")
-    ] = None,
     block: Annotated[
         list[int] | None,
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
@@ -49,10 +46,6 @@ def evaluate(
         str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work without executing requests.")
     ] = None,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-    weights: WeightsFlag = None,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Write per-query.csv and gold.csv beside the Parquet files.")
-    ] = False,
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..config.policies.tables import load_policies
@@ -62,7 +55,7 @@ def evaluate(
     from ..evaluation.rankings import ALONE, DOCUMENTS, RECALLED, TOKENS
     from ..evaluation.report import GOLD_PER_1000
 
-    settings = settings_of(weights=weights)
+    settings = settings_of()
     metrics = tuple(metric or DEFAULT_METRICS)
     done = measure(
         opened(settings, collections, split),
@@ -72,7 +65,6 @@ def evaluate(
         metrics=metrics,
         limit=limit,
         purpose=purpose,
-        effort=effort,
         blocks=block or BLOCKS,
         without=without or (),
         against=against,
@@ -81,8 +73,6 @@ def evaluate(
         plugins=settings["plugins"],
         progress=note,
     )
-    if csv:
-        done.write(work, csv=True)
     note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
     for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, RECALLED, ALONE):
@@ -153,7 +143,6 @@ def tune(
         typer.Option("--least-queries", min=2, metavar="N", help="Minimum number of informative queries to fit to."),
     ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-    weights: WeightsFlag = None,
 ) -> int:
     """Fit weights of score terms to labeled collections. Figures are for held-out queries."""
     from ..config.policies.tables import load_policies
@@ -161,7 +150,7 @@ def tune(
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
 
-    settings = settings_of(weights=weights)
+    settings = settings_of()
     done = tuned(
         opened(settings, collections, split),
         work=work,
@@ -181,7 +170,7 @@ def tune(
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)
     emit({"file": str(file), "weights": done.weights, "fitted": content}, text=tuning_tables(done))
-    note(f"wrote {file}: --weights {file} for `ask` and `run`, or the setting `weights`")
+    note(f"wrote {file}: -c weights={file} for `ask` and `run`, or the setting `weights`")
     return EXIT["ok"]
 
 

@@ -23,7 +23,6 @@ ASK_FLAGS = {
     "anchors.failing_test": "--failing-test",
     "anchors.error_text": "--error-text",
     "anchors.current_files": "--file",
-    "anchors.symbols": "--symbol",
     "time.as_of": "--as-of",
     "as_of": "--as-of",
     "budget.max_tokens": "--max-tokens",

@@ -6,7 +6,7 @@ import copy
 import os
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -43,7 +43,8 @@ class Command(TyperCommand):
 
     def _global(self, ctx: Any) -> list[Any]:
         """The options of the application, hidden in the help of each command."""
-        shared = [copy.copy(option) for option in ctx.find_root().command.params if not option.is_eager]
+        options = ctx.find_root().command.params
+        shared = [copy.copy(option) for option in options if option.expose_value and not option.is_eager]
         for option in shared:
             option.hidden = True
         return shared if ctx.parent else []
@@ -58,6 +59,12 @@ def root(
     project: str | None = typer.Option(
         None, "-p", "--project", metavar="P", help="The project; default: your only one."
     ),
+    configured: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-c", metavar="NAME=VALUE", help="A setting, for this command: -c lanes=lexical,exact. `doctor` lists them."
+        ),
+    ] = None,
     profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
     adopt: bool = typer.Option(False, "--adopt", help="Trust the corpus and runs in this folder from now on."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
@@ -75,7 +82,10 @@ def _give(options: dict[str, Any]) -> None:
     """Add the global options that were given to those of the running command, and enter the folder of `-C`."""
     from ...nodes.errors import InputError
 
-    GIVEN.get().update({name: value for name, value in options.items() if value not in (None, False)})
+    found = GIVEN.get()
+    for name, value in options.items():
+        if value not in (None, False, []):
+            found[name] = [*found.get(name, ()), *value] if isinstance(value, list) else value
     if folder := GIVEN.get().pop("enter", None):
         try:
             os.chdir(Path(folder).expanduser())

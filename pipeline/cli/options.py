@@ -10,9 +10,16 @@ import typer
 from .global_options import given
 from .output import note
 
-__all__ = ["CaptureFlag", "LanesFlag", "PresetFlag", "SetFlag", "WeightsFlag", "given", "pairs_of", "settings_of"]
+__all__ = [
+    "CaptureFlag",
+    "PresetFlag",
+    "SetFlag",
+    "given",
+    "named",
+    "pairs_of",
+    "settings_of",
+]
 
-LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
 PresetFlag = Annotated[
     Path | None, typer.Option("--preset", metavar="FILE", help="Request fields that bound every request: JSON or YAML.")
 ]
@@ -22,9 +29,6 @@ CaptureFlag = Annotated[
         "--capture-withheld",
         help="For auditors: store the ids and gates of the best matches out of scope in a separate file.",
     ),
-]
-WeightsFlag = Annotated[
-    str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
 ]
 SetFlag = Annotated[
     list[str] | None,
@@ -37,14 +41,27 @@ SetFlag = Annotated[
 _WRITER = {"corpus": "index", "runs": "run"}
 
 
-def pairs_of(given: list[str] | None) -> list[tuple[str, str]]:
-    """The names and values of `--set`."""
+def pairs_of(given: list[str] | None, flag: str = "--set") -> list[tuple[str, str]]:
+    """The names and values of a flag such as `--set`."""
     from ...nodes.errors import InputError
 
     pairs = [pair.partition("=") for pair in given or ()]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
-        raise InputError.expected("FIELD=VALUE", wrong[0], "--set")
+        raise InputError.expected("NAME=VALUE", wrong[0], flag)
     return [(name, value) for name, _, value in pairs]
+
+
+def named(settings: Any, name: str) -> tuple[str, str]:
+    """What an id means, a snapshot, a run or a model input, and the id itself for a name such as `@`.
+
+    Raises:
+        AccessError: there is no such snapshot that the principal may read.
+    """
+    from ..reading.across_runs import snapshot_named
+    from ..runs.ids import is_snapshot
+
+    name = snapshot_named(settings, name)
+    return "snapshot" if is_snapshot(name) else "run" if name.startswith("run-") else "input", name
 
 
 def settings_of(*stores: str, **flags: Any) -> Any:
@@ -59,7 +76,7 @@ def settings_of(*stores: str, **flags: Any) -> Any:
     from ..config.settings import load_settings
 
     shared = {name: given(name) for name in ("corpus", "runs", "grants", "project", "profile")}
-    settings = load_settings(shared | flags)
+    settings = load_settings(shared | flags, chosen=dict(pairs_of(given("configured"), "-c")))
     if settings.ignored:
         note(f"{settings.ignored} is not read: it is for a corpus and runs in its folder, and others are named")
     for name in stores:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,16 +13,7 @@ import typer
 from ..progress import counted
 from ..views.printed import json_document
 from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
-from .options import (
-    CaptureFlag,
-    LanesFlag,
-    PresetFlag,
-    SetFlag,
-    WeightsFlag,
-    given,
-    pairs_of,
-    settings_of,
-)
+from .options import CaptureFlag, PresetFlag, SetFlag, given, pairs_of, settings_of
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -50,23 +39,9 @@ def run(
             metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."
         ),
     ] = None,
-    lanes: LanesFlag = None,
-    shard_requests: Annotated[int | None, typer.Option("--shard-requests", min=1, help="Requests per shard.")] = None,
-    weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
-    engine: Annotated[str | None, typer.Option(help="local, or ray for tasks on a Ray cluster.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes of the local engine; 1 runs in this process.")
-    ] = None,
-    ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", metavar="HOST:PORT", help="Address of the Ray cluster; default: start one here."),
-    ] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Resume this interrupted run.")] = None,
-    openlineage: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append OpenLineage events: START, then COMPLETE or FAIL.")
-    ] = None,
 ) -> int:
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
@@ -76,11 +51,7 @@ def run(
     from ..requests.handoff import trees_around
     from ..runs import Runs
 
-    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights, shard_requests=shard_requests, engine=engine, workers=workers, ray_address=ray_address)  # fmt: skip
-    if ray_address is not None and settings["engine"] != "ray":
-        raise InputError.expected("--engine ray with --ray-address", settings["engine"], "--ray-address")
-    if workers is not None and settings["engine"] == "ray":
-        raise InputError.expected("no number of workers with Ray", workers, "--workers", hint="the cluster has its own")
+    settings = settings_of("corpus", "runs")
     if requests is None and resume is None:
         raise InputError.described("a file of requests", "none", "REQUESTS")
     if requests is not None and resume is not None:
@@ -106,7 +77,7 @@ def run(
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
                 resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
-                engine=ready, emit=None if openlineage is None else _appended_to(openlineage),
+                engine=ready,
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
@@ -148,25 +119,6 @@ def _note_failures(failed: list[dict[str, str]], run_id: str) -> None:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `log {run_id} --status failed` lists them")
 
 
-def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
-    """Append each event to a file as a line of JSON.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    from ...nodes.errors import InputError
-
-    def append(line: str) -> None:
-        try:
-            with file.open("a", encoding="utf-8") as events:
-                events.write(line)
-        except OSError as error:
-            raise InputError(f"{error.strerror}: --openlineage {file}") from error
-
-    append("")
-    return lambda event: append(json.dumps(event, sort_keys=True) + "\n")
-
-
 def _unfinished(settings: Any) -> set[str]:
     """Unfinished runs of the folder."""
     from ..runs import Runs
@@ -188,7 +140,6 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question or task; optional if an anchor is given.")] = "",
-    lanes: LanesFlag = None,
     purpose: Annotated[str | None, typer.Option(help="fix-test, explain-code, review-risk or answer-question.")] = None,
     as_of: Annotated[
         str | None,
@@ -209,8 +160,6 @@ def ask(
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
     file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file being worked on.")] = None,
-    symbol: Annotated[Texts, typer.Option("--symbol", help="Anchor: an identifier.")] = None,
-    weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     chosen: SetFlag = None,
@@ -237,7 +186,7 @@ def ask(
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
 
-    settings = settings_of("corpus", "runs", lanes=lanes, purpose=purpose, weights=weights)
+    settings = settings_of("corpus", "runs", purpose=purpose)
     settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
@@ -252,7 +201,6 @@ def ask(
             "failing_test": failing_test,
             "error_text": error_text,
             "current_files": file or None,
-            "symbols": symbol or None,
         },
         "time": {"as_of": as_of},
         "budget": {"max_tokens": max_tokens},

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from .options import LanesFlag, given, settings_of
+from .options import given, settings_of
 from .output import EXIT, InterruptedCommandError, emit
 
 __all__ = ["register"]
@@ -64,7 +64,6 @@ def erase(
 
 
 def leak_test(
-    lanes: LanesFlag = None,
     principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
     tenants: Annotated[int | None, typer.Option(min=1, help="Test at most N (principal, project) pairs.")] = None,
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
@@ -91,7 +90,7 @@ def leak_test(
             raise InputError.one_of(ANGLES, name, "--angle")
 
     report = tested(
-        settings_of("corpus", lanes=lanes),
+        settings_of("corpus"),
         principal=principal,
         project=given("project"),
         tenants=tenants,

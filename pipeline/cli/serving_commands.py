@@ -1,4 +1,4 @@
-"""`serve` and `mcp`: servers for other programs."""
+"""`serve`: a server for other programs, over HTTP or MCP."""
 
 from __future__ import annotations
 
@@ -6,79 +6,50 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import (
-    LanesFlag,
-    PresetFlag,
-    WeightsFlag,
-    given,
-    settings_of,
-)
+from .options import PresetFlag, given, settings_of
 from .output import EXIT, emit
 
 __all__ = ["register"]
 
 PORT = 8765
-TRANSPORTS = ("stdio", "http")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(serve)
-    app.command()(mcp)
 
 
 def serve(
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Serve MCP instead, statelessly at /mcp, for one project.")
+    ] = False,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve MCP on standard input and output.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen on; remote clients need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any free port.")] = PORT,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the OpenAPI document and exit.")] = False,
-    lanes: LanesFlag = None,
-    weights: WeightsFlag = None,
     preset: PresetFlag = None,
 ) -> int:
-    """Serve retrieval over HTTP. Bearer tokens in the grants file map to principals (extra `serve`)."""
-    _expect_extra("fastapi", "uvicorn", "prometheus_client")
-    from ..servers.http_app import application
-    from ..servers.http_app import serve as answer
+    """Serve retrieval over HTTP or MCP. Bearer tokens in the grants file map to principals; --json shows the address or scope without serving (extra `serve`)."""
+    _expect_extra("fastapi", "uvicorn", "prometheus_client", *(["mcp"] * (mcp or stdio)))
+    settings = settings_of("corpus", "runs")
+    if mcp or stdio:
+        from ..servers import mcp_server
 
-    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights)
+        if given("json"):
+            emit({"transport": "stdio" if stdio else "http", **mcp_server.scope_of(settings)})
+        elif stdio:
+            mcp_server.serve_stdio(settings, preset=preset)
+        else:
+            mcp_server.serve_http(settings, host, port, preset=preset)
+        return EXIT["ok"]
+    from ..servers import http_app
+
     if openapi:
-        emit(application(settings, preset=preset).openapi())
-        return EXIT["ok"]
-    if given("json"):  # the address, without serving
+        emit(http_app.application(settings, preset=preset).openapi())
+    elif given("json"):
         emit({"host": host, "port": port})
-        return EXIT["ok"]
-    answer(settings, host, port, preset=preset)
-    return EXIT["ok"]
-
-
-def mcp(
-    transport: Annotated[str, typer.Option(help="stdio, or http (stateless, at /mcp).")] = "stdio",
-    host: Annotated[
-        str, typer.Option(help="With http, address to listen on; remote clients need tokens.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With http, port to listen on; 0 = any free port.")
-    ] = PORT,
-    lanes: LanesFlag = None,
-    weights: WeightsFlag = None,
-    preset: PresetFlag = None,
-) -> int:
-    """Run an MCP server for one project. Its tools are retrieval, x-ray, replay and why (extra `serve`)."""
-    from ...nodes.errors import InputError
-
-    if transport not in TRANSPORTS:
-        raise InputError.one_of(TRANSPORTS, transport, "--transport")
-    _expect_extra("mcp", "fastapi", "uvicorn", "prometheus_client")
-    settings = settings_of("corpus", "runs", lanes=lanes, weights=weights)
-    from ..servers.mcp_server import scope_of, serve_http, serve_stdio
-
-    if given("json"):  # the project and tools, without serving
-        emit({"transport": transport, **scope_of(settings)})
-        return EXIT["ok"]
-    if transport == "http":
-        serve_http(settings, host, port, preset=preset)
     else:
-        serve_stdio(settings, preset=preset)
+        http_app.serve(settings, host, port, preset=preset)
     return EXIT["ok"]
 
 

@@ -40,7 +40,6 @@ def demo(
         ".demo"
     ),
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-    repository: Annotated[bool, typer.Option(help="Also index the checkout in which the demo runs.")] = True,
     long: Annotated[
         bool,
         typer.Option("--long", help="Also read the checkout's history; show every request, an x-ray and a replay."),
@@ -52,7 +51,7 @@ def demo(
     settings = settings_of()
     demonstration = run_demo(
         folder,
-        repository=Path.cwd() if repository else None,
+        repository=Path.cwd(),
         semantic=not no_semantic,
         history=long,
         progress=shows_progress(settings["progress"]),

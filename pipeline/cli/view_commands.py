@@ -10,8 +10,8 @@ import typer
 
 from ..views.printed import json_document
 from .flag_names import XRAY_FLAGS, named_by_flags
-from .options import given, settings_of
-from .output import EXIT, deliver, note, to_json, write_file
+from .options import given, named, settings_of
+from .output import EXIT, deliver, note, write_file
 
 __all__ = ["register"]
 
@@ -49,16 +49,14 @@ def show(
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """Show an answer again, or explain it. Nothing is retrieved again; with --json, all of its values."""
-    from ..reading.across_runs import snapshot_named
-    from ..runs.ids import is_snapshot
+    from .context_commands import show_input
 
     settings = settings_of("runs")
-    name = snapshot_named(settings, name)
-    if is_snapshot(name):
+    kind, name = named(settings, name)
+    if kind == "snapshot":
         return _show_snapshot(settings, name, form or "block", out)
-    if name.startswith("run-"):
+    if kind == "run":
         return _show_run(settings, name, form, qrels, out)
-    from .context_commands import show_input
 
     return show_input(settings, name, form or "text", out)
 
@@ -150,9 +148,7 @@ def lineage(
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option(
-            "--format", help="json, dot, svg, png, html, or openlineage of a run; default: by --out, else json."
-        ),
+        typer.Option("--format", help="json, dot, svg, png or html; default: by --out, else json."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
@@ -164,21 +160,13 @@ def lineage(
     from ..views.lineage import current_lineage
 
     format_ = "json" if given("json") else format_ or (out.suffix.removeprefix(".") if out else "json")
-    if format_ not in (*FORMATS, "openlineage"):
-        raise InputError.one_of((*FORMATS, "openlineage"), format_, "--format")
-    if format_ == "openlineage" and not run:
-        raise InputError.described("a run", "none", "RUN")
+    if format_ not in FORMATS:
+        raise InputError.one_of(FORMATS, format_, "--format")
     if run:
         settings = settings_of("runs")
         opened, rows, seconds = measured(settings, run)
-        if format_ == "openlineage":
-            from ..views.openlineage import complete_event
-
-            event = complete_event(opened.run_id, opened.manifest, opened.lineage, rows or None)
-            data = (to_json(event, sort_keys=True) + "\n").encode()
-        else:
-            title = f"{'Snapshot' if is_snapshot(run) else 'Run'} {run}"
-            data = drawn(opened.lineage, format_, of, title=title, rows=rows, seconds=seconds)
+        title = f"{'Snapshot' if is_snapshot(run) else 'Run'} {run}"
+        data = drawn(opened.lineage, format_, of, title=title, rows=rows, seconds=seconds)
     else:
         data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:

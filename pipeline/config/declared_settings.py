@@ -164,7 +164,12 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "engine", "choice", "local", "where the shards of a run are executed: on this machine or by Ray", ENGINES
         ),
-        Setting("workers", "integer", None, "processes of the local engine; unset = one per core if worthwhile"),
+        Setting(
+            "workers",
+            "integer",
+            None,
+            "processes of `index` and of the local engine of `run`; unset = one per core if worthwhile",
+        ),
         Setting(
             "ray_address",
             "text",

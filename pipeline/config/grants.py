@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -50,7 +51,15 @@ from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.locks import held
 from ..storage.places import Place, fixed_place, place_of
 
-__all__ = ["AppendGrant", "GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
+__all__ = [
+    "AppendGrant",
+    "GrantsFile",
+    "WatchedGrants",
+    "grant_all",
+    "load_grants",
+    "write_starter_grants",
+    "write_token",
+]
 
 DEFAULT_ZONE = "internal"
 
@@ -199,18 +208,49 @@ def write_starter_grants(
         PolicyError: the existing file is invalid; it is left unchanged.
         StoreError: it cannot be determined whether a file exists, or it cannot be read.
     """
+
+    def granted(content: dict[str, Any], standing: GrantsFile | None) -> bool:
+        if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
+            return False
+        mine = content.setdefault("principals", {}).setdefault(principal, {})
+        mine["projects"] = [*mine.get("projects", []), project]
+        if audit and standing is None:
+            mine["audit"] = True
+        return True
+
+    return _rewritten(path, granted)
+
+
+def write_token(path: str | Place, principal: str) -> str:
+    """A new bearer token of a principal. The file gets its SHA-256 alone, so it can be shown once.
+
+    Raises:
+        PolicyError: the file is missing or invalid, or has no such principal.
+    """
+    token = secrets.token_urlsafe(32)
+    load_grants(path)
+
+    def added(content: dict[str, Any], _: GrantsFile | None) -> bool:
+        tokens = content["tokens"] = content.get("tokens") or {}
+        tokens[hashlib.sha256(token.encode()).hexdigest()] = principal
+        return True
+
+    _rewritten(path, added)
+    return token
+
+
+def _rewritten(path: str | Place, change: Callable[[dict[str, Any], GrantsFile | None], bool]) -> bool:
+    """Change the entries of a grants file, or of a new one; True if `change` says that it did. Nothing is written that is
+    not a valid file.
+    """
     path = place_of(path).resolve()
     make_folders(path.parent)
     with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
         data = read_whole(path) if exists(path) else b""
         standing = _read(data, path) if data else None
-        if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
-            return False
         content = parse(data, str(path)).value or {}
-        mine = content.setdefault("principals", {}).setdefault(principal, {})
-        mine["projects"] = [*mine.get("projects", []), project]
-        if audit and not data:
-            mine["audit"] = True
+        if not change(content, standing):
+            return False
         text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
         _read(text.encode(), path)
         write_atomic(path, text.encode(), private=True)

@@ -161,6 +161,7 @@ def find_project_file(start: Path) -> Path | None:
 def load_settings(
     flags: Mapping[str, Any] | None = None,
     *,
+    chosen: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
     user: Path | None = None,
@@ -169,6 +170,7 @@ def load_settings(
 
     Args:
         flags: values by setting name; None means that the flag was not given.
+        chosen: the values of the flag `-c NAME=VALUE`.
         cwd: the base of relative flags and the start of the search for the project file; default: the working folder.
         environ: default: the process's environment.
         user: the user's settings file; default: `user_file()`.
@@ -181,7 +183,7 @@ def load_settings(
     user = user_file() if user is None else user
     project = find_project_file(cwd)
 
-    given = _from_environment(environ, cwd) | _from_flags(flags or {}, cwd)
+    given = _from_environment(environ, cwd) | _from_flags(chosen or {}, cwd, "-c {}") | _from_flags(flags or {}, cwd)
     files = [_from_file(user, "user file")] if user.is_file() else []
     if project and _speaks_for(project, given):
         settings = _resolved([*files, _from_file(project, "project file")], given, project.parent)
@@ -226,11 +228,11 @@ def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Settin
     return values
 
 
-def _from_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, SettingValue]:
+def _from_flags(flags: Mapping[str, Any], cwd: Path, form: str = "--{}") -> dict[str, SettingValue]:
     values = {}
     for name, given in flags.items():
         if given is not None:
-            flag = f"--{name.replace('_', '-')}"
+            flag = form.format(name)
             values[name] = SettingValue(_parsed(_declared(name, flag), given, cwd, flag), f"flag {flag}")
     return values
 

@@ -82,7 +82,7 @@ def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, 
                         "reason_text": f"{row['reason']} (model input {child.projection.input_id})"}  # fmt: skip
                 left_out = {
                     "outcome": "rejected",
-                    "would_admit": ["`context why` shows what the input contains instead"],
+                    "would_admit": ["`why` shows what the input contains instead"],
                 }
                 return answer | stop | (left_out if row["action"] == "exclude" else {})
     return answer

@@ -1,7 +1,7 @@
 """The requests of a run ranked again under other weights, from its frozen score terms: measures, deltas, changed ranks.
 
 Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs and no corpus is opened. `save` writes the chosen
-weights as a weight file (`ask --weights FILE`).
+weights as a weight file (the setting `weights`).
 
 Note: only the ranking and its measures are computed again. To see the block under other weights, use `what-if`, which
 also packs and trims again; both rank the same way.

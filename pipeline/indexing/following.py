@@ -3,7 +3,7 @@ the files; a folder without a corpus gets one at its first question.
 
     settings = up_to_date(settings, say=note)
 
-Gives: `remember` an import, `up_to_date`, `makes_corpus`, and `of_folder`, the settings with the project that a folder
+Gives: `remember` an import, `up_to_date`, `followed`, `makes_corpus`, and `of_folder`, the settings with the project that a folder
 belongs to.
 
 Note: files are compared by name, size and time, as Git does, before they are read. Which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
@@ -35,7 +35,7 @@ from ..storage.durable import make_folders, write_atomic
 if TYPE_CHECKING:
     from .importing import IndexRequest
 
-__all__ = ["makes_corpus", "of_folder", "remember", "up_to_date"]
+__all__ = ["followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
 
 _RACY = 100_000_000
 """Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
@@ -104,6 +104,25 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     return settings
 
 
+def followed(settings: Settings) -> list[dict[str, Any]]:
+    """What the corpus follows: project, folders, whether they are as they were read, and how many files were written since.
+
+    Raises:
+        InputError: the files cannot be listed.
+    """
+    file, found = _file(settings), []
+    for project, request, seen in _followed(settings):
+        assert file is not None  # it names what is followed
+        read = file.stat().st_mtime_ns
+        written = sum(max(of.st_mtime_ns, of.st_ctime_ns) > read for _, of in _files(request))
+        known = None if seen is None else _state(request) == seen[0]
+        paths = [str(path) for path in request.paths]
+        found.append(
+            {"project": project, "paths": paths, "current": not written and known is not False, "written": written}
+        )
+    return found
+
+
 def makes_corpus(settings: Settings) -> bool:
     """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
     home, all of which no question means.
@@ -121,17 +140,26 @@ def _state(request: IndexRequest) -> str | None:
         InputError: the files cannot be listed.
     """
     digest, now = hashlib.sha256(str(request).encode()), time.time_ns()
+    for root in request.paths if request.history else ():
+        digest.update(str(Git(root).branch(None)).encode())
+    for name, of in _files(request):
+        if max(of.st_mtime_ns, of.st_ctime_ns) > now - _RACY:
+            return None
+        digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
+    return digest.hexdigest()
+
+
+def _files(request: IndexRequest) -> Iterator[tuple[bytes, os.stat_result]]:
+    """The files that an import reads.
+
+    Raises:
+        InputError: they cannot be listed.
+    """
     for root in request.paths:
-        if request.history:
-            digest.update(str(Git(root).branch(None)).encode())
         below = request.selection.files(root, SourceReport()) if root.is_dir() else None
         for name in [os.fsencode(root)] if below is None else [b"%b/%b" % (os.fsencode(root), each) for each in below]:
             with suppress(FileNotFoundError):
-                of = os.lstat(name)
-                if max(of.st_mtime_ns, of.st_ctime_ns) > now - _RACY:
-                    return None
-                digest.update(b"%b %d %d %d\0" % (name, of.st_size, of.st_mtime_ns, of.st_ctime_ns))
-    return digest.hexdigest()
+                yield name, os.lstat(name)
 
 
 def _file(settings: Settings) -> Path | None:

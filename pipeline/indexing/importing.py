@@ -124,9 +124,7 @@ def index_into(
     if not project:
         raise InputError.described("a project", "none", "--project", hint="name the project that the rows belong to.")
     if request.empty:
-        raise InputError.described(
-            "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
-        )
+        raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
     named = [*request.paths, *request.evidence, *(path for _, path in request.read)]
     for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
@@ -136,7 +134,7 @@ def index_into(
     request = _once(request)
     servers = [named_server(server)[0] for server in request.mcp]
     if twice := [name for name in servers if servers.count(name) > 1]:
-        raise InputError.described("each name once", f"{twice[0]} twice", "--mcp")
+        raise InputError.described("each name once", f"{twice[0]} twice", "--add mcp")
     if request.source is None:
         _expect_names(request.paths)
     if grant and exists(settings.grants_path):
@@ -147,7 +145,7 @@ def index_into(
     readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers if reader.read is not None}}
     for name, _ in request.read:
         if name not in readers:
-            raise InputError.one_of(readers, name, "--read")
+            raise InputError.one_of((*readers, "evidence", "mcp"), name, "--add")
     with languages(plugins.readers), _reader(settings, request, plugins) as documents:
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
         published = import_.publish()

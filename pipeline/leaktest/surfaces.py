@@ -113,10 +113,10 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
     # Without questions, which are echoes.
     snapshots = [row | {"question": ""} for row in readable_snapshots(settings, run)]
     found = {
-        "corpus info": _json(corpus_facts(settings)),
+        "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots)),
-        "contract preview": _json(preview(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
+        "contract": _json(preview(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
         "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
         "why --gold": _why_gold(settings, run, snapshot_id, canaries),

@@ -43,7 +43,7 @@ MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
 _DIGEST = 16
 """The number of hex digits of a digest in a profile: a dimension has fewer."""
 _INDEX = "`index` makes vectors"
-_SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
+_SET = "set `encoder` to the one that the corpus was indexed with; `status` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
@@ -238,7 +238,7 @@ def advice(message: str) -> str | None:
     if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):
         return "`doctor` asks it again, and says where"
     if message.startswith(OTHER_ENCODER):
-        return "set `encoder` to the one of the corpus, or index again; `corpus info` has its profile"
+        return "set `encoder` to the one of the corpus, or index again; `status` has its profile"
     installed, _ = encoder_available()
     return {
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",

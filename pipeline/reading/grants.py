@@ -28,6 +28,7 @@ __all__ = [
     "grants_for",
     "grants_in_force",
     "grants_now",
+    "grants_of_readers",
     "grants_or_none",
 ]
 
@@ -54,6 +55,19 @@ def grants_or_none(settings: Settings) -> pa.Table | None:
 
     path = settings.grants_path
     return load_grants(path).table if exists(path) else None
+
+
+def grants_of_readers(settings: Settings) -> list[dict[str, Any]]:
+    """The grants in force of the principal, and those of others in the projects that the principal audits, by rule."""
+    from ..config.grants import load_grants
+
+    table = load_grants(settings.grants_path).table
+    audited = grants_in_force(table, settings.principal)
+    audited = set(audited.filter(audited["audit"])["project"].to_pylist())
+    people = table["principal"].unique().to_pylist()
+    rows = [row for name in people for row in grants_in_force(table, name).to_pylist()]
+    mine = [row for row in rows if row["principal"] == settings.principal or row["project"] in audited]
+    return sorted(mine, key=lambda row: row["rule_id"])
 
 
 def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:

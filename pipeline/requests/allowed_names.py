@@ -44,7 +44,7 @@ class AllowedNames:
         for column in terms_of_plugins(found):
             expect_weighed(column.removeprefix("weight_"), self.score_terms, place_of(column))
         if self.roles is not None and found.get("role") not in (None, *self.roles):
-            hint = "roles are the overlays in the policy folder; `overlay list` shows them"
+            hint = "roles are the overlays in the policy folder; `policies list` shows them"
             raise InputError.one_of(self.roles, found["role"], place_of("role"), hint=hint)
         if "tokenizer" in found:
             try:

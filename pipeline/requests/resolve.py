@@ -311,9 +311,7 @@ def _resolve(
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
-            hint = (
-                "name one in the request or by `--project`; `corpus info` lists yours" if required == "project" else ""
-            )
+            hint = "name one in the request or by `--project`; `status` lists yours" if required == "project" else ""
             raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
     for column in TEXTS:
         if request.get(column):

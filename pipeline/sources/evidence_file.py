@@ -172,7 +172,7 @@ def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
         raise InputError(
             f"Expected columns of import rows, got {shown_keys(unknown)} - at {at}",
             hint=(
-                "lines of a chat or of a session are read by --sessions"
+                "lines of a chat or of a session are read by --add sessions=FILE"
                 if "source_id" not in names and {"role", "content", "speaker"} & {*unknown}
                 else f"known columns: {', '.join(IMPORT_ROWS.columns)}"
             ),

@@ -9,7 +9,7 @@ causes. `FAIL` and a file name is a heading in Jest, over one or more failures; 
 `[ file ]` follows.
 
 A CSV log (S1.22, S1.36) has a chunk per day, dated by its rows instead of the file; without a time column it is one
-chunk. `structured.read_logs` (`index --logs`) reads the same files strictly, with a row per line.
+chunk. `structured.read_logs` (`index --add logs=FILE`) reads the same files strictly, with a row per line.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def named_server(text: str) -> tuple[str, str]:
     """
     name, equals, server = text.partition("=")
     if not equals or not _NAME.fullmatch(name) or not server.strip():
-        hint = "for example --mcp 'wiki=python wiki_server.py' or --mcp wiki=http://localhost:8765/mcp"
-        raise InputError.described("NAME=COMMAND or NAME=URL", "another form", "--mcp", hint=hint)
+        hint = "for example --add 'mcp=wiki=python wiki_server.py' or --add mcp=wiki=http://localhost:8765/mcp"
+        raise InputError.described("NAME=COMMAND or NAME=URL", "another form", "--add mcp", hint=hint)
     return name, server.strip()
 
 
@@ -68,7 +68,7 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
         found = anyio.run(_texts, at, report)
     except Exception as error:  # a server, its transport and the client may raise anything
         got = type(_first(error)).__name__
-        raise InputError.described("an MCP server that lists its resources", got, f"--mcp {name}") from error
+        raise InputError.described("an MCP server that lists its resources", got, f"--add mcp={name}") from error
     source, rows = f"mcp-resource:{name}", list[dict[str, Any]]()
     base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
             "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip

@@ -3,7 +3,7 @@
 Each is called as `read(path, *, project, now, report)` with a path that exists, yields tables with a subset of the
 columns of IMPORT_ROWS, and parses everything before it yields the first. `importing.normalize` fills remaining nulls.
 
-Note: the flags of `index` are made from this list, so nothing of the data stack is imported here: a reader's module is imported
+Note: the help of `index` is made from this list, so nothing of the data stack is imported here: a reader's module is imported
 when it first reads.
 """
 
@@ -48,4 +48,4 @@ READERS = (
         placed=(".csv",),
     ),
 )
-"""Every reader of records, by the flag that names its files, in the order in which they are read."""
+"""Every reader of records, by the KIND of `index --add`."""

@@ -1,7 +1,7 @@
 """Structured records (S1.38): CSV and YAML files whose rows are facts by key, and dated CSV logs.
 
-Gives: `read_sot` (`index --sot`), one row per record: `origin_class` structured-sot, `entity` the key, text one
-`column: value` per line; and `read_logs` (`index --logs`), one session event per line of a CSV log.
+Gives: `read_sot` (`index --add sot=FILE`), one row per record: `origin_class` structured-sot, `entity` the key, text one
+`column: value` per line; and `read_logs` (`index --add logs=FILE`), one session event per line of a CSV log.
 
 Note: the recorded time of a record is its file's modification time, unless it has one of its own (`last_modified`,
 `updated_at`); fact verification uses it to detect stale records. A path is relative to the indexed tree that contains

@@ -154,7 +154,7 @@ class Demonstration:
             f"Go on:          cd {self.folder}",
             f"                {self.command} ask 'What is the default role of a session?'",
             f"                {self.command} show {self.opened} --as xray",
-            f"                {self.command} log   (or: verify, doctor, corpus info)",
+            f"                {self.command} log   (or: verify, doctor, status)",
             f"Done in {self.seconds:.1f} s.",
         ]
         return "\n".join(lines)

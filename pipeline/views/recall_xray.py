@@ -51,7 +51,7 @@ def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> d
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out counts and everything about rows that the caller may not know of.
-        own_names: names gates and stages as `why`, `sql` and `contract explain` do, for text; False uses the filter names
+        own_names: names gates and stages as `why`, `sql` and `contract` do, for text; False uses the filter names
             of document 002.
     """
     filter_name = str if own_names else _filter_name

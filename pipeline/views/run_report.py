@@ -146,7 +146,7 @@ def _slowest(
     slowest_shards = sorted(shards, key=lambda one: (-one[2] / max(1, one[1]), one[0]))[:_SLOWEST]
     note = (
         "Requests of a shard run together, so none has a time of its own: a shard's seconds over its requests. "
-        "To measure each, run with --shard-requests 1"
+        "To measure each, run with -c shard_requests=1"
     )
     mean = [
         (f"{name}: {counted(requests, 'request')}", 1_000 * spent / max(1, requests))

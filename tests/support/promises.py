@@ -54,7 +54,7 @@ def check_same_answers(world: World, planted: list[Row], before: Path, after: Pa
             assert table.to_pylist() == changed[name].to_pylist(), name
 
 
-COMMANDS = (["doctor"], ["doctor", "--json"], ["corpus", "info"], ["corpus", "info", "--json"], ["verify", "corpus"])
+COMMANDS = (["doctor"], ["doctor", "--json"], ["status"], ["status", "--json"], ["verify", "corpus"])
 ROUTES = ("/v1/health", "/v1/verify", "/v1/snapshots", "/metrics")
 
 

@@ -14,13 +14,13 @@ from contextlib import closing, contextmanager
 import pytest
 
 SERVE = ("serve",)
-MCP = ("mcp", "--transport", "http")
+MCP = ("serve", "--mcp")
 
 
 @contextmanager
 def server(*command: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server in the working folder, and its port."""
-    arguments = [*command, "--port", "0", "--lanes", "lexical"]
+    arguments = [*command, "--port", "0", "-c", "lanes=lexical"]
     process = subprocess.Popen(
         [sys.executable, "-m", "scoped_retrieval.pipeline.cli", *arguments],
         stderr=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """The gates in order: each is one object, with its columns, predicate, explanation, remedy and canaries.
 
-Both walls, the ladder, `contract explain`, `why` and the leak test read `GATES`. To add a gate, write its object in a
+Both walls, the ladder, `contract`, `why` and the leak test read `GATES`. To add a gate, write its object in a
 file here and add it to the list; `second_wall` judges it again, by hand.
 
 - `gate`: the definition of a gate

@@ -33,7 +33,7 @@ STRATEGIES = {
     "schema": None,
 }
 """First word of a strategy, and the lane that every sub-query then uses. `cross-encoder` needs a model named by the
-settings, and a request reports if none is set; records are checked against their schema by `index --sot`: these two add
+settings, and a request reports if none is set; records are checked against their schema by `index --add sot=FILE`: these two add
 no lane.
 """
 

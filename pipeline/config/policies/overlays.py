@@ -193,7 +193,7 @@ def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") ->
         value = value.model_dump(mode="json")
     found, errors = checked(RoleOverlay, value, file)
     if found is None:
-        more = f"and {len(errors) - 1} more; `overlay validate` lists them" if len(errors) > 1 else ""
+        more = f"and {len(errors) - 1} more; `policies check` lists them" if len(errors) > 1 else ""
         raise PolicyError(errors[0], hint=more)
     return OverlayFile(found, hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest())
 

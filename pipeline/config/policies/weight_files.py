@@ -111,6 +111,6 @@ def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
 
 def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:
     """A weight file with these weights, and under `fitted` how they were found."""
-    head = "# Weights of score terms, for the setting `weights` or --weights. Written by `scoped-retrieval tune`.\n"
+    head = "# Weights of score terms, for the setting `weights`. Written by `scoped-retrieval tune`.\n"
     content = {"schema_version": SCHEMA_VERSION, "weights": {p: dict(w) for p, w in weights.items()}, "fitted": fitted}
     return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

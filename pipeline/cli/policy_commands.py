@@ -1,9 +1,9 @@
-"""`overlay` and `bundle`: role overlays and retrieval bundles of document 004, checked, listed and scored."""
+"""`policies list|check|score`: the roles of document 004, and its overlays and bundles as files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,36 +14,43 @@ __all__ = ["register"]
 
 INVALID = 2
 """Exit code for an invalid document: the same as for any other input error."""
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    overlays = typer.Typer(help="Check, list and measure role overlays.", no_args_is_help=True, rich_markup_mode=None)
-    overlays.command("validate")(validate_overlay_file)
-    overlays.command("list")(list_overlays)
-    overlays.command("score")(score)
-    app.add_typer(overlays, name="overlay")
-    bundles = typer.Typer(help="Check retrieval bundles.", no_args_is_help=True, rich_markup_mode=None)
-    bundles.command("validate")(validate_bundle_file)
-    app.add_typer(bundles, name="bundle")
+    policies = typer.Typer(
+        help="List, check and measure roles and other policies.", no_args_is_help=True, rich_markup_mode=None
+    )
+    policies.command("list")(list_roles)
+    policies.command("check")(check)
+    policies.command("score")(score)
+    app.add_typer(policies, name="policies")
 
 
-def validate_overlay_file(file: FileArgument) -> int:
-    """Validate a role overlay. Prints {valid, errors}, each error with file, key, expected and actual value."""
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A role overlay or a RetrievalBundle, JSON.")],
+) -> int:
+    """Validate a role overlay or a bundle of document 004. Prints {valid, errors}: file, key, expected and actual value."""
+    from ...nodes.errors import InputError
     from ..config.policies.overlays import validate_overlay
-
-    return _validated(file, validate_overlay)
-
-
-def validate_bundle_file(file: FileArgument) -> int:
-    """Validate a RetrievalBundle. Prints {valid, errors}, each error with file, key, expected and actual value."""
+    from ..sources.jsonl import parse_json
     from ..views.bundle_models import validate_bundle
 
-    return _validated(file, validate_bundle)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{error.strerror}: FILE {file}") from error
+    try:
+        value = parse_json(data, str(file))
+        is_bundle = isinstance(value, dict) and "selected" in value
+        found = (validate_bundle if is_bundle else validate_overlay)(value, str(file))
+    except InputError as error:
+        found = {"valid": False, "errors": [error.message]}
+    emit(found, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))
+    return EXIT["ok"] if found["valid"] else INVALID
 
 
-def list_overlays() -> int:
+def list_roles() -> int:
     """List the roles that requests may name. Includes those of the `policies` folder."""
     from ..config.policies.roles import load_roles
 
@@ -75,19 +82,3 @@ def score(
     for line in done.failed:
         note(f"not distinct: {line}")
     return EXIT["differs"] if done.failed else EXIT["ok"]
-
-
-def _validated(file: Path, validate: Any) -> int:
-    from ...nodes.errors import InputError
-    from ..sources.jsonl import parse_json
-
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{error.strerror}: FILE {file}") from error
-    try:
-        found = validate(parse_json(data, str(file)), str(file))
-    except InputError as error:
-        found = {"valid": False, "errors": [error.message]}
-    emit(found, text="valid\n" if found["valid"] else "".join(f"{e}\n" for e in found["errors"]))
-    return EXIT["ok"] if found["valid"] else INVALID

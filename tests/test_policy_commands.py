@@ -1,4 +1,4 @@
-"""`overlay` and `bundle` as commands: exit codes, text and JSON, whose snapshot it is."""
+"""`policies` as commands: exit codes, text and JSON, whose snapshot it is."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.evaluation.roles import bundled_sample
 
 
-@pytest.mark.parametrize("kind", ["overlay", "bundle"])
-def test_a_file_that_is_none_is_named_and_exits_2(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    code, out, err = run(kind, "validate", str(tmp_path / "none.json"), capsys=capsys)
+@pytest.mark.parametrize("broken", ["{}", '{"selected": []}'], ids=["overlay", "bundle"])
+def test_a_file_that_is_none_is_named_and_exits_2(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    code, out, err = run("policies", "check", str(tmp_path / "none.json"), capsys=capsys)
     assert (code, out, "No such file" in err) == (2, "", True)
     file = tmp_path / "broken.json"
     file.write_text("{")
-    code, out, _ = run(kind, "validate", str(file), capsys=capsys)
+    code, out, _ = run("policies", "check", str(file), capsys=capsys)
     assert (code, out.count("\n"), "broken.json" in out) == (2, 1, True)
-    file.write_text("{}")
-    code, out, _ = run(kind, "validate", str(file), "--json", capsys=capsys)
+    file.write_text(broken)
+    code, out, _ = run("policies", "check", str(file), "--json", capsys=capsys)
     found = json.loads(out)
     assert (code, found["valid"], len(found["errors"]) > 2) == (2, False, True)
-    code, out, _ = run(kind, "validate", str(file), capsys=capsys)
+    code, out, _ = run("policies", "check", str(file), capsys=capsys)
     assert (code, out.splitlines()) == (2, found["errors"])
 
 
 def test_a_valid_overlay_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "reader.json"
     file.write_text(json.dumps(overlay()))
-    assert run("overlay", "validate", str(file), capsys=capsys)[:2] == (0, "valid\n")
+    assert run("policies", "check", str(file), capsys=capsys)[:2] == (0, "valid\n")
 
 
 def test_roles_are_listed_with_those_of_the_folder_of_policies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    code, out, _ = run("overlay", "list", "--json", capsys=capsys)
+    code, out, _ = run("policies", "list", "--json", capsys=capsys)
     bundled = [each["role"] for each in json.loads(out)]
     assert (code, bundled) == (0, sorted(load_policies().roles.names))
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles" / "reader.json").write_text(json.dumps(overlay()))
     monkeypatch.setenv("SCOPED_RETRIEVAL_POLICIES", str(tmp_path))
-    code, out, _ = run("overlay", "list", capsys=capsys)
+    code, out, _ = run("policies", "list", capsys=capsys)
     assert (code, "reader" in out, "Reader" in out) == (0, True, True)
 
 
@@ -55,7 +55,7 @@ def test_the_bundle_of_a_snapshot_is_valid_and_its_callers_alone(
     code, out, _ = run("show", snapshot, "--as", "bundle", capsys=capsys)
     assert (code, json.loads(out)["role_id"]) == (0, "architect")
     (shop / "bundle.json").write_text(out)
-    assert run("bundle", "validate", "bundle.json", capsys=capsys)[:2] == (0, "valid\n")
+    assert run("policies", "check", "bundle.json", capsys=capsys)[:2] == (0, "valid\n")
     assert run("show", "retr-snap-none", "--as", "bundle", capsys=capsys)[0] != 0
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     code, out, err = run("show", snapshot, "--as", "bundle", capsys=capsys)
@@ -63,10 +63,10 @@ def test_the_bundle_of_a_snapshot_is_valid_and_its_callers_alone(
 
 
 def test_scores_exit_5_where_a_role_is_no_better_than_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    code, out, _ = run("overlay", "score", "--json", capsys=capsys)
+    code, out, _ = run("policies", "score", "--json", capsys=capsys)
     assert (code, json.loads(out)["failed"]) == (0, [])
     sets = tmp_path / "sets"
     shutil.copytree(bundled_sample()[1], sets)
     shutil.copy(sets / "security-reviewer.jsonl", sets / "architect.jsonl")
-    code, _, err = run("overlay", "score", "--golden", str(sets), capsys=capsys)
+    code, _, err = run("policies", "score", "--golden", str(sets), capsys=capsys)
     assert (code, "not distinct: " in err and "architect" in err) == (5, True)
