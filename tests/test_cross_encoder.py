@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from model_server import model_server
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.encoders import cross_encoder
 from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
-from scoped_retrieval.pipeline.line.lanes import SILENT_CROSS_ENCODER
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at
@@ -281,13 +279,3 @@ def test_a_mode_that_names_a_cross_encoder_uses_one_or_says_that_none_is_set(sto
     assert not [each for each in on.conditions if each["subject"] == "cross_encoder"]
     assert places(off)[0] == "docs/a.md"
     assert places(on)[0] == "docs/b.md"
-
-
-def test_a_mode_that_names_a_cross_encoder_whose_server_is_silent_says_so_once(story: Story, tmp_path: Path) -> None:
-    policies = policies_with(tmp_path / "own", purpose=unchanged)
-    with model_server() as server:
-        server.broken = (500, b"{}")
-        found = ask(story, server.reranker, mode="planning", policies=policies)
-    told = [each for each in found.conditions if each["subject"] == "cross_encoder"]
-    said = f"{SILENT_CROSS_ENCODER}: Expected scores of tiny, got HTTP status 500; see the server log for the cause"
-    assert [(each["condition"], each["message"]) for each in told] == [("lane_off", said)]

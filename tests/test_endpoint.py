@@ -29,7 +29,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def asked(server: ModelServer, **how: object) -> dict[str, object]:
-    return Endpoint(server.url, "vectors of tiny", "start it", **how).ask("/v1/embeddings", BODY)  # type: ignore[arg-type]
+    return Endpoint(server.url, "vectors of tiny", **how).ask("/v1/embeddings", BODY)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
@@ -74,7 +74,7 @@ def raw(answer: bytes, times: int, then: threading.Event | None = None) -> tuple
 def test_a_connection_that_breaks_is_tried_again_so_many_times(answer: bytes) -> None:
     url, thread = raw(answer, TRIES)
     with pytest.raises(ModelError, match=r"got no answer \(\w+\) - at"):
-        Endpoint(url, "vectors of tiny", "start it").ask("/v1/embeddings", BODY)
+        Endpoint(url, "vectors of tiny").ask("/v1/embeddings", BODY)
     thread.join()
 
 
@@ -82,7 +82,7 @@ def test_a_body_that_stops_half_way_ends_at_the_deadline() -> None:
     done = threading.Event()
     url, thread = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", 1, done)
     with pytest.raises(ModelError, match=r"got no answer within 0\.05 s"):
-        Endpoint(url, "vectors of tiny", "start it", timeout_seconds=0.05).ask("/v1/embeddings", BODY)
+        Endpoint(url, "vectors of tiny", timeout_seconds=0.05).ask("/v1/embeddings", BODY)
     done.set()
     thread.join()
 
@@ -92,7 +92,7 @@ def test_the_key_is_sent_and_stands_nowhere_else(server: ModelServer, monkeypatc
     asked(server, key_variable="TINY_KEY")
     assert server.keys == [f"Bearer {KEY}"]
     server.broken = (401, KEY.encode())
-    own = Endpoint(server.url, "vectors of tiny", "start it", key_variable="TINY_KEY")
+    own = Endpoint(server.url, "vectors of tiny", key_variable="TINY_KEY")
     with pytest.raises(ModelError, match="got HTTP status 401") as caught:
         own.ask("/v1/embeddings", BODY)
     assert "TINY_KEY" in caught.value.hint

@@ -138,24 +138,6 @@ def test_a_damaged_folder_is_named(folder: Path, tmp_path: Path, damage: str) ->
     assert raised.value.hint
 
 
-def test_nothing_is_fetched_unless_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    asked: list[bool] = []
-
-    def fetch(name: str, *, local_files_only: bool = False, **_: Any) -> str:
-        asked.append(local_files_only)
-        if local_files_only:
-            raise FileNotFoundError(name)
-        return str(tmp_path)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    choice = EncoderChoice("sentence-transformers:someone/tiny")
-    with pytest.raises(
-        ModelError, match=r"^Expected a model, got none in the cache of the hub .* - at someone/tiny"
-    ) as e:
-        located(choice)
-    assert "allow_model_download = true" in e.value.hint
-    assert asked == [True]
-    assert located(EncoderChoice(choice.name, download=True)) == tmp_path
-    assert asked == [True, True, False]
+def test_an_id_is_no_folder() -> None:
+    with pytest.raises(ModelError, match=r"^Expected the folder of a model, got none - at someone/tiny"):
+        located(EncoderChoice("sentence-transformers:someone/tiny"))

@@ -146,7 +146,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_valid_ones(place, source):
             'purpose = "fix_tests"',
             "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests'",
         ),
-        ('encoder = "openai:"', "Expected one of minilm/1, minilm-cuda/1, .*, got 'openai:'"),
+        ('encoder = "openai:"', "Expected one of minilm/1, .*, got 'openai:'"),
         ("progress = 3", "Expected true or false, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got invalid TOML \(Invalid value.*\) - at .*toml"),
         ("a = " + "[" * 3000, "Expected TOML in UTF-8, got too deep nesting"),

@@ -13,7 +13,7 @@ from ...nodes.recall.bm25 import Bm25
 from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
-from ..encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
+from ..encoders.cross_encoder import PairReader, PairScores
 from ..line.driver import Line, ordered_lanes
 from ..line.lanes import lanes_off
 from ..line.provenance import provenance
@@ -50,8 +50,7 @@ def opened_line(
     settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)
-    off = lanes_off(lanes, corpus.encoder_profile, encoder, options.cross_encoder)
-    cross_encoder = None if CROSS_ENCODER in off else options.cross_encoder
+    off, cross_encoder = lanes_off(lanes, corpus.encoder_profile, encoder), options.cross_encoder
     line = Line(
         corpus=corpus,
         policies=policies.inputs(),

@@ -145,7 +145,7 @@ class Retriever:
         `capture_withheld` stores, next to the runs, ids and gates of the best matches out of scope, in projects that
         the principal audits at the time of the request; answers and digests stay the same. For a request without a
         mode, `SHO.json` is read if its work tree is one of `work_trees`. `tokenizers` are the tokenizer files that a
-        request may name, by path. `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or a loaded one, reranks
+        request may name, by path. `cross_encoder`, the folder of a model or a loaded one, reranks
         each request's best candidates: as many as its mode's `k_in`, without a mode three times its `max_items`. With
         `telemetry`, every retrieval and every run emits OpenTelemetry spans. `plugins` are gates, lanes and score
         terms, or the names of plugins that are installed.

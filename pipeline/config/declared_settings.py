@@ -15,7 +15,7 @@ from .weight_sets import WEIGHT_SETS
 __all__ = ["ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
-ENCODERS = ("minilm/1", "minilm-cuda/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
+ENCODERS = ("minilm/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 TELEMETRY = ("off", "spans", "content")
 
@@ -25,7 +25,7 @@ class Setting:
     """One declared setting.
 
     `kind` is place (a path or URL), path, paths, text, prompt (verbatim text), choice, list, integer, number, flag,
-    names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable
+    names (words), encoder, weights (a path or one of the choices), or variable
     (the name of an environment variable).
     """
 
@@ -106,7 +106,7 @@ SETTINGS: Mapping[str, Setting] = {
             "encoder",
             "encoder",
             "minilm/1",
-            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), sentence-transformers:FOLDER (or the id of a cached model), or openai:URL#MODEL; a question takes the one of its corpus",
+            "encoder that `index` and `eval` make vectors with: minilm/1, sentence-transformers:FOLDER, or openai:URL#MODEL; a question takes the one of its corpus",
             ENCODERS,
         ),
         Setting(
@@ -135,27 +135,15 @@ SETTINGS: Mapping[str, Setting] = {
         ),
         Setting(
             "cross_encoder",
-            "reranker",
+            "path",
             None,
-            "cross-encoder that reranks the best candidates: a folder, or rerank:URL#MODEL; unset = none",
-        ),
-        Setting(
-            "cross_encoder_key_variable",
-            "variable",
-            None,
-            "name of the environment variable with the key of a rerank: server",
+            "folder of a cross-encoder that reranks the best candidates; unset = none",
         ),
         Setting(
             "endpoint_timeout_seconds",
             "integer",
             60,
             "timeout of a request to a model server, in seconds",
-        ),
-        Setting(
-            "allow_model_download",
-            "flag",
-            False,
-            "whether a model that is named by its id and is not cached may be fetched from the hub",
         ),
         Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25", project_file=True),

@@ -44,7 +44,7 @@ PROFILES = "profiles"
 FOLDER = ".scoped-retrieval"
 """The folder of the default corpus and runs."""
 PROJECT_FILE = "scoped-retrieval.toml"
-_MODEL_FOLDER, _OPENAI, _RERANK = "sentence-transformers:", "openai:", "rerank:"
+_MODEL_FOLDER, _OPENAI = "sentence-transformers:", "openai:"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
 
@@ -87,11 +87,10 @@ class Settings:
             self["encoder_max_chars"],
             self["encoder_key_variable"],
             self["endpoint_timeout_seconds"],
-            self["allow_model_download"],
         )
 
     def loaded_cross_encoder(self) -> Any:
-        """The configured cross-encoder; None if none is set. A server is not contacted yet.
+        """The configured cross-encoder; None if none is set.
 
         Raises:
             ModelError: it is a folder without a model that loads.
@@ -100,11 +99,7 @@ class Settings:
             return None
         from ..encoders.cross_encoder import load_cross_encoder
 
-        return load_cross_encoder(
-            self["cross_encoder"],
-            key_variable=self["cross_encoder_key_variable"],
-            timeout_seconds=self["endpoint_timeout_seconds"],
-        )
+        return load_cross_encoder(self["cross_encoder"])
 
     @property
     def principal(self) -> str:
@@ -362,7 +357,7 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             return given.strip()
         case "prompt" if isinstance(given, str):
             return given
-        case "encoder" | "reranker" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
+        case "encoder" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
             return _of_model(setting, str(given).strip(), base, at)
         case "choice" if isinstance(given, str):
             if given not in setting.choices:
@@ -391,12 +386,6 @@ def _of_model(setting: Setting, text: str, base: Path, at: str) -> str | Path:
     """A model, a server, or the variable with its key. Every command reads the settings: no model is imported here."""
     if setting.kind == "encoder":
         return _encoder(text, base, at, setting.choices)
-    if setting.kind == "reranker":
-        if text.startswith(_RERANK):
-            return _server(text, _RERANK, at)
-        if is_url(text):
-            raise InputError.expected("a path of this machine", text, at, hint="a server is rerank:URL#MODEL")
-        return base / at_home(Path(text), at)
     from ..encoders.choice import expect_variable
 
     try:
@@ -410,20 +399,14 @@ def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:
     if not any(_is_choice(text, choice) for choice in choices):
         raise InputError.one_of(choices, text, at)
     if text.startswith(_OPENAI):
-        return _server(text, _OPENAI, at)
+        from ..encoders.choice import Served
+
+        try:
+            return f"{_OPENAI}{Served.of(text.removeprefix(_OPENAI), at)}"
+        except InputError as error:
+            raise _UnquotedError(error.message, hint=error.hint) from None
     name = text.removeprefix(_MODEL_FOLDER)
-    if name == text or not (name.startswith(("/", ".", "~")) or (base / name).is_dir()):
-        return text
-    return f"{_MODEL_FOLDER}{base / at_home(Path(name), at)}"
-
-
-def _server(text: str, prefix: str, at: str) -> str:
-    from ..encoders.choice import Served
-
-    try:
-        return f"{prefix}{Served.of(text.removeprefix(prefix), at, prefix)}"
-    except InputError as error:
-        raise _UnquotedError(error.message, hint=error.hint) from None
+    return text if name == text else f"{_MODEL_FOLDER}{base / at_home(Path(name), at)}"
 
 
 def _is_choice(given: str, choice: str) -> bool:

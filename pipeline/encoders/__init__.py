@@ -1,10 +1,9 @@
 """Encoders: models that turn texts into vectors or, with a question, into a score; from local files or a server.
 
 - `choice`: the selected encoder, and how it is reached; `unit_vectors`: the interface of every encoder
-- `encoder`: the embedded model, and every kind by name; `minilm`: its arithmetic on a CPU, with `minilm_kernels`, and
-  `minilm_floats` on a CUDA device
+- `encoder`: the embedded model, and every kind by name; `minilm`: its arithmetic, with `minilm_kernels`
 - `sentence_transformer`: a model of a folder; `openai_encoder`: of a server; `probe`: fixed texts that show
   whether neighbors matter and which model a server has
-- `cross_encoder`: a text and a question into a score, by a model of a folder; `rerank_endpoint`: by one of a server
+- `cross_encoder`: a text and a question into a score
 - `endpoint`: JSON over HTTP; `model_files`: digests of a folder; `threads`: one thread per text
 """

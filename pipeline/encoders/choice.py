@@ -21,7 +21,6 @@ __all__ = [
     "DEFAULT_TIMEOUT_SECONDS",
     "NO_PROMPTS",
     "OPENAI",
-    "RERANK",
     "SENTENCE_TRANSFORMERS",
     "EncoderChoice",
     "Prompts",
@@ -34,9 +33,7 @@ __all__ = [
 OPENAI = "openai:"
 """Prefix of the name of a model on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
 SENTENCE_TRANSFORMERS = "sentence-transformers:"
-"""... of a model in the layout of sentence-transformers: a folder, or the id of one in the local cache of the hub."""
-RERANK = "rerank:"
-"""... of a cross-encoder on a server that has `/v1/rerank`: `rerank:http://localhost:8000#bge-reranker`."""
+"""... of a model in a folder in the layout of sentence-transformers."""
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
@@ -68,8 +65,8 @@ class Served:
     model: str
 
     @classmethod
-    def of(cls, given: str, at: str, prefix: str = OPENAI) -> Served:
-        """The two parts after a prefix, `openai:` or `rerank:`.
+    def of(cls, given: str, at: str) -> Served:
+        """The two parts after `openai:`.
 
         Raises:
             InputError: a part is missing, or the address is not allowed.
@@ -77,9 +74,7 @@ class Served:
         url, _, model = given.partition("#")
         expect_address(url, at)
         if not model.strip() or not model.isprintable():
-            model = "bge-reranker" if prefix == RERANK else "bge-m3"
-            hint = f"such as {prefix}http://localhost:8000#{model}"
-            raise InputError.described("URL#MODEL", "no model", at, hint=hint)
+            raise InputError.described("URL#MODEL", "no model", at, hint="such as openai:http://localhost:8000#bge-m3")
         return cls(url.rstrip("/"), model.strip())
 
     def __str__(self) -> str:
@@ -97,8 +92,6 @@ class EncoderChoice:
     key_variable: str | None = None
     """Name of the environment variable with the key of the server; the key itself is never stored."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-    download: bool = False
-    """Whether a missing model may be downloaded from the hub."""
 
 
 def expect_address(url: str, at: str) -> None:

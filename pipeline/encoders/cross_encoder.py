@@ -2,8 +2,7 @@
 
 Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which belongs to the driving process. The model is
 a local folder in the layout of sentence-transformers' CrossEncoder: a transformers sequence classifier with one label
-and its weights in `model.safetensors`. Nothing is ever downloaded, and no code of the folder is run. Or the model is on
-a server, see `rerank_endpoint`.
+and its weights in `model.safetensors`. Nothing is ever downloaded, and no code of the folder is run.
 
 Note: a pair that is scored in a batch differs in its last bits from the same pair alone. So
 every pair is a batch of its own, padded to one of a few fixed lengths, and its logit is rounded to a multiple of 2**-10.
@@ -26,7 +25,6 @@ from ...nodes.columns.keys import flat, gathered, positions
 from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
 from ...nodes.tables import CROSS_ENCODER_SCORES
-from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK
 from .model_files import digest_of, files_about, loading
 
 __all__ = [
@@ -66,21 +64,14 @@ class PairReader(Protocol):
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]: ...
 
 
-def load_cross_encoder(
-    given: str | Path, *, key_variable: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-) -> PairReader:
-    """The model of a folder, loaded once per process as long as its files do not change; or, for `rerank:URL#MODEL`,
-    the model on a server, which is not contacted before a score or the profile is needed.
+def load_cross_encoder(folder: str | Path) -> CrossEncoder:
+    """The model of a folder, loaded once per process as long as its files do not change.
 
     Raises:
-        InputError: the text after `rerank:` is not an address with a model.
         ModelError: there is no such model in the folder, or it does not load.
     """
-    if isinstance(given, str) and given.startswith(RERANK):
-        from .rerank_endpoint import RerankEndpoint
-
-        return RerankEndpoint(given, key_variable, timeout_seconds)
-    return _of_folder(given)
+    place = Path(folder).resolve()
+    return _loaded(place, *(files_profile(place).split("+")))
 
 
 def files_profile(folder: Path) -> str:
@@ -93,11 +84,6 @@ def files_profile(folder: Path) -> str:
     return f"{weights[:16]}+{digest_of(folder, files_about(folder, deep=False))[:16]}"
 
 
-def _of_folder(folder: str | Path) -> CrossEncoder:
-    place = Path(folder).resolve()
-    return _loaded(place, *(files_profile(place).split("+")))
-
-
 @lru_cache(maxsize=1)
 def _loaded(folder: Path, weights: str, about: str) -> CrossEncoder:
     return CrossEncoder(folder, weights, about)
@@ -105,7 +91,7 @@ def _loaded(folder: Path, weights: str, about: str) -> CrossEncoder:
 
 def _again(folder: Path, profile: str) -> CrossEncoder:
     """Loads the same model in another process."""
-    model = _of_folder(folder)
+    model = load_cross_encoder(folder)
     if model.profile != profile:
         raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile} - at {folder}")
     return model

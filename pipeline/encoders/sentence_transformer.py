@@ -1,4 +1,4 @@
-"""A model in the layout of sentence-transformers, from a local folder or the local cache of the hub, on the CPU in float32.
+"""A model in the layout of sentence-transformers, from a local folder, on the CPU in float32.
 
 Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompts of questions and passages, pooling,
 the maximum length of texts and later modules are those of the folder (`modules.json`,
@@ -36,9 +36,7 @@ BATCH = 32
 """The number of texts per batch, if neighbors have no effect."""
 _MODULES = "modules.json"
 _OWN = "sentence_transformers."
-_FETCHED = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 _HINT = "a folder as `SentenceTransformer.save_pretrained` writes it, with modules.json and weights in safetensors"
-_NOT_HERE = "name a folder, or set allow_model_download = true to fetch it from the hub once"
 
 
 class _Model(NamedTuple):
@@ -119,7 +117,7 @@ def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEnc
 
 
 def located(choice: EncoderChoice) -> Path:
-    """The folder of the model that a choice names; a model is downloaded from the hub only if the choice allows it.
+    """The folder of the model that a choice names.
 
     Raises:
         ModelError: there is none.
@@ -127,33 +125,7 @@ def located(choice: EncoderChoice) -> Path:
     name = choice.name.removeprefix(SENTENCE_TRANSFORMERS)
     if (folder := Path(name).expanduser()).is_dir():
         return folder.resolve()
-    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise ModelError(f"Expected the folder of a model, got none - at {name}", hint=_HINT)
-    return _cached(name, choice.download)
-
-
-def _cached(name: str, download: bool) -> Path:
-    """The folder of an id in the cache of the hub; an incomplete model is downloaded if that is allowed."""
-    _offline(download)
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise _missing(name) from error
-    try:
-        folder = Path(snapshot_download(name, local_files_only=True)).resolve()
-        if not download or (weights_of(folder) and (folder / _MODULES).is_file()):
-            return folder
-    except Exception as error:  # of the hub or the file system
-        if not download:
-            got = f"none in the cache of the hub ({type(error).__name__})"
-            raise ModelError(f"Expected a model, got {got} - at {name}", hint=_NOT_HERE) from error
-    try:
-        return Path(snapshot_download(name, allow_patterns=_FETCHED)).resolve()
-    except Exception as error:  # also of HTTP
-        raise ModelError(
-            f"Expected a model, got none that could be fetched ({type(error).__name__}) - at {name}",
-            hint="compare the id, and see that HF_HUB_OFFLINE is not set",
-        ) from error
+    raise ModelError(f"Expected the folder of a model, got none - at {name}", hint=_HINT)
 
 
 def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -186,12 +158,17 @@ def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
 @lru_cache(maxsize=1)
 def _loaded(folder: Path, files: str) -> _Model:
     """The model of a folder; `files`, the digests of its files, is part of the cache key."""
-    _offline(False)
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):  # before the import: the hub is never contacted
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         import torch
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise _missing(str(folder)) from error
+        raise ModelError(
+            f"Expected sentence-transformers and torch, got neither or one - at {folder}",
+            hint="install scoped-retrieval[semantic]",
+        ) from error
 
     class Model(SentenceTransformer):
         """Tokenizes on one thread at a time: tokenizing modifies the tokenizer."""
@@ -259,18 +236,3 @@ def _expect_all_weights(model: Any, folder: Path) -> None:
             f"Expected weights of {needed} numbers, got {stored} - at {folder}",
             hint="the weights are not those of the whole model",
         )
-
-
-def _offline(download: bool) -> None:
-    """Configures the libraries before they are imported: the hub is not contacted unless that is allowed."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    if not download:
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
-
-
-def _missing(at: str) -> ModelError:
-    return ModelError(
-        f"Expected sentence-transformers and torch, got neither or one - at {at}",
-        hint="install scoped-retrieval[semantic]",
-    )

@@ -36,8 +36,7 @@ NO_ENCODER = "no encoder was opened for the vectors of the corpus"
 SILENT_ENCODER = "the encoder of the corpus gives no vectors"
 OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
-SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
-MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
+MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER)
 """The first words of messages about models that failed when a retriever was opened."""
 
 _DIGEST = 16
@@ -47,9 +46,8 @@ _SET = "set `encoder` to the one that the corpus was indexed with; `status` has 
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
-def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_encoder: Any = None) -> dict[str, str]:
-    """Lanes among these that cannot run, with the reason; `profile` is the encoder of the corpus, if it has vectors. A
-    cross-encoder that is set but reports no profile counts as a lane.
+def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any) -> dict[str, str]:
+    """Lanes among these that cannot run, with the reason; `profile` is the encoder of the corpus, if it has vectors.
 
     Whether the rows of a request have vectors at all is judged per request, see `vector_states`.
     """
@@ -63,8 +61,6 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_e
                 if isinstance(own, ModelError)
                 else f"{OTHER_ENCODER}: {_unlike(own, profile)}"
             )
-    if cross_encoder is not None and isinstance(fault := _profile_or_error(cross_encoder), ModelError):
-        off[CROSS_ENCODER] = _fault(SILENT_CROSS_ENCODER, fault)
     return off
 
 
@@ -235,7 +231,7 @@ def advice(message: str) -> str | None:
         return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
     if message.startswith("Expected a plugin that runs, got KeyError"):
         return DECLARE
-    if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):
+    if message.startswith(SILENT_ENCODER):
         return "`doctor` asks it again, and says where"
     if message.startswith(OTHER_ENCODER):
         return "set `encoder` to the one of the corpus, or index again; `status` has its profile"
@@ -244,5 +240,5 @@ def advice(message: str) -> str | None:
         NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
         NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
-        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model, or to one of a server",
+        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model",
     }.get(message)

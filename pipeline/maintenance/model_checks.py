@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...nodes.errors import ModelError, ScopedRetrievalError, StoreError
@@ -113,14 +112,14 @@ def _chosen(subject: Subject) -> HealthCheck:
 
 
 def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
-    """The configured cross-encoder: a server is queried, the files of a folder are read."""
+    """The files of the configured cross-encoder."""
     from ..encoders.cross_encoder import files_profile
 
     given = subject.settings["cross_encoder"]
     if given is None:
         return
     try:
-        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
+        found = files_profile(given)
     except ModelError as error:
         yield HealthCheck("cross-encoder", "fail", error.message, error.hint)
         return

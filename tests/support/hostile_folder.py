@@ -69,7 +69,6 @@ _VALUES: dict[str, Callable[[Setting], Any]] = {
     "flag": lambda _: True,
     "names": lambda _: "evil",
     "encoder": lambda _: "minilm/1",
-    "reranker": lambda _: "models/reranker",
     "address": lambda _: "http://localhost:9",
     "variable": lambda _: "AWS_SECRET_ACCESS_KEY",
 }

@@ -1,4 +1,4 @@
-"""A server on this machine with `/v1/embeddings` and `/v1/rerank`: vectors by words, and every way to answer badly."""
+"""A server on this machine with `/v1/embeddings`: vectors by words, and every way to answer badly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
-from stand_in_encoder import SharedWords, WordsByTheirStart
+from stand_in_encoder import WordsByTheirStart
 
 
 class ModelServer(ThreadingHTTPServer):
@@ -33,9 +33,8 @@ class ModelServer(ThreadingHTTPServer):
         """Another seed is another model."""
         self.dimensions = 512
         self.looks_around = False
-        """Vectors and scores move with the number of texts beside them."""
+        """Vectors move with the number of texts beside them."""
         self.noise = 0.0
-        self.logits = False
         self.order = 1
         self.slow = threading.Event()
         self.slow.set()
@@ -49,21 +48,12 @@ class ModelServer(ThreadingHTTPServer):
     def encoder(self) -> str:
         return f"openai:{self.url}#tiny"
 
-    @property
-    def reranker(self) -> str:
-        return f"rerank:{self.url}#tiny"
-
     def vectors(self, texts: list[str]) -> np.ndarray:
         found = WordsByTheirStart().encode(texts).astype(np.float64)[:, : self.dimensions] + 1
         found[:, 0] += 1000
         found *= np.random.default_rng(self.seed).choice([-1, 1], found.shape[1])
         found += self.noise * np.random.default_rng(len(self.sizes)).normal(size=found.shape)
         return found * (1 + 0.01 * len(texts) * np.arange(found.shape[1])) if self.looks_around else found
-
-    def scores(self, question: str, texts: list[str]) -> list[float]:
-        shares = SharedWords().scores([(question, text) for text in texts])
-        shares = shares / (1 + 0.1 * len(texts)) if self.looks_around else shares
-        return (shares * 8 - 4 if self.logits else shares).tolist()
 
 
 @contextmanager
@@ -89,8 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server, body = self.server, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        texts = body["input"] if "input" in body else body["documents"]
-        server.asked += [*texts, *([body["query"]] if "query" in body else [])]
+        texts = body["input"]
+        server.asked += texts
         server.sizes.append(len(texts))
         server.keys.append(self.headers["Authorization"])
         server.paths.append(self.path)
@@ -102,12 +92,6 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(200, json.dumps(self._made(body, texts)).encode())
 
     def _made(self, body: dict[str, Any], texts: list[str]) -> dict[str, Any]:
-        if "query" in body:
-            rows = [
-                {"index": at, "relevance_score": score}
-                for at, score in enumerate(self.server.scores(body["query"], texts))
-            ]
-            return {"results": sorted(rows, key=lambda row: -row["relevance_score"])}
         vectors = self.server.vectors(texts).tolist()
         data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(vectors)]
         return {"object": "list", "data": data[:: self.server.order], "model": body["model"]}
