@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -71,23 +69,9 @@ def leak_test(
         int | None,
         typer.Option(min=1, help="At most this many canaries per tenant and angle; default: one per role and reason."),
     ] = None,
-    angle: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this angle: open, bounded or guided; default: all three."),
-    ] = None,
-    requests: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Use these requests instead: JSONL, JSON, Parquet or CSV.")
-    ] = None,
 ) -> int:
     """Test that nothing leaks between tenants. Tests all projects, or --project. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
-    from ...nodes.errors import InputError
-    from ..leaktest import ANGLES
     from ..leaktest import leak_test as tested
-    from ..requests.files import read_requests
-
-    for name in angle or ():
-        if name not in ANGLES:
-            raise InputError.one_of(ANGLES, name, "--angle")
 
     report = tested(
         settings_of("corpus"),
@@ -96,9 +80,7 @@ def leak_test(
         tenants=tenants,
         probes=probes,
         canaries=canaries,
-        angles=angle or ANGLES,
         progress=sys.stderr.isatty() and not given("json"),
-        requests=[dict(row) for row in read_requests(requests) if isinstance(row, Mapping)] if requests else None,
     )
     emit(report.as_dict(), text=report.text())
     return EXIT["ok"] if report.ok else EXIT["differs"]

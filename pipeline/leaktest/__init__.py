@@ -2,8 +2,7 @@
 
 `tenants` lists the tenants and groups those that can be tested together, `angles` defines how they ask and which rows
 that excludes, `canaries` makes rows that no request of a tenant may see, `probes` the requests. `surfaces` collects
-everything that a caller gets back, `through_servers` the same over HTTP and MCP, `batches` compares many tenants at
-once. `testing` combines them and also tests a tenant's own rows and a corpus that was rolled back; `report` is the
+everything that a caller gets back, `batches` compares many tenants at once. `testing` combines them; `report` is the
 result. The test runs on a copy of the corpus.
 """
 

@@ -38,7 +38,6 @@ Row = dict[str, Any]
 SESSION = "leak-test-session"
 MODE = "review"
 """The mode whose preset the test replaces with its own."""
-ENDED = ("superseded", "deleted")
 _FEEDBACK = 0.1
 """Minimum weight of feedback in every purpose."""
 
@@ -65,10 +64,6 @@ class Angle:
     """The gate that excludes a row, by reason."""
     root: str | None = None
     """The work tree that the probes name."""
-
-    def with_history(self) -> Angle:
-        """The angle for requests that show superseded and deleted text as history, which is then in scope."""
-        return replace(self, shut={name: row for name, row in self.shut.items() if name not in ENDED})
 
 
 def angle(

@@ -13,8 +13,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,18 +24,12 @@ from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ..corpus.incoming import incoming
 from .angles import LEAK_TEST, LEFT_OUT, Angle
 
-__all__ = ["NOBODY", "ROLES", "CanaryCase", "Planting", "folder_of", "import_table", "planting"]
+__all__ = ["NOBODY", "ROLES", "CanaryCase", "Planting", "folder_of", "planting"]
 
 Row = dict[str, Any]
 
 NOBODY = "leak-test-nobody"
 """The owner and project of canaries if there is no other principal to own them."""
-
-ROLES = (
-    "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
-    "rival record", "linked document", "session event", "turn", "work-tree version", "restricted parent",
-)  # fmt: skip
-"""The relations that a row outside the scope can have to a row inside it."""
 
 ROOTED = "work-tree version"
 """The role that needs a request with a work tree."""
@@ -60,8 +54,6 @@ _BEHIND = "leak-test/behind.md"
 """Below the folder of a case, the row inside the scope that linked canaries link to."""
 _TALK = "leak-test-talk"
 """The session of the turns among hooks and canaries."""
-_AT_ONCE = 5_000
-"""Canaries whose ids are computed together."""
 _NAMED_BY = ("path", "entity")
 
 
@@ -109,40 +101,72 @@ def _exists(role: str, reason: str) -> bool:
     return (role, reason) != RAISED and (role != CONTAINER or reason in OTHER_OWNERS)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Planting:
     """The rows to publish in each state, and the strings forbidden on every surface, with case, role and reason."""
 
-    hooks: list[pa.Table] = field(default_factory=list)
-    planted: list[pa.Table] = field(default_factory=list)
-    changed: list[pa.Table] = field(default_factory=list)
-    removed: list[pa.Table] = field(default_factory=list)
-    forbidden: dict[str, tuple[str, str]] = field(default_factory=dict)
-    tokens: dict[str, list[str]] = field(default_factory=dict)
+    hooks: pa.Table
+    canaries: pa.Table
+    forbidden: dict[str, tuple[str, str]]
+    tokens: dict[str, list[str]]
     """Words, symbols and path names of the canaries of a case."""
-    ids: dict[str, list[str]] = field(default_factory=dict)
-    names: dict[str, list[str]] = field(default_factory=dict)
+    ids: dict[str, list[str]]
+    names: dict[str, list[str]]
     """Names of the canaries of a case in judgements: their ids, and paths and entities that no hook has."""
-    hook_ids: dict[str, str] = field(default_factory=dict)
+    hook_ids: dict[str, str]
     """Every hook, and its case."""
 
-    def table(self, state: str) -> pa.Table:
-        """The rows of one state as an import table."""
-        return pa.concat_tables(getattr(self, state)).combine_chunks()
+
+@dataclass(frozen=True)
+class _Canary:
+    """One canary: a row, with the identity that the corpus gives it."""
+
+    case: CanaryCase
+    role: str
+    reason: str
+    token: str
+    row: Row
+    evidence_id: str = ""
+    text_sha256: str = ""
 
 
 def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
-    """Hooks and canaries of some cases; canaries are recorded, changed and removed before `as_of`."""
-    found, together, size = Planting(), [], 0
+    """Hooks and canaries of some cases; all are recorded before `as_of`."""
+    unnamed: list[_Canary] = []
     for case in cases:
-        together.append(case)
-        size += len(case.pairs())
-        if size >= _AT_ONCE:
-            _add(found, together, as_of)
-            together, size = [], 0
-    if together:
-        _add(found, together, as_of)
-    return found
+        base = base_of(case, as_of)
+        for role, reason in case.pairs():
+            token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
+            row = base | _common(token, case) | ROLES[role].canary(token, case) | _shut(case, reason, token)
+            unnamed.append(_Canary(case, role, reason, token, row))
+    rows = [canary.row for canary in unnamed]
+    canaries = [
+        replace(canary, evidence_id=evidence_id, text_sha256=digest)
+        for canary, (evidence_id, digest) in zip(unnamed, _ids(rows, as_of), strict=True)
+    ]
+    found = Planting(pa.table({}), pa.table({}), {}, {}, {}, {}, {})
+    hooks: list[tuple[str, Row]] = []
+    parts: list[Row] = []
+    for name, group in itertools.groupby(canaries, key=lambda canary: canary.case.name):
+        own = list(group)
+        base = base_of(own[0].case, as_of)
+        contained = list(_parts(base, own))
+        pointing = [*_hooks(base, own[0].case, own), *contained]
+        parts += contained
+        hooks += [(name, row) for row in pointing]
+        found.tokens[name] = [canary.token for canary in own]
+        found.ids[name] = [canary.evidence_id for canary in own]
+        shared = {row.get(column) for row in (*pointing, own[0].case.seen) for column in _NAMED_BY}
+        called = {canary.row.get(column) for canary in own for column in _NAMED_BY} - shared - {None}
+        found.names[name] = [*found.ids[name], *sorted(map(str, called))]
+    for one in canaries:
+        # A twin has the text of a row inside the scope, so its digest is not a secret.
+        strings = [one.token, one.evidence_id, *([one.text_sha256] if one.role != "twin" else [])]
+        found.forbidden.update(dict.fromkeys(strings, (one.case.name, f"{one.role}, shut by {one.reason}")))
+    hook_ids = _ids([row for _, row in hooks], as_of)
+    found.hook_ids.update((id_, name) for (id_, _), (name, _) in zip(hook_ids, hooks, strict=True))
+    # Parts are published before their parents, and again with them.
+    return replace(found, hooks=_table([row for _, row in hooks]), canaries=_table([*rows, *parts]))
 
 
 def folder_of(seen: Row) -> str:
@@ -150,54 +174,9 @@ def folder_of(seen: Row) -> str:
     return posixpath.join(posixpath.dirname(seen["path"] or ""), "")
 
 
-def import_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows as an import table."""
+def _table(rows: Sequence[Row]) -> pa.Table:
     table = IMPORT_ROWS.from_rows(rows)
     return table.append_column("redactions", pa.nulls(len(rows), EVIDENCE.columns["redactions"].type))
-
-
-def _add(found: Planting, cases: Sequence[CanaryCase], as_of: datetime) -> None:
-    """Plant some cases; the identities of all their rows are computed together."""
-    planted: list[Row] = []
-    changed: list[Row] = []
-    origin: list[tuple[CanaryCase, str, str, str]] = []
-    for case in cases:
-        base = base_of(case, as_of)
-        for role, reason in case.pairs():
-            token = "zq" + hashlib.sha256(f"{case.name}/{role}/{reason}".encode()).hexdigest()[:14]
-            row = base | _as(role, token, case) | _shut(case.angle.shut[reason], token)
-            planted.append(row)
-            changed.append(row | {"text": f"{row['text']} {token}b"})
-            origin.append((case, role, reason, token))
-    ids = [_ids(rows, as_of) for rows in (planted, changed)]
-    hooks: list[Row] = []
-    of_hook: list[str] = []
-    parts: list[Row] = []
-    for name, group in itertools.groupby(range(len(planted)), key=lambda number: origin[number][0].name):
-        numbers = list(group)
-        case = origin[numbers[0]][0]
-        known = [(*origin[number][1:], planted[number], ids[0][0][number]) for number in numbers]
-        parts += (contained := list(_parts(base_of(case, as_of), case, known)))
-        own = [*_hooks(base_of(case, as_of), case, known), *contained]
-        hooks += own
-        of_hook += [name] * len(own)
-        found.tokens[name] = [origin[number][3] for number in numbers]
-        found.ids[name] = [ids[0][0][number] for number in numbers]
-        shared = {row.get(column) for row in (*own, case.seen) for column in _NAMED_BY}
-        called = {planted[number].get(column) for number in numbers for column in _NAMED_BY} - shared - {None}
-        found.names[name] = [*found.ids[name], *sorted(map(str, called))]
-    for number, (case, role, reason, token) in enumerate(origin):
-        own_text = role != "twin"  # a twin has the text of a row inside the scope, so its digest is not a secret
-        digests = [ids[0][1][number]] if own_text else []
-        strings = [token, ids[0][0][number], ids[1][0][number], ids[1][1][number], *digests]
-        found.forbidden |= dict.fromkeys(strings, (case.name, f"{role}, shut by {reason}"))
-    found.hook_ids |= dict(zip(_ids(hooks, as_of)[0], of_hook, strict=True))
-    ended = {"superseded_at": as_of - timedelta(minutes=30)}
-    gone = {"deleted_at": as_of - timedelta(minutes=20)}
-    found.hooks.append(import_table(hooks))
-    found.planted.append(import_table([*planted, *parts]))  # parts before and again with their parents
-    found.changed.append(import_table([*(row | ended for row in planted), *changed]))
-    found.removed.append(import_table([row | gone for row in changed]))
 
 
 def base_of(case: CanaryCase, as_of: datetime) -> Row:
@@ -212,8 +191,9 @@ def base_of(case: CanaryCase, as_of: datetime) -> Row:
     }  # fmt: skip
 
 
-def _shut(fields: Mapping[str, Any], token: str) -> Row:
+def _shut(case: CanaryCase, reason: str, token: str) -> Row:
     """The columns that exclude a row."""
+    fields = case.angle.shut[reason]
     return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
@@ -227,98 +207,121 @@ def _record(token: str) -> str:
     return f"ZQ-{int(token[2:], 16) % 10**9}"
 
 
-def _as(role: str, token: str, case: CanaryCase) -> Row:
-    """The columns that give a row its role towards a hook; all but a twin contain their token wherever possible."""
-    words, folder = case.words, folder_of(case.seen)
-    own: Row = {
-        "text": f"{words} {token}", "path": f"{folder}{token}.md", "section": token, "title": token, "tags": [token],
-        "symbols": [token], "calls": [], "entity": token,
+def _common(token: str, case: CanaryCase) -> Row:
+    """The columns of every canary, all with its token."""
+    return {
+        "text": f"{case.words} {token}", "path": f"{folder_of(case.seen)}{token}.md", "section": token, "title": token,
+        "tags": [token], "symbols": [token], "calls": [], "entity": token,
     }  # fmt: skip
-    record = {"origin_class": "structured-sot", "evidence_kind": "structured-fact", "entity": _record(token)}
-    match role:
-        case "twin":
-            return own | {"text": f"{words} hook twin"}
-        case "child":
-            return own | {"parent_id": _HOOK}
-        case "neighbor":
-            return own | {"path": f"{folder}leak-test/hook.md", "line_start": 2, "line_end": 2}
-        case "conflict partner":
-            return own | {"conflict_set": LEAK_TEST}
-        case "structured record" | "rival record":
-            return (
-                own | record | {"text": f"id: {_record(token)}\nlimit: 5{int(token[2:6], 16)}\nnote: {token}\n{words}"}
-            )
-        case "linked document":
-            links = [f"{folder}{_BEHIND}"]
-            return own | {"symbols": [token, "leakTestLinked"], "links": links, "version": _commit(case)}
-        case "restricted parent":
-            return own | {"zone": "restricted"}
-        case "session event":
-            return own | {"session_id": case.angle.asked["session_id"], "evidence_kind": "session-event"}
-        case "turn":
-            return own | {"session_id": _TALK, "evidence_kind": "session-event", "text": f"{words} {token}?"}
-        case "work-tree version":
-            return own | {"path": f"{folder}leak-test/shadowed.md", "workspace_root": case.angle.root}
-    return own
 
 
-def _hooks(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
-    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first is also their neighbor."""
+def _as_record(token: str, case: CanaryCase) -> Row:
+    text = f"id: {_record(token)}\nlimit: 5{int(token[2:6], 16)}\nnote: {token}\n{case.words}"
+    return {**_STRUCTURED, "entity": _record(token), "text": text}
+
+
+_STRUCTURED = {"origin_class": "structured-sot", "evidence_kind": "structured-fact"}
+_TURN = {"evidence_kind": "session-event"}
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a row outside the scope is to a row inside it, the hook of the role.
+
+    `canary` gives the columns of the row outside; `hook` those of the row inside that points to it, where the hooks
+    common to all roles do not.
+    """
+
+    canary: Callable[[str, CanaryCase], Row]
+    hook: Callable[[_Canary], Row] | None = None
+
+
+ROLES: dict[str, Role] = {
+    "candidate": Role(lambda token, case: {}),
+    "twin": Role(lambda token, case: {"text": f"{case.words} hook twin"}),
+    "parent": Role(lambda token, case: {}, lambda of: {"parent_id": of.evidence_id}),
+    "child": Role(lambda token, case: {"parent_id": _HOOK}),
+    "neighbor": Role(
+        lambda token, case: {"path": f"{folder_of(case.seen)}leak-test/hook.md", "line_start": 2, "line_end": 2}
+    ),
+    "conflict partner": Role(
+        lambda token, case: {"conflict_set": LEAK_TEST}, lambda of: {"conflict_set": LEAK_TEST}
+    ),
+    "superseding version": Role(lambda token, case: {}, lambda of: {"superseded_by": of.evidence_id}),
+    "structured record": Role(
+        _as_record, lambda of: {"text": f"{_pointing(of)}\nThe limit of {_record(of.token)} is 5."}
+    ),
+    "rival record": Role(
+        _as_record,
+        lambda of: {
+            **_STRUCTURED, "entity": _record(of.token), "text": f"id: {_record(of.token)}\nlimit: 5\n{of.case.words}",
+        },
+    ),
+    LINKED: Role(
+        lambda token, case: {
+            "symbols": [token, "leakTestLinked"], "links": [f"{folder_of(case.seen)}{_BEHIND}"], "version": _commit(case),
+        },
+        lambda of: {
+            "links": [of.row["path"]] if of.row["path"] else [], "calls": ["leakTestLinked", of.row["symbols"][0]],
+        },
+    ),
+    "session event": Role(lambda token, case: {**_TURN, "session_id": case.angle.asked["session_id"]}),
+    "turn": Role(lambda token, case: {**_TURN, "session_id": _TALK, "text": f"{case.words} {token}?"}),
+    ROOTED: Role(
+        lambda token, case: {
+            "path": f"{folder_of(case.seen)}leak-test/shadowed.md", "workspace_root": case.angle.root,
+        }
+    ),
+    CONTAINER: Role(lambda token, case: {"zone": "restricted"}),
+}  # fmt: skip
+"""The relations that a row outside the scope can have to a row inside it."""
+
+
+def _pointing(of: _Canary) -> str:
+    """The text of a row that points to a canary."""
+    return f"leak-test: hook\nlimit: 5\n{of.case.words} {of.role} {of.role}, shut by {of.reason}"
+
+
+def _hooks(base: Row, case: CanaryCase, canaries: Sequence[_Canary]) -> Iterator[Row]:
+    """Rows inside the scope that point to canaries; the first is also their neighbor."""
     words, folder = case.words, folder_of(case.seen)
-    plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
-    plain |= {"section": "hook", "title": "hook"}
+    base = base | _PLAIN
     first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md", "version": _commit(case)}
-    linked = [row["path"] for role, _, _, row, _ in known if role == LINKED and row["path"]]
-    yield base | plain | first | {"entity": _HOOK, "links": linked}
+    linked = [canary.row["path"] for canary in canaries if canary.role == LINKED and canary.row["path"]]
+    yield base | first | {"entity": _HOOK, "links": linked}
     # Without words of a question: a walk reaches the first by the hook's commit, the second only through a canary.
-    yield (
-        base
-        | plain
-        | {"text": "leak-test together", "path": f"{folder}leak-test/together.md", "version": _commit(case)}
-    )
-    yield base | plain | {"text": "leak-test behind", "path": f"{folder}{_BEHIND}"}
-    yield base | plain | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
+    yield base | {"text": "leak-test together", "path": f"{folder}leak-test/together.md", "version": _commit(case)}
+    yield base | {"text": "leak-test behind", "path": f"{folder}{_BEHIND}"}
+    yield base | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
     for session in (_TALK, f"{_TALK}-2"):  # two, so that sessions compete
-        talk = {"session_id": session, "evidence_kind": "session-event", "path": f"{folder}leak-test/{session}.md"}
-        yield base | plain | talk | {"text": f"leak-test: hook\n{words} in {session}", "line_start": 2, "line_end": 3}
+        talk = {**_TURN, "session_id": session, "path": f"{folder}leak-test/{session}.md"}
+        yield base | talk | {"text": f"leak-test: hook\n{words} in {session}", "line_start": 2, "line_end": 3}
     if case.angle.root:
-        yield base | plain | {"text": f"{words} hook shadowed", "path": f"{folder}leak-test/shadowed.md"}
-    for role, reason, token, row, evidence_id in known:
-        name = f"{role}, shut by {reason}"
-        where = {"path": f"{folder}leak-test/{role}-{reason}.md".replace(" ", "-")}
-        text = f"leak-test: hook\nlimit: 5\n{words} {role} {name}"
-        points: Row | None = {
-            "parent": {"parent_id": evidence_id},
-            "conflict partner": {"conflict_set": LEAK_TEST},
-            "superseding version": {"superseded_by": evidence_id},
-            "structured record": {"text": f"{text}\nThe limit of {_record(token)} is 5."},
-            "rival record": {
-                "origin_class": "structured-sot", "evidence_kind": "structured-fact", "entity": _record(token),
-                "text": f"id: {_record(token)}\nlimit: 5\n{words}",
-            },
-            "linked document": {"links": [row["path"]] if row["path"] else [], "calls": ["leakTestLinked", row["symbols"][0]]},
-        }.get(role)  # fmt: skip
-        if points is not None:
-            yield base | plain | where | {"text": text} | points
+        yield base | {"text": f"{words} hook shadowed", "path": f"{folder}leak-test/shadowed.md"}
+    for canary in canaries:
+        if (hook := ROLES[canary.role].hook) is not None:
+            path = f"{folder}leak-test/{canary.role}-{canary.reason}.md".replace(" ", "-")
+            yield base | {"path": path, "text": _pointing(canary)} | hook(canary)
 
 
-def _parts(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
+_PLAIN = {
+    "tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None, "section": "hook", "title": "hook",
+}  # fmt: skip
+
+
+def _parts(base: Row, canaries: Sequence[_Canary]) -> Iterator[Row]:
     """Rows inside the scope that name a restricted row of another owner as their parent, by id and by entity."""
-    for role, reason, token, _, evidence_id in known:
-        if role == CONTAINER:
-            for named, parent in (("id", evidence_id), ("entity", token)):
-                path = f"{folder_of(case.seen)}leak-test/part-{reason}-{named}.md"
-                text = f"leak-test: hook\n{case.words} part of {reason} by {named}"
-                plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
-                yield (
-                    base | plain | {"section": "hook", "title": "hook", "path": path, "text": text, "parent_id": parent}
-                )
+    for canary in canaries:
+        if canary.role == CONTAINER:
+            for named, parent in (("id", canary.evidence_id), ("entity", canary.token)):
+                path = f"{folder_of(canary.case.seen)}leak-test/part-{canary.reason}-{named}.md"
+                text = f"leak-test: hook\n{canary.case.words} part of {canary.reason} by {named}"
+                yield base | _PLAIN | {"path": path, "text": text, "parent_id": parent}
 
 
-def _ids(rows: Sequence[Row], now: datetime) -> tuple[list[str], list[str]]:
-    """Evidence ids and text digests in the order of the rows, no two of which share place and text."""
+def _ids(rows: Sequence[Row], now: datetime) -> list[tuple[str, str]]:
+    """Evidence id and text digest of each row, no two of which share place and text."""
     names = ("owner_project", "owner_user", "path", "text")
-    stored = incoming(import_table(rows), now).evidence.select([*names, "evidence_id", "text_sha256"]).to_pylist()
-    known = {tuple(row[name] for name in names): row for row in stored}
-    found = [known[tuple(row[name] for name in names)] for row in rows]
-    return [row["evidence_id"] for row in found], [row["text_sha256"] for row in found]
+    stored = incoming(_table(rows), now).evidence.select([*names, "evidence_id", "text_sha256"]).to_pylist()
+    known = {tuple(row[name] for name in names): (row["evidence_id"], row["text_sha256"]) for row in stored}
+    return [known[tuple(row[name] for name in names)] for row in rows]

@@ -1,6 +1,6 @@
 """Probes: the requests of a tenant in every state of the canaries.
 
-Reads rows of the tenant's projects, or the user's own requests. Gives request fields without ids. Some probes limit a
+Reads rows of the tenant's projects. Gives request fields without ids. Some probes limit a
 lane to so few rows that a single canary would displace an answer; one asks for canaries by name.
 """
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...nodes.vocabulary import PURPOSES
 from .angles import Angle
 
-__all__ = ["Probe", "derived", "foreign", "from_angle", "given", "naming"]
+__all__ = ["Probe", "derived", "foreign", "from_angle", "naming"]
 
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 _WORDS = 8
@@ -59,17 +59,6 @@ def derived(evidence: pa.Table, project: str, count: int, as_of: datetime, seed:
         if len(probes) == count:
             break
     return probes
-
-
-def given(rows: Sequence[dict[str, Any]], project: str, as_of: datetime) -> list[Probe]:
-    """The user's own requests for this project, as of the instant of the test."""
-    mine = [row for row in rows if row.get("project") in (None, project)]
-    dropped = ("request_id", "requestId", "as_of", "asOf", "principal")
-    own = [{k: v for k, v in row.items() if k not in dropped} for row in mine]
-    return [
-        Probe(f"request {number}", row | {"project": project, "time": {**(row.get("time") or {}), "as_of": as_of.isoformat()}})
-        for number, row in enumerate(own, start=1)
-    ]  # fmt: skip
 
 
 def naming(tokens: Sequence[str], ids: Sequence[str], project: str, as_of: datetime) -> Probe:

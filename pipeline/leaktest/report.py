@@ -35,16 +35,12 @@ class LeakReport:
     comparisons: int = 0
     differences: int = 0
     batches: int = 0
-    """Runs of all probes from one angle, over tenants that do not reach each other's projects; four states each."""
-    own: int = 0
-    """Checks of secrets, control characters and heads, with planted rows of the first tenant."""
+    """Runs of all probes from one angle, over tenants that do not reach each other's projects; two states each."""
     roles: dict[str, int] = field(default_factory=dict)
     """Canaries by role."""
     gates: dict[str, int] = field(default_factory=dict)
     """Canaries by the gate that excludes them."""
     leaks: list[Leak] = field(default_factory=list)
-    narrowed: list[str] = field(default_factory=list)
-    """For the first tenants with differing answers: whether they also differ without the canaries of other tenants."""
     skipped: list[str] = field(default_factory=list)
 
     def count(self, roles_and_gates: Iterable[tuple[str, str]]) -> None:
@@ -69,7 +65,6 @@ class LeakReport:
             f"{leak.state}: {leak.detail}"
             for leak in self.leaks
         ]
-        lines += [f"narrowed: {one}" for one in self.narrowed]
         lines += [f"skipped: {one}" for one in self.skipped]
         lines.append(
             f"{counted(self.tenants, 'tenant')}, {counted(self.probes, 'probe')}, "
@@ -77,6 +72,4 @@ class LeakReport:
             f"{counted(len(self.gates), 'gate')}, {counted(self.comparisons, 'comparison')}: "
             f"{counted(self.differences, 'difference')}, {counted(len(self.leaks), 'leak')}"
         )
-        if self.own:
-            lines.append(f"{counted(self.own, 'check')} of a tenant's own rows and of heads")
         return "\n".join(lines) + "\n"

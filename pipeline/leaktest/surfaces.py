@@ -71,22 +71,26 @@ UNKNOWN_ID = "0" * 26
 
 
 def surfaces_of(
-    run: Run, folder: Path, max_age_days: Callable[[str | None], float | None], wanted: Sequence[str] | None = None
+    run: Run, max_age_days: Callable[[str | None], float | None]
 ) -> Iterator[tuple[str, Retrieval, Surfaces]]:
-    """Each request of a run with its answer and its surfaces, in order of their ids; `wanted` selects some of them."""
-    for request_id, tables in _by_request(run, wanted):
+    """Each request of a run with its answer and its surfaces, in order of their ids."""
+    for request_id, tables in _by_request(run):
         role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
         answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
         rows = {name: tables[name].to_pylist() for name in xray.TABLES_READ}
         beside = {*report.TABLES_READ, *recall_xray.TABLES_READ} - {*rows}
         reported = rows | {name: tables[name].to_pylist() for name in sorted(beside)}
-        found = _answered(answer) | {
-            "xray text": xray.render_text(rows, audit=False),
-            "xray": _json(xray.caller_rows(rows)),
-            "recall xray": _json(recall_xray.recall_xray(reported, audit=False)),
-            "report": report.snapshot_page(reported, audit=False),
-        }
-        yield request_id, answer, {name: plain(text, folder) for name, text in found.items()}
+        yield (
+            request_id,
+            answer,
+            _answered(answer)
+            | {
+                "xray text": xray.render_text(rows, audit=False),
+                "xray": _json(xray.caller_rows(rows)),
+                "recall xray": _json(recall_xray.recall_xray(reported, audit=False)),
+                "report": report.snapshot_page(reported, audit=False),
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,6 @@ class Lister:
     asked: Mapping[str, Any]
     run: Run
     snapshot_id: str
-    folder: Path
 
 
 def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
@@ -112,7 +115,7 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         return None
     # Without questions, which are echoes.
     snapshots = [row | {"question": ""} for row in readable_snapshots(settings, run)]
-    found = {
+    return {
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots)),
@@ -122,7 +125,6 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         "why --gold": _why_gold(settings, run, snapshot_id, canaries),
         "why --gold of nothing": _why_gold(settings, run, snapshot_id, [f"{n:026}" for n in range(len(canaries))]),
     }
-    return {name: plain(text, by.folder) for name, text in found.items()}
 
 
 def health(settings: Settings) -> str:
@@ -150,20 +152,16 @@ def recorded_logs() -> Iterator[io.StringIO]:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root = logging.getLogger()
-    loggers = [root, *(one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger))]
-    levels = [(logger, logger.level) for logger in loggers]
+    level = root.level
     root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
     try:
-        for logger in loggers:
-            if logger is root or 0 < logger.level <= logging.CRITICAL:  # deliberately silenced loggers stay silent
-                logger.setLevel(logging.DEBUG)
         with redirect_stdout(stream), redirect_stderr(stream), warnings.catch_warnings():
             warnings.simplefilter("always")
             yield stream
     finally:
         root.removeHandler(handler)
-        for logger, level in levels:
-            logger.setLevel(level)
+        root.setLevel(level)
 
 
 def plain(text: str, folder: Path) -> str:
@@ -172,25 +170,26 @@ def plain(text: str, folder: Path) -> str:
     return _RUN_ID.sub("RUN", text).replace(str(folder), "FOLDER")
 
 
-def _by_request(run: Run, wanted: Sequence[str] | None) -> Iterator[tuple[str, dict[str, pa.Table]]]:
+def _by_request(run: Run) -> Iterator[tuple[str, dict[str, pa.Table]]]:
     """The tables of a run by request."""
     tables: dict[str, pa.Table] = {}
-    bounds: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+    bounds: dict[str, np.ndarray[Any, Any]] = {}
     ids = pc.unique(flat(run.snapshots["request_id"])).sort()
-    asked = ids if wanted is None else pa.array(sorted(wanted), ids.type)
     for name in ("requests", "failures", *outputs()):
         table = run.table(name, texts=True)
         if "request_id" in table.column_names:
-            at = pc.index_in(flat(table["request_id"]), asked).fill_null(len(asked)).to_numpy()
+            at = pc.index_in(flat(table["request_id"]), ids).to_numpy()
             order = np.argsort(at, kind="stable")  # rows of a request keep their order
-            order = order[at[order] < len(asked)]
             tables[name] = table.take(pa.array(order)).combine_chunks()
-            numbers = at[order]
-            each = np.arange(len(asked))
-            bounds[name] = np.searchsorted(numbers, each), np.searchsorted(numbers, each, side="right")
-    for number, request_id in enumerate(asked.to_pylist()):
-        cut = {name: (starts[number], ends[number]) for name, (starts, ends) in bounds.items()}
-        yield request_id, {name: tables[name].slice(start, end - start) for name, (start, end) in cut.items()}
+            bounds[name] = np.searchsorted(at[order], np.arange(len(ids) + 1))
+    for number, request_id in enumerate(ids.to_pylist()):
+        yield (
+            request_id,
+            {
+                name: table.slice(bounds[name][number], bounds[name][number + 1] - bounds[name][number])
+                for name, table in tables.items()
+            },
+        )
 
 
 def _answered(found: Retrieval) -> Surfaces:

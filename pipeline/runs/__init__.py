@@ -28,7 +28,7 @@ from .erased_texts import RequestSelection, Unheld
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, PackedSnapshot, RunTakenError, packed
 from .parts import FORMAT
-from .replay import Replay, replay, replays_kept
+from .replay import Replay, replay
 from .run import Run
 from .store import Runs, StagedRun
 from .timings import LineTimings
@@ -56,6 +56,5 @@ __all__ = [
     "logged_answers",
     "packed",
     "replay",
-    "replays_kept",
     "verify",
 ]

@@ -7,9 +7,6 @@ text is null, and then the status is `erased`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,21 +95,6 @@ class Replay:
         return self.tables["conditions"]
 
 
-_KEPT: ContextVar[dict[tuple[str, str], Replay] | None] = ContextVar("kept", default=None)
-
-
-@contextmanager
-def replays_kept() -> Iterator[None]:
-    """Read and check each snapshot once inside this context and contexts copied from it, for a caller that examines its
-    own run in many ways. Changes of its files are not noticed before the end.
-    """
-    token = _KEPT.set({})
-    try:
-        yield
-    finally:
-        _KEPT.reset(token)
-
-
 def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
     """The snapshot as it was written, from a folder of runs or from an open run.
 
@@ -122,15 +104,6 @@ def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
         VerificationError: stored content does not match its hash.
     """
     run = runs if isinstance(runs, Run) else runs.open(snapshot_id)
-    kept, key = _KEPT.get(), (str(run.folder), snapshot_id)
-    if kept is None:
-        return _replay(run, snapshot_id)
-    if key not in kept:
-        kept[key] = _replay(run, snapshot_id)
-    return kept[key]
-
-
-def _replay(run: Run, snapshot_id: str) -> Replay:
     request_id = run.request_of(snapshot_id)
     stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
     _check_digest(run, stored, request_id, snapshot_id)
