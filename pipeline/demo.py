@@ -1,10 +1,10 @@
-"""`demo`: indexes the bundled sample and this repository, executes one batch run and shows one snapshot in detail.
+"""`demo`: indexes the bundled sample and this repository, executes one batch run and shows a question and its refusal.
 
-Reads: `data/demo`, the current Git checkout. Gives: a folder with corpus, grants, runs, an HTML report and pictures,
-and a `Demonstration` of what to look at. The sample is indexed as of the morning of its story, so its answers do not
+Reads: `data/demo`, the current Git checkout. Gives: a folder with corpus, grants, runs and an HTML report, and a
+`Demonstration` of what to look at. The sample is indexed as of the morning of its story, so its answers do not
 depend on the current date; the repository is indexed as of now.
 
-Note: the demo asks as `ana`, and once as `bo` in the other project. The local user may query and audit the same
+Note: the demo asks as `ana`. The local user may query and audit the same
 projects as ana, so the printed commands reproduce what the demo showed.
 """
 
@@ -14,7 +14,8 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -29,15 +30,12 @@ from .indexing.importing import IndexReport, IndexRequest, index_into
 from .progress import counted
 from .reading.replaying import snapshot_rows
 from .reading.reports import report_of
-from .runs import Runs, replay
+from .runs import Runs
 from .sources.git_commands import work_tree_root
-from .sources.git_history import commit_times
-from .views.demonstration import Demonstration
-from .views.lineage import to_dot, write_picture
 from .views.refusal import refusals
-from .views.xray import render_text
+from .views.xray import Rows
 
-__all__ = ["run_demo"]
+__all__ = ["Demonstration", "run_demo"]
 
 MARKER = ".scoped-retrieval-demo"
 PROJECT_SETTINGS = """\
@@ -53,11 +51,67 @@ ASKS, ASKS_IN_BILLING = "ana", "bo"
 OPENED_UP = "1-fix-test"
 ASKED, REFUSED = "4-rule-today", "6-twin"
 """The same question in a project that ana may query and in one that she may not."""
-MAX_COMMITS = 400
 MAX_EMBEDDED_ROWS = 1_200
-"""Above these limits, a repository is indexed without its history or without vectors."""
+"""A repository with more rows is indexed without vectors."""
 
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The run of the demo. `rows` has the tables of every snapshot by request; `opened` is the snapshot of the report, and
+    `twin` why an auditor reads that rows of the other project were out of its reach.
+    """
+
+    folder: Path
+    run_id: str
+    requests: Sequence[Mapping[str, Any]]
+    rows: Mapping[str, Rows]
+    opened: str
+    asked: str
+    report: Path
+    twin: Sequence[Mapping[str, Any]]
+    indexed: Sequence[Mapping[str, Any]]
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        found = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("requests", "rows")
+        }
+        statuses = {request: rows["snapshots"][0]["status"] for request, rows in self.rows.items()}
+        return found | {"seconds": round(self.seconds, 2), "statuses": statuses}
+
+    def screen(self) -> str:
+        """One screen: a question, its block, its refused twin, where to look next and the report."""
+        question, denied = self.rows[ASKED], self.rows[REFUSED]
+        refused = [f"{c['condition']}: {c['message']}" for c in denied["conditions"] if c["audience"] == "caller"]
+        same = next((t for t in self.twin if t["path"].endswith("default-role.md")), self.twin[0])
+        looks = (
+            (f"show {self.opened} --as xray", "why each item is there"),
+            (f"what-if {self.asked} --set max_tokens=600", "with a larger budget"),
+            (f"show {self.run_id} --as html -o run.html", "the whole run"),
+        )
+        return "\n".join(
+            (
+                f'In project shop, ana asks: "{question["requests"][0]["question"]}"',
+                "",
+                *question["blocks"][0]["text"].splitlines(),
+                "",
+                "In project billing, which holds the same words, ana asks the same:",
+                f"  {denied['snapshots'][0]['status']}, {'; '.join(refused)}",
+                "An auditor reads why one of its documents was out of reach:",
+                f"  {same['path']}: gate {same['decided_by']}, {same['reason_code']}",
+                "",
+                f"Look next: cd {self.folder}",
+                f"           {_command()} ...",
+                *(f"  {command:<64} {what}" for command, what in looks),
+                "",
+                f"{counted(len(self.rows), 'request')} answered, {self.seconds:.0f} s in all. The failing test of the sample as a report:",
+                f"{self.report}",
+                "",
+            )
+        )
 
 
 def run_demo(
@@ -65,7 +119,6 @@ def run_demo(
     *,
     repository: Path | None = None,
     semantic: bool = True,
-    history: bool = False,
     progress: bool = False,
     say: Say = print,
 ) -> Demonstration:
@@ -75,7 +128,6 @@ def run_demo(
         folder: where the demo writes; an earlier demo in it is replaced.
         repository: a folder inside a Git checkout to index as well; any other folder is ignored.
         semantic: compute embeddings if the extra `semantic` is installed.
-        history: also read the history of the repository if it is short.
         say: called with each progress line.
 
     Raises:
@@ -90,7 +142,7 @@ def run_demo(
     checkout = work_tree_root(repository) if repository else None
     requests = _lines(sample / "requests.jsonl")
     if checkout:
-        report = _index_checkout(settings, checkout, semantic, history, progress, say)
+        report = _index_checkout(settings, checkout, semantic, progress, say)
         reports.append(report)
         requests.append(_question_about(checkout, report.project))
     for report in reports:
@@ -101,48 +153,23 @@ def run_demo(
         summary = retriever.run(requests, progress=progress)
     adopt(settings, "corpus", "runs")
     say(f"ran {counted(summary.snapshots, 'request')} in {summary.seconds:.1f} s")
-    return _opened(folder, settings, summary.run_id, requests, reports, started)
-
-
-def _opened(
-    folder: Path,
-    settings: Settings,
-    run_id: str,
-    requests: list[dict[str, Any]],
-    reports: list[IndexReport],
-    started: float,
-) -> Demonstration:
-    """Read the run back and render one of its snapshots."""
-    store = Runs(settings["runs"], create=False)
-    run = store.open(run_id)
+    run = Runs(settings["runs"], create=False).open(summary.run_id)
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
-    rows = {request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)}
-    block = "".join(row["text"] for row in rows[OPENED_UP]["blocks"])
-    twin = [row for row in refusals(*_contract(run, by_request[OPENED_UP]), _frame(settings, BILLING)) if row["path"]]
-    dot = folder / "lineage.dot"
-    dot.write_text(to_dot(run.lineage), encoding="utf-8")
-    report = folder / "report.html"
-    report.write_text(report_of(_settings(folder, _local_user()), by_request[OPENED_UP]), encoding="utf-8")
+    opened = by_request[OPENED_UP]
+    report_file = folder / "report.html"
+    report_file.write_text(report_of(_settings(folder, _local_user()), opened), encoding="utf-8")
+    contracts, bounds = (run.table(name, snapshot_id=opened) for name in ("contracts", "contract_bounds"))
     return Demonstration(
         folder=folder,
-        run_id=run_id,
-        run_folder=run.folder,
+        run_id=run.run_id,
         requests=requests,
-        rows=rows,
-        opened=by_request[OPENED_UP],
+        rows={request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)},
+        opened=opened,
         asked=by_request[ASKED],
-        report=report,
-        block=block,
-        xray=render_text(rows[OPENED_UP]),
-        replayed=replay(store, by_request[OPENED_UP]).block == block,
-        question=rows[ASKED],
-        denied=rows[REFUSED],
-        twin=twin,
-        twin_block=_ask_in_billing(folder),
+        report=report_file,
+        twin=[row for row in refusals(contracts, bounds, corpus_of(settings).frame([BILLING])) if row["path"]],
         indexed=[report.as_dict() for report in reports],
-        pictures=[dot, *_picture(run.lineage, folder / "lineage.svg")],
         seconds=time.perf_counter() - started,
-        command=_command(),
     )
 
 
@@ -175,21 +202,10 @@ def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -
     return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)
 
 
-def _index_checkout(
-    settings: Settings, checkout: Path, semantic: bool, history: bool, progress: bool, say: Say
-) -> IndexReport:
-    """Index the work tree of the repository, with its history if requested and short."""
+def _index_checkout(settings: Settings, checkout: Path, semantic: bool, progress: bool, say: Say) -> IndexReport:
+    """Index the work tree of the repository."""
     project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
-    if history:
-        try:
-            commits = commit_times(checkout).num_rows
-        except InputError as error:
-            say(f"{project}: {error.message}")
-            commits = 0
-        history = 0 < commits <= MAX_COMMITS
-        if not history:
-            say(f"{project}: {counted(commits, 'commit')}, so only its work tree is read")
-    request = IndexRequest(paths=(checkout,), history=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
+    request = IndexRequest(paths=(checkout,), semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
     report = index_into(_in(settings, project), request, progress=progress, grant=False)
     write_starter_grants(settings.grants_path, ASKS, project)
     for note in report.notes:
@@ -206,20 +222,6 @@ def _question_about(checkout: Path, project: str) -> dict[str, Any]:
         "workspace_root": str(checkout),
         "budget": {"max_tokens": 900},
     }
-
-
-def _ask_in_billing(folder: Path) -> str:
-    """The answer that `bo` gets in the other project to the question that `ana` may not ask there."""
-    with open_retriever(_settings(folder, ASKS_IN_BILLING)) as retriever:
-        return retriever.retrieve(
-            {
-                "question": "What is the default role of a session?",
-                "project": BILLING,
-                "purpose": "answer-question",
-                "time": {"as_of": "2026-05-20T09:00:00Z"},
-                "budget": {"max_tokens": 600, "max_items": 1},
-            }
-        ).block
 
 
 def _settings(folder: Path, principal: str) -> Settings:
@@ -253,21 +255,6 @@ def _fresh(folder: Path) -> Path:
     (folder / MARKER).touch()
     (folder / PROJECT_FILE).write_text(PROJECT_SETTINGS, encoding="utf-8")
     return folder
-
-
-def _contract(run: Any, snapshot_id: str) -> tuple[Any, Any]:
-    return tuple(run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))  # type: ignore[return-value]  # two names, two tables
-
-
-def _frame(settings: Settings, project: str) -> Any:
-    return corpus_of(settings).frame([project])
-
-
-def _picture(lineage: Mapping[str, Any], path: Path) -> Iterator[Path]:
-    try:
-        yield write_picture(lineage, path)
-    except InputError:
-        return  # the extra `viz` is not installed; the DOT text is written anyway
 
 
 def _command() -> str:

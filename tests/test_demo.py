@@ -38,14 +38,6 @@ def test_every_purpose_is_answered_and_the_foreign_project_is_denied(demo):
     assert purposes == {"fix-test", "explain-code", "review-risk", "answer-question"}
 
 
-def test_the_results_count_items_as_the_xray_lists_them_and_rows_beside_them(demo):
-    for result in demo.as_dict()["results"]:
-        rows = demo.rows[result["request"]]
-        assert result["items"] == len(rows["citations"])
-        assert result["rows shown"] == rows["snapshots"][0]["selected_rows"]
-    assert demo.xray.count("\n[") == len(demo.rows["1-fix-test"]["citations"])
-
-
 def test_the_failing_test_gets_error_code_rule_and_memory(demo):
     kinds = {c["evidence_kind"] for c in demo.rows["1-fix-test"]["citations"]}
     assert {"test-log", "code", "memory"} <= kinds
@@ -91,7 +83,6 @@ def test_a_generated_file_is_guarded_by_its_decision_record(demo):
 def test_the_auditor_reads_why_the_twin_is_refused(demo):
     assert demo.twin
     assert {(t["decided_by"], t["reason_code"]) for t in demo.twin} == {("project", "out_of_scope_project")}
-    assert "accountant" in demo.twin_block
 
 
 def test_a_runtime_only_artifact_is_hidden_and_recorded(demo):
@@ -120,10 +111,6 @@ def test_the_injected_instruction_is_never_an_instruction(demo):
                 assert item["standing"] == "untrusted"
 
 
-def test_the_replay_is_the_block(demo):
-    assert demo.replayed
-
-
 def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(demo):
     lines = demo.screen().rstrip().splitlines()
     assert len(lines) <= 36
@@ -141,7 +128,6 @@ def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(dem
 def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):
     from scoped_retrieval.pipeline.cli import main
 
-    assert f"show {demo.opened} --as xray" in demo.text()
     monkeypatch.chdir(demo.folder)
     monkeypatch.delenv("SCOPED_RETRIEVAL_PRINCIPAL", raising=False)
     assert main(["show", demo.opened, "--as", "xray"]) == 0

@@ -59,7 +59,7 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
     commands = (
         (*INDEX, ".", "--history"), (*INDEX, ".", "--history"), (*INDEX, ".", "--source", "plain"), (*INDEX, "sub", "--source", "below"),
         (*INDEX, "--add", "artifacts=.", "--source", "artifacts"), (*asked, "--as-of", f"commit:{hostile_repository.commit}"),
-        (*asked, "--workspace", "."), ("doctor", "--corpus", "../corpus", "--runs", "../runs"), ("demo", "--folder", "../demo", "--no-semantic", "--long"),
+        (*asked, "--workspace", "."), ("doctor", "--corpus", "../corpus", "--runs", "../runs"), ("demo", "--folder", "../demo", "--no-semantic"),
         ("context", "project", "../log.jsonl", "--rules", ".", "--no-record"),
     )  # fmt: skip
     for command in commands:

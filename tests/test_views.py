@@ -13,19 +13,6 @@ from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
 
-LINEAGE = {
-    "nodes": [
-        {"name": "hits", "kind": "node", "step": "candidate_recall", "doc": 'Rows, "best" first.', "table": "hits",
-         "columns": [{"name": "request_id", "type": "string"}, {"name": "rank", "type": "int32"}], "tags": {}, "version": "a1"},
-        {"name": "query_terms", "kind": "node", "step": "query_planning", "doc": "Keys.", "table": None, "columns": [],
-         "tags": {}, "version": "b2"},
-        {"name": "ranked", "kind": "node", "step": "task_aware_reranking", "doc": "Order.", "table": None, "columns": [],
-         "tags": {}, "version": "c3"},
-        {"name": "lanes", "kind": "input", "step": None, "doc": "", "table": None, "columns": [], "tags": {}, "version": None},
-    ],
-    "edges": [["hits", "ranked"], ["lanes", "hits"], ["query_terms", "hits"], ["query_terms", "ranked"]],
-}  # fmt: skip
-
 
 def same_as_golden(name: str, text: str) -> None:
     file = GOLDEN / name
@@ -69,11 +56,6 @@ def test_an_xray_of_a_denied_request_says_so():
     text = render_text({"requests": ROWS["requests"], "snapshots": [{"status": "denied"}]})
     assert "none: the contract is denied or the request failed" in text
     assert "answer:   denied" in text
-
-
-@pytest.mark.golden
-def test_dot_text_reads_as_recorded():
-    same_as_golden("lineage.dot", view.to_dot(LINEAGE))
 
 
 def test_an_xray_of_a_row_that_was_refused_names_what_could_be_read():

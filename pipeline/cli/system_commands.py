@@ -40,10 +40,6 @@ def demo(
         ".demo"
     ),
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-    long: Annotated[
-        bool,
-        typer.Option("--long", help="Also read the checkout's history; show every request, an x-ray and a replay."),
-    ] = False,
 ) -> int:
     """Run a demo on the bundled sample and this repository. Shows a question, the same question refused, and a report."""
     from ..demo import run_demo
@@ -53,11 +49,10 @@ def demo(
         folder,
         repository=Path.cwd(),
         semantic=not no_semantic,
-        history=long,
         progress=shows_progress(settings["progress"]),
         say=note,
     )
-    emit(demonstration.as_dict(), text=demonstration.text() if long else demonstration.screen())
+    emit(demonstration.as_dict(), text=demonstration.screen())
     return EXIT["ok"]
 
 

@@ -2,7 +2,7 @@
 
 - of one snapshot: `xray`, `recall_xray` (document 002; types in `recall_models`, text and Markdown in `recall_text`), `audit_snapshot` (document 000), `bundle` (types in `bundle_models`), `harness_forms`, `block_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
-- of the line: `lineage`, its `steps`, an `overview` of them, `drawing` in every format, pages too
-- for people: `demonstration`, `text_table`; `printed`: JSON and text for every interface
+- of the line: `lineage`, also by steps; `drawing` in every format, pages too
+- for people: `text_table`; `printed`: JSON and text for every interface
 - HTML: `report` of a snapshot, `run_report` of a run; `notebook`: a run, an answer or a retriever in a notebook
 """

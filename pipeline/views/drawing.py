@@ -1,28 +1,35 @@
 """The lineage in all of its formats: all of it, its steps, or one step.
 
-Reads: a lineage, rows by table and seconds by node if known. Gives: `drawn`, the bytes of a file.
+Reads: a lineage, rows by table and seconds by node if known. Gives: `drawn`, the bytes of a file; `to_dot`, the one DOT writer.
 
-`lineage_page` is an HTML page: the steps as a picture first, each opening into its nodes, tables and columns; pictures
-of single steps need the extra `viz`; without it, their tables have the same content.
+Note: pictures need the extra `viz` and are drawn from the DOT text alone. Without it, the page has the same content in its tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 from ...nodes.errors import InputError
 from ..progress import counted
-from .lineage import picture, to_dot
-from .overview import duration, inline_svg, overview_dot, overview_svg, step_dot, summary_of
+from .lineage import Node, Step, duration, passed, steps_of, unimplied
 from .printed import to_json
-from .report import rendered
-from .steps import Node, Step, steps_of
 
-__all__ = ["ALL", "FORMATS", "STEPS", "drawn", "lineage_fragment", "lineage_page"]
+__all__ = ["ALL", "FORMATS", "STEPS", "drawn", "picture", "to_dot"]
 
 FORMATS = ("json", "dot", "svg", "png", "html")
 ALL, STEPS = "all", "steps"
+_NAMED = 3
+"""Names on an arrow, and in a line of a box; others are counted."""
+_HEAD = """\
+digraph lineage {
+  bgcolor="white"; compound=true; nodesep=0.15; ranksep=0.5; fontname="Helvetica"; fontsize=12;
+  node [shape=box, style="rounded,filled", fillcolor="#dce9f7", color="#9db8d6", fontname="Helvetica", fontsize=11];
+  edge [color="#5f7893", arrowsize=0.7, fontname="Helvetica", fontsize=9, fontcolor="#555555"];"""
 
 
 def drawn(
@@ -38,90 +45,148 @@ def drawn(
 
     Args:
         format_: one of `FORMATS`; JSON and HTML have every step and node.
-        of: `steps`, the overview; `all`, every node in one picture; or the name of a step. DOT has all by default.
+        of: `steps`, `all` for every node in one picture, or the name of a step. DOT has all by default, a picture the steps.
             Ignored for JSON and HTML.
 
     Raises:
         InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
     """
     steps = steps_of(lineage, rows, seconds)
-    named = {step.name: step for step in steps}
-    if of not in (None, STEPS, ALL, *named):
-        raise InputError.one_of((STEPS, ALL, *named), of, "--of")
+    names = (STEPS, ALL, *(step.name for step in steps))
+    if of not in (None, *names):
+        raise InputError.one_of(names, of, "--of")
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
     if format_ == "html":
-        return lineage_page(lineage, title=title, rows=rows, seconds=seconds).encode()
-    of = of or (ALL if format_ == "dot" else STEPS)
-    if of == STEPS and format_ == "svg":
-        return (overview_svg(steps) + "\n").encode()
-    if of == STEPS:
-        dot = overview_dot(steps)
-    elif of == ALL:
-        dot = to_dot(lineage)
-    else:
-        nodes = {node.name: node for step in steps for node in step.nodes}
-        dot = step_dot(named[of], nodes, {node.name: step.name for step in steps for node in step.nodes}, ink="#1c1d1f")
+        return _page(steps, title, len(lineage["edges"])).encode()
+    dot = to_dot(steps, of or (ALL if format_ == "dot" else STEPS))
     return dot.encode() if format_ == "dot" else picture(dot, format_)
 
 
-def lineage_page(
-    lineage: Mapping[str, Any],
-    *,
-    title: str = "The dataflow",
-    head: Iterable[tuple[str, Any]] = (),
-    rows: Mapping[str, int] | None = None,
-    seconds: Mapping[str, float] | None = None,
-) -> str:
-    """The page.
+def to_dot(steps: Sequence[Step], of: str = ALL) -> str:
+    """The steps, all nodes by step, or the nodes of one step and what they read of others, as DOT.
 
-    Args:
-        lineage: `{"nodes": [...], "edges": [...]}`.
-        head: names and values at the top.
-        rows: rows by name of table.
-        seconds: seconds by name of node.
+    Arrows of steps name the tables that are passed. In other pictures, an arrow that a longer path implies is left out.
     """
+    lines = [_HEAD]
+    if of == STEPS:
+        lines += ["  rankdir=TB;", *(_box(step.name, step.title, [step.summary]) for step in steps)]
+        lines += [_arrow(one.source, one.target, one.nodes, back=one.back) for one in passed(steps)]
+        return "\n".join([*lines, "}", ""])
+    lines.append("  rankdir=LR;")
+    homes = {node.name: step for step in steps for node in step.nodes}
+    shown = [step for step in steps if of in (ALL, step.name)]
+    for step in shown:
+        lines += [f'  subgraph "cluster_{step.name}" {{', f'    label="{step.title}"; color="#cccccc"; style=rounded;']
+        lines += [f"  {_node(node)}" for node in step.nodes]
+        lines.append("  }")
+    made_of = {node.name: set(node.made_of) for step in shown for node in step.nodes}
+    others = {source for sources in made_of.values() for source in sources} - made_of.keys()
+    lines += [_box(name, name, [homes[name].title], more=', style="rounded,dashed"') for name in sorted(others)]
+    lines += [_arrow(source, target) for source, target in unimplied(made_of | {name: set() for name in others})]
+    return "\n".join([*lines, "}", ""])
+
+
+def _node(node: Node) -> str:
+    inputs = [", ".join(node.inputs[low : low + _NAMED]) for low in range(0, len(node.inputs), _NAMED)]
+    columns = ", ".join(name for name, _ in node.columns)
+    tooltip = (node.doc + (f" ({columns})" if columns else "")).replace("\\", "\\\\").replace('"', '\\"')
+    figures = [", ".join(node.figures)] if node.figures else []
+    return _box(node.name, node.name, [*figures, *inputs], more=f', tooltip="{tooltip}"')
+
+
+def _box(name: str, title: str, small: Sequence[str], more: str = "") -> str:
+    lines = "".join(f'<BR/><FONT POINT-SIZE="8" COLOR="#666666">{escape(line)}</FONT>' for line in small)
+    return f'  "{name}" [label=<{escape(title)}{lines}>{more}];'
+
+
+def _arrow(source: str, target: str, names: Sequence[str] = (), *, back: bool = False) -> str:
+    few = names if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+    style = ", style=dashed, constraint=false" if back else ""
+    label = "\\n".join(few)
+    return f'  "{source}" -> "{target}"' + (f' [label="{label}"{style}];' if names else ";")
+
+
+def picture(dot: str, format_: str = "svg") -> bytes:
+    """The DOT text drawn as SVG or PNG.
+
+    Raises:
+        InputError: the `viz` extra is not installed.
+    """
+    try:
+        import pygraphviz
+    except ImportError as error:
+        raise InputError(
+            "Expected the package pygraphviz, got none - at lineage picture",
+            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON, DOT and HTML need no extra.',
+        ) from error
+    with _without_font_warnings():
+        found = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+    assert found is not None  # without a path, the picture is returned
+    return found
+
+
+@contextmanager
+def _without_font_warnings() -> Iterator[None]:
+    """Suppress standard error within the block: fontconfig writes warnings about the system's font settings there.
+
+    Graphviz runs in this process, so the file descriptor itself must be redirected. Its errors are exceptions.
+    """
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _page(steps: Sequence[Step], title: str, edges: int) -> str:
+    """The steps and what passes between them, then the nodes and tables of each step, with its picture if `viz` is there."""
     from markupsafe import Markup
 
-    steps = steps_of(lineage, rows, seconds)
-    nodes = {node.name: node for step in steps for node in step.nodes}
-    homes = {node.name: step.name for step in steps for node in step.nodes}
+    from .report import rendered
+
+    def inline(of: str) -> Markup | str:
+        try:
+            text = picture(to_dot(steps, of)).decode("utf-8")
+        except InputError:
+            return ""
+        return Markup(text[text.index("<svg") :].strip())
+
+    titles = {step.name: step.title for step in steps}
+    nodes = sum(len(step.nodes) for step in steps)
     return rendered(
         "lineage.html",
         title=title,
         made_of=f"{title}.",
         heading=title,
-        summary=f"{counted(len(steps), 'step')}, {counted(len(nodes), 'node')}, {counted(len(lineage['edges']), 'edge')}",
-        head=[(name, str(value)) for name, value in head if value not in (None, "")],
-        overview=Markup(overview_svg(steps, links=True)),
+        summary=f"{counted(len(steps), 'step')}, {counted(nodes, 'node')}, {counted(edges, 'edge')}",
+        overview=inline(STEPS),
+        passed=[[titles[one.source], titles[one.target], ", ".join(one.nodes)] for one in passed(steps)],
         steps=[
             {
-                "name": step.name, "title": step.title, "summary": summary_of(step), "rows": [_row(node) for node in step.nodes],
-                "picture": Markup(found) if (found := _picture(step, nodes, homes)) else "",
-                "tables": [
-                    {"name": node.name, "doc": node.doc, "columns": node.columns} for node in step.nodes if node.columns
-                ],
+                "name": step.name,
+                "title": step.title,
+                "summary": step.summary,
+                "picture": inline(step.name),
+                "rows": [_row(node) for node in step.nodes],
+                "tables": [node for node in step.nodes if node.columns],
             }
             for step in steps
         ],
-    )  # fmt: skip
-
-
-def lineage_fragment(
-    lineage: Mapping[str, Any], rows: Mapping[str, int] | None = None, seconds: Mapping[str, float] | None = None
-) -> str:
-    """The overview as one element of a page."""
-    return overview_svg(steps_of(lineage, rows, seconds))
+    )
 
 
 def _row(node: Node) -> list[str]:
     rows = "" if node.rows is None else f"{node.rows:,}"
-    return [node.name, node.doc, rows, "" if node.seconds is None else duration(node.seconds), ", ".join(node.made_of)]
-
-
-def _picture(step: Step, nodes: Mapping[str, Node], homes: Mapping[str, str]) -> str:
-    try:
-        return inline_svg(picture(step_dot(step, nodes, homes)))
-    except InputError:
-        return ""
+    seconds = "" if node.seconds is None else duration(node.seconds)
+    return [node.name, node.doc, rows, seconds, ", ".join(sorted((*node.made_of, *node.inputs)))]

@@ -1,28 +1,23 @@
-"""The lineage of the line: every node, the table it returns and its inputs.
+"""The lineage of the line: every node, the table it returns and its inputs, and the same by steps.
 
-Reads: a Hamilton driver, once built. Gives: plain JSON in sorted order, DOT text, and SVG or PNG if the `viz` extra is
-installed. All four are byte-identical on every run; the picture is drawn from the DOT text alone.
+Reads: a Hamilton driver, once built; rows by table and seconds by node if known. Gives: `lineage_of`, plain JSON in sorted order;
+`steps_of`, the nodes of each step in execution order; `passed`, the tables between steps.
+
+Note: two steps may feed each other, as ranking and feedback do: arrows back to an earlier step are marked.
 """
 
 from __future__ import annotations
 
 import linecache
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, get_args
 
-from ...nodes.errors import InputError
 from ...nodes.schema import Table
+from ..progress import counted
 
-__all__ = ["FORMATS", "current_lineage", "lineage_of", "picture", "to_dot", "write_picture"]
-
-FORMATS = ("json", "dot", "svg", "png")
-_INPUTS_A_LINE = 3
-_LEGEND = "small: inputs of the line; an arrow that a longer path implies is left out, `lineage --json` has every edge"
+__all__ = ["Arrow", "Node", "Step", "current_lineage", "duration", "lineage_of", "passed", "steps_of", "unimplied"]
 
 
 def lineage_of(driver: Any) -> dict[str, Any]:
@@ -58,38 +53,119 @@ def current_lineage() -> dict[str, Any]:
     return lineage_of(build_driver())
 
 
-def to_dot(lineage: Mapping[str, Any]) -> str:
-    """The graph as DOT: a box per node, grouped by step, with the inputs of the line that it reads named inside.
+@dataclass(frozen=True)
+class Node:
+    """A node of the line, the nodes and the inputs of the line that it reads, and its rows and time."""
 
-    An arrow is an edge that is not implied by a longer path; the JSON form has every edge.
-    """
-    inputs = {n["name"] for n in lineage["nodes"] if n["kind"] == "input"}
-    reads: dict[str, list[str]] = {n["name"]: [] for n in lineage["nodes"]}
-    made_of: dict[str, set[str]] = {n["name"]: set() for n in lineage["nodes"]}
+    name: str
+    doc: str
+    columns: tuple[tuple[str, str], ...]
+    """Name and type."""
+    made_of: tuple[str, ...]
+    inputs: tuple[str, ...]
+    rows: int | None
+    seconds: float | None
+
+    @property
+    def figures(self) -> list[str]:
+        """Its rows and its time, as far as they are known."""
+        found = [counted(self.rows, "row")] if self.rows is not None else []
+        return found if self.seconds is None else [*found, duration(self.seconds)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A module of the line."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def title(self) -> str:
+        """The name in words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of all its tables, if any is known."""
+        known = [node.rows for node in self.nodes if node.rows is not None]
+        return sum(known) if known else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of all its nodes, if any is known."""
+        known = [node.seconds for node in self.nodes if node.seconds is not None]
+        return sum(known) if known else None
+
+    @property
+    def summary(self) -> str:
+        """Its counts, in one line."""
+        whole = Node(self.name, "", (), (), (), self.rows, self.seconds)
+        return ", ".join([counted(len(self.nodes), "node"), *whole.figures])
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """The nodes that one step passes to another; `back` if the target comes before the source."""
+
+    source: str
+    target: str
+    nodes: tuple[str, ...]
+    back: bool
+
+
+def steps_of(
+    lineage: Mapping[str, Any], rows: Mapping[str, int] | None = None, seconds: Mapping[str, float] | None = None
+) -> list[Step]:
+    """The steps in the order of the line, their nodes in execution order, with rows by table and seconds by node."""
+    nodes = {node["name"]: node for node in lineage["nodes"]}
+    sources: dict[str, set[str]] = {name: set() for name in nodes}
     for source, target in lineage["edges"]:
-        if source in inputs:
-            reads[target].append(source)
-        else:
-            made_of[target].add(source)
-    lines = [
-        "digraph lineage {",
-        "  rankdir=LR; ranksep=0.45; nodesep=0.12; compound=true;",
-        '  fontname="Helvetica"; fontsize=10; fontcolor="#777777"; labelloc=b; labeljust=l;',
-        f"  label={_quoted(_LEGEND)};",
-        '  node [shape=box, style="rounded,filled", fillcolor="#dce9f7", color="#9db8d6", fontname="Helvetica", fontsize=11];',
-        '  edge [color="#5f7893", arrowsize=0.7];',
-    ]
-    steps = sorted({n["step"] for n in lineage["nodes"] if n["step"]})
+        sources[target].add(source)
+    depth: dict[str, int] = {}
+
+    def depth_of(name: str) -> int:
+        if name not in depth:
+            depth[name] = 1 + max(map(depth_of, sources[name]), default=-1)
+        return depth[name]
+
+    steps: dict[str, list[str]] = {}
+    for name in sorted(nodes, key=lambda name: (depth_of(name), name)):
+        if step := nodes[name]["step"]:
+            steps.setdefault(step, []).append(name)
+
+    def node_of(name: str) -> Node:
+        node, read = nodes[name], sorted(sources[name])
+        made_of = tuple(each for each in read if nodes[each]["step"])
+        inputs = tuple(each for each in read if not nodes[each]["step"])
+        columns = tuple((column["name"], column["type"]) for column in node["columns"])
+        count = (rows or {}).get(node["table"] or "")
+        return Node(name, node["doc"], columns, made_of, inputs, count, (seconds or {}).get(name))
+
+    ordered = sorted(steps.items(), key=lambda step: (max(map(depth_of, step[1])), step[0]))
+    return [Step(name, tuple(map(node_of, of_step))) for name, of_step in ordered]
+
+
+def passed(steps: Sequence[Step]) -> list[Arrow]:
+    """The tables that steps pass to each other, without arrows that a chain of steps implies."""
+    home = {node.name: step.name for step in steps for node in step.nodes}
+    place = {step.name: number for number, step in enumerate(steps)}
+    found: dict[tuple[str, str], set[str]] = {}
     for step in steps:
-        lines += [f"  subgraph {_quoted(f'cluster_{step}')} {{", f"    label={_quoted(step.replace('_', ' '))};"]
-        lines += ['    color="#cccccc"; style=rounded; fontsize=12; fontcolor="#333333"; labelloc=t;']
-        lines += [f"    {_dot_node(n, reads[n['name']])}" for n in lineage["nodes"] if n["step"] == step]
-        lines.append("  }")
-    lines += [f"  {_quoted(source)} -> {_quoted(target)};" for source, target in _unimplied(made_of)]
-    return "\n".join([*lines, "}", ""])
+        for source in (source for node in step.nodes for source in node.made_of if home[source] != step.name):
+            found.setdefault((home[source], step.name), set()).add(source)
+    ahead: dict[str, set[str]] = {step.name: set() for step in steps}
+    for source, target in found:
+        if place[source] < place[target]:
+            ahead[target].add(source)
+    kept = {*unimplied(ahead), *((source, target) for source, target in found if place[source] > place[target])}
+    return [
+        Arrow(source, target, tuple(sorted(found[source, target])), place[source] > place[target])
+        for source, target in sorted(kept, key=lambda edge: (place[edge[0]], place[edge[1]]))
+    ]
 
 
-def _unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+def unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
     """The edges of the transitive reduction, sorted: those not implied by a longer path."""
     above: dict[str, set[str]] = {}
 
@@ -106,52 +182,9 @@ def _unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
     )
 
 
-def picture(dot: str, format_: str = "svg") -> bytes:
-    """The DOT text drawn as SVG or PNG.
-
-    Raises:
-        InputError: the `viz` extra is not installed.
-    """
-    try:
-        import pygraphviz
-    except ImportError as error:
-        raise InputError(
-            "Expected the package pygraphviz, got none - at lineage picture",
-            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
-        ) from error
-    with _without_font_warnings():
-        drawn = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
-    assert drawn is not None  # without a path, the picture is returned
-    return drawn
-
-
-@contextmanager
-def _without_font_warnings() -> Iterator[None]:
-    """Suppress standard error within the block: fontconfig writes warnings about the system's font settings there.
-
-    Graphviz runs in this process, so the file descriptor itself must be redirected. Its errors are exceptions.
-    """
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # there is no standard error
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def write_picture(lineage: Mapping[str, Any], path: Path) -> Path:
-    """Draw the graph into `path`; its suffix names the format."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(picture(to_dot(lineage), path.suffix.removeprefix(".")))
-    return path
+def duration(seconds: float) -> str:
+    """A duration for people."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1_000 * seconds:.3g} ms"
 
 
 def _table(type_: Any) -> Table | None:
@@ -180,16 +213,3 @@ def _version(function: Callable[..., Any]) -> str:
 
 def _first_line(doc: str | None) -> str:
     return (doc or "").strip().partition("\n")[0].strip()
-
-
-def _dot_node(node: Mapping[str, Any], reads: Sequence[str]) -> str:
-    columns = ", ".join(c["name"] for c in node["columns"])
-    tooltip = node["doc"] + (f" ({columns})" if columns else "")
-    lines = (", ".join(reads[low : low + _INPUTS_A_LINE]) for low in range(0, len(reads), _INPUTS_A_LINE))
-    small = "".join(f'<BR/><FONT POINT-SIZE="8" COLOR="#666666">{line}</FONT>' for line in lines)
-    return f"{_quoted(node['name'])} [label=<{node['name']}{small}>, tooltip={_quoted(tooltip)}];"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

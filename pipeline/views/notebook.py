@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..progress import counted
-from .overview import duration
+from .lineage import Step, duration, steps_of
 from .printed import html_text as text
-from .steps import steps_of
 
 __all__ = ["answer_html", "retriever_html", "run_html"]
 
@@ -26,15 +25,13 @@ def run_html(
     seconds: Mapping[str, float],
 ) -> str:
     """A run: its facts, its slowest nodes, and its steps with rows and time."""
-    from .drawing import lineage_fragment
-
     parts = [f"<p><strong>Run {text(run_id)}</strong></p>", _facts(facts)]
     if seconds:
         most = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))[:SLOWEST]
         homes = {node.name: step.title for step in steps_of(lineage) for node in step.nodes}
         table = _table(("node", "step", "time"), [(node, homes.get(node, ""), duration(spent)) for node, spent in most])
         parts.append(f"<details><summary>Slowest nodes</summary>{table}</details>")
-    return "".join([*parts, _opened("Steps", lineage_fragment(lineage, rows, seconds))])
+    return "".join([*parts, _opened("Steps", _steps(steps_of(lineage, rows, seconds)))])
 
 
 def answer_html(
@@ -58,9 +55,11 @@ def answer_html(
 
 def retriever_html(facts: Iterable[tuple[str, Any]], lineage: Mapping[str, Any]) -> str:
     """A retriever: its principal, its corpus, and the steps of its line."""
-    from .drawing import lineage_fragment
+    return f"<p><strong>Retriever</strong></p>{_facts(facts)}{_opened('Steps', _steps(steps_of(lineage)))}"
 
-    return f"<p><strong>Retriever</strong></p>{_facts(facts)}{_opened('Steps', lineage_fragment(lineage))}"
+
+def _steps(steps: Sequence[Step]) -> str:
+    return _table(("step", "counts"), [(step.title, step.summary) for step in steps])
 
 
 def _facts(pairs: Iterable[tuple[str, Any]]) -> str:

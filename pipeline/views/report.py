@@ -20,9 +20,8 @@ from typing import Any
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
-from .overview import duration, overview_svg
+from .lineage import Node, duration, steps_of
 from .printed import printed
-from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
 __all__ = ["TABLES_READ", "Timings", "rendered", "run_page", "snapshot_page"]
@@ -92,7 +91,6 @@ def snapshot_page(
         plan=_plan(rows) if audit else [],
         timed=timed,
         lineage=_steps(lineage, rows_of, seconds) if audit and lineage else [],
-        overview=_overview(lineage, rows_of, seconds) if audit and lineage else "",
     )
 
 
@@ -255,28 +253,16 @@ def _steps(
     lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None
 ) -> list[dict[str, Any]]:
     """The steps of the graph in the order of the line, each with its nodes, their rows, times and inputs."""
+    timed = bool(seconds)
+
+    def cells(node: Node) -> list[str]:
+        spent = [text_of(node.seconds and duration(node.seconds))] if timed else []
+        return [node.name, text_of(node.rows), *spent, ", ".join(sorted((*node.made_of, *node.inputs)))]
+
     return [
-        {
-            "id": step.name, "name": step.title,
-            "summary": ", ".join(
-                [*([counted(step.rows, "row")] if step.rows else []),
-                 *([duration(step.seconds)] if step.seconds is not None else [])]
-            ),
-            "doc": counted(len(step.nodes), "node"),
-            "nodes": [
-                [node.name, text_of(node.rows), *([text_of(node.seconds and duration(node.seconds))] if seconds else []),
-                 ", ".join(node.made_of)]
-                for node in step.nodes
-            ],
-        }
+        {"id": step.name, "name": step.title, "summary": step.summary, "nodes": [cells(node) for node in step.nodes]}
         for step in steps_of(lineage, rows_of, seconds)
-    ]  # fmt: skip
-
-
-def _overview(lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None) -> Any:
-    from markupsafe import Markup
-
-    return Markup(overview_svg(steps_of(lineage, rows_of, seconds), links=True))
+    ]
 
 
 def run_page(
