@@ -15,7 +15,6 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.contracts.delegation import delegated, written_out
 from scoped_retrieval.pipeline.contracts.explain import explain
 from scoped_retrieval.pipeline.contracts.lint import lint
-from scoped_retrieval.pipeline.contracts.preview import preview
 from scoped_retrieval.pipeline.contracts.scope import ContractResolver, difference
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.requests.fields import columns_of
@@ -57,7 +56,7 @@ def paths(resolver: ContractResolver, asked: Fields) -> set[str]:
 
 
 def test_a_preview_counts_admissible_rows_alone(resolver):
-    found = preview(resolver.scope(fields(denied_paths=["src/keys/"])))
+    found = explain(resolver.scope(fields(denied_paths=["src/keys/"])))
     assert found["rows"] == found["documents"] == 4
     assert found["by"]["project"] == {"shop": 3, "pay": 1}
     assert found["by"]["zone"] == {"internal": 4}
@@ -68,7 +67,7 @@ def test_a_preview_counts_admissible_rows_alone(resolver):
 
 def test_a_preview_of_a_denied_contract_counts_nothing(resolver):
     for asked in (fields(project="nowhere"), fields(allowed_paths=[]), fields(principal="cyd")):
-        found = preview(resolver.scope(asked))
+        found = explain(resolver.scope(asked))
         assert (found["rows"], found["by"]["source"]) == (0, {})
         assert found["denied_reason"] in ("nothing_granted", "no_path_allowed", "act_as_not_granted")
 
@@ -137,7 +136,7 @@ def test_lint_tells_nothing_of_rows_that_no_such_request_may_see(tmp_path):
             Corpus.open(tmp_path / name / "corpus"), grants, load_policies(), "ana", NOON, {"project": "shop"}
         )
         given_ = fields(purpose="fix-test", required_evidence=["test-log"], denied_sources=["artifact"])
-        told.append(([one.as_dict() for one in lint(resolver, given_)], preview(resolver.scope(given_))["by"]))
+        told.append(([one.as_dict() for one in lint(resolver, given_)], explain(resolver.scope(given_))["by"]))
     assert told[0] == told[1]
 
 

@@ -32,7 +32,7 @@ from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, asking_for_all, others_of
-from scoped_retrieval.pipeline.maintenance import model_checks
+from scoped_retrieval.pipeline.maintenance import doctor
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -207,14 +207,14 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_snapshot, "condition_rows", wrong)
 
 
-def preview_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def contract_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """`contract` counts the rows of the project, whatever a gate says of them."""
-    right = surfaces.preview
+    right = surfaces.explain
 
     def wrong(scope: Any) -> dict[str, Any]:
         return right(scope) | {"rows": scope.frame.evidence.num_rows}
 
-    monkeypatch.setattr(surfaces, "preview", wrong)
+    monkeypatch.setattr(surfaces, "explain", wrong)
 
 
 def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def gold_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
     """`doctor` tells everybody what it tells auditors of the corpus."""
-    monkeypatch.setattr(model_checks.Subject, "audited", True)
+    monkeypatch.setattr(doctor.Subject, "audited", True)
 
 
 def _as_auditor(seen: pa.Table) -> pa.Table:
@@ -255,7 +255,7 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("plant", "surface"),
     [
-        (preview_of_everything, "contract"),
+        (contract_of_everything, "contract"),
         (actions_with_withheld, "context actions"),
         (gold_of_everything, "why --gold"),
         (doctor_for_auditors, "doctor"),

@@ -13,8 +13,7 @@ from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.contracts.trail import audit_trail
-from scoped_retrieval.pipeline.contracts.why import remedies, why_not
+from scoped_retrieval.pipeline.contracts.why import audit_trail, remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import Runs

