@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking.grouping import Grouped
 from scoped_retrieval.pipeline.servers import renderings
-from scoped_retrieval.pipeline.views import recall_text, recall_xray
 from small_corpus import row
 
 
@@ -40,17 +38,6 @@ def test_rule_17_a_path_may_begin_with_a_tilde(flags, tmp_path, capsys):
     assert run("xray", ASKED["question"], *flags, "--out", "~/x.md", "--format", "markdown", capsys=capsys)[0] == 0
     assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("## Recall X-ray")
     assert not Path("~").exists()
-
-
-def test_rule_22_every_door_and_explain_share_one_renderer():
-    makers = inspect.getsource(renderings)
-    assert makers.count("render_recall(") == makers.count("render_markdown(") == 1
-    sources = Path(recall_xray.__file__).parents[1].rglob("*.py")
-    using = {
-        f.relative_to(f.parents[1]).as_posix() for f in sources if "render_recall" in f.read_text(encoding="utf-8")
-    }
-    assert using == {f"{Path(renderings.__file__).parent.name}/renderings.py", "views/recall_text.py"}
-    assert recall_text.render_recall.__module__ == recall_text.__name__
 
 
 def test_rule_40_a_call_that_fails_stops_none_of_those_behind_it():

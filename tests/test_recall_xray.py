@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,9 @@ from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
-from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.servers.renderings import FORMATS
-from scoped_retrieval.pipeline.views.recall_models import RecallXraySnapshot
-from scoped_retrieval.pipeline.views.recall_text import render_markdown, render_recall
-from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, envelope, recall_xray
+from scoped_retrieval.pipeline.views.recall_text import render_xray
+from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, RecallXraySnapshot, recall_xray
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,10 +34,9 @@ def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:
 
 @pytest.mark.golden
 def test_markdown_and_json_are_the_golden_ones():
-    shown = recall_xray(ROWS, own_names=True)
-    expect_golden(GOLDEN / "recall_xray.md", render_markdown(shown))
-    expect_golden(GOLDEN / "recall_xray.txt", render_recall(shown))
-    expect_golden(GOLDEN / "recall_xray.json", json.dumps(envelope(recall_xray(ROWS)), indent=2) + "\n")
+    shown = recall_xray(ROWS)
+    for format_, name in (("markdown", "md"), ("text", "txt"), ("json", "json")):
+        expect_golden(GOLDEN / f"recall_xray.{name}", render_xray(shown, format_))
     expect_golden(GOLDEN / "recall_xray_caller.json", json.dumps(recall_xray(ROWS, audit=False), indent=2) + "\n")
 
 
@@ -52,12 +50,17 @@ def test_every_snapshot_has_the_shape_of_version_1(world):
             RecallXraySnapshot.model_validate(snapshot | {"extra": 1})
 
 
-def test_considered_is_admitted_and_rejected_and_each_stage_goes_on_from_the_one_before(world):
-    filters = xray_of(world, world.ana)["filters"]
-    assert filters[0]["name"] == "project"
+def test_the_ladder_accounts_for_every_row_from_the_corpus_to_the_result(world):
+    snapshot = xray_of(world, world.ana)
+    filters = snapshot["filters"]
+    assert filters[0]["name"] == "project" and "recall" in [trace["name"] for trace in filters]
+    for before, trace in pairwise(filters):
+        assert trace["considered"] == before["admitted"]
     for trace in filters:
         assert 0 <= trace["admitted"] <= trace["considered"]
         assert ("reason" in trace) == (trace["admitted"] < trace["considered"])
+    selected = [d for d in ROWS["decisions"] if d["outcome"] == "selected"]
+    assert recall_xray(ROWS)["filters"][-1]["admitted"] == len(selected)
 
 
 def test_tiers_are_lanes(world):
@@ -105,19 +108,31 @@ def test_safety_names_its_reasons():
     assert (known["userContextScopes"], known["confidence"]) == (["repo"], 0.4)
 
 
-def test_a_caller_learns_no_count_gate_or_withheld_row(world):
-    snapshot = xray_of(world, world.bob, "bob", audit=False)
-    assert snapshot["filters"] == []
-    assert all(result["admittedBy"] == [] for result in snapshot["results"])
-    assert [one["memoryId"] for one in snapshot["results"]] == [
-        one["memoryId"] for one in xray_of(world, world.bob)["results"]
-    ]
+def test_a_caller_s_ladder_begins_after_the_gates_and_names_what_admitted_an_item(world):
+    snapshot, audited_ = xray_of(world, world.bob, "bob", audit=False), xray_of(world, world.bob)
+    names = [trace["name"] for trace in audited_["filters"]]
+    assert snapshot["filters"] == audited_["filters"][names.index("recall") :]
+    shown = [(one["memoryId"], one["admittedBy"]) for one in snapshot["results"]]
+    assert shown == [(one["memoryId"], one["admittedBy"]) for one in audited_["results"]] and shown[0][1]
+    assert all("rejectedBy" not in one for one in snapshot["results"])
+
+
+def test_a_graph_path_names_relations_and_a_caller_sees_it_between_rows_that_are_shown():
+    rows = copy.deepcopy(ROWS)
+    rows["candidates"][0]["lanes"] = ["graph"]
+    rows["hits"] = [{"evidence_id": "e1", "lane": "graph", "withheld": False, "via": "imports 0.87 e0"}]
+    result = recall_xray(rows)["results"][0]
+    assert (result["graphPath"], result["graphEdgeConfidences"]) == (["e0", "imports -> e1"], [0.87])
+    assert "    graph-path: e0 -> imports -> e1\n    edge-confidences: 0.87\n" in render_xray(recall_xray(rows))
+    assert "graphPath" not in recall_xray(rows, audit=False)["results"][0]
+    rows["citations"].append(rows["citations"][0] | {"label": "doc#2", "evidence_id": "e0"})
+    assert recall_xray(rows, audit=False)["results"][0]["graphPath"] == ["e0", "imports -> e1"]
 
 
 def test_evidence_opens_nothing_in_markdown():
     rows = copy.deepcopy(ROWS)
     rows["citations"][0]["locator"] = "a|b\n## c <script> [x](y) `z`"
-    text = render_markdown(recall_xray(rows))
+    text = render_xray(recall_xray(rows), "markdown")
     assert "\\|b \\#\\# c \\<script\\> \\[x\\](y) \\`z\\`" in text
     assert "\n## c" not in text
 
@@ -235,10 +250,10 @@ def test_the_text_is_laid_out_as_the_document_s_sample():
             "sourceAnchors": ["decisions/recall-cache-ttl.md:10-14"],
         },
     }  # fmt: skip
-    assert render_recall(snapshot) == DOCUMENT_S_SAMPLE
+    assert render_xray(snapshot) == DOCUMENT_S_SAMPLE
 
 
-def test_json_names_filters_as_the_document_does_and_text_as_why_does():
+def test_every_format_names_filters_as_the_document_does():
     rows = copy.deepcopy(ROWS)
     rows["filter_ladder"] += [
         {"gate": name, "gate_class": "access", "considered": 9, "admitted": 9, "reason_code": "x"}
@@ -250,11 +265,9 @@ def test_json_names_filters_as_the_document_does_and_text_as_why_does():
     assert names[3:7] == ["namespace-scope", "status-active", "trust-zone", "path-deny"]
     assert snapshot["results"][0]["admittedBy"] == ["project", "namespace-scope", "status-active"]
     assert snapshot["results"][0]["rejectedBy"] == "status-active"
-    text = render_recall(recall_xray(rows, own_names=True))
-    assert "    admitted-by: project, namespace, lifecycle\n    rejected-by: lifecycle\n" in text
-    assert [f"- {name}: 9/9 admitted\n" in text for name in ("namespace", "lifecycle", "zone", "path_deny")] == [
-        True
-    ] * 4
+    text = render_xray(snapshot)
+    assert "    admitted-by: project, namespace-scope, status-active\n    rejected-by: status-active\n" in text
+    assert all(f"- {name}: 9/9 admitted\n" in text for name in names[3:7])
 
 
 @pytest.mark.parametrize(
@@ -319,10 +332,9 @@ def test_a_name_of_a_session_shows_its_last_recall_and_asks_nothing(world, tmp_p
     found = json.loads(shown["json"])
     assert found["snapshotFound"] is True
     assert (found["snapshot"]["query"], found["snapshot"]["sessionKey"]) == (ASKED["question"], "s-7")
-    asked = settings_of(tmp_path, "ana", grants=world.folder / "grants.yaml")
-    snapshot = renderings.xray_of(asked, found["snapshot"]["snapshotId"], own_names=True)
-    assert shown["text"] == render_recall(snapshot)
-    assert shown["markdown"] == render_markdown(snapshot)
+    snapshot = found["snapshot"]  # what was served renders locally to the same text
+    assert shown["text"] == render_xray(snapshot)
+    assert shown["markdown"] == render_xray(snapshot, "markdown")
     assert command("show", found["snapshot"]["snapshotId"], "--as", "text", *flags, capsys=capsys)[1] == shown["text"]
     assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
     assert command("show", "@session:s-8", *flags, capsys=capsys)[0] == 3

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from scoped_retrieval.pipeline.views.recall_text import render_recall
+from scoped_retrieval.pipeline.views.recall_text import render_xray
 from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
 from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES
 from small_corpus import Story, row
@@ -48,7 +48,7 @@ def test_the_xray_names_the_boost_of_what_was_confirmed_and_of_nothing_else(stor
     boosts = {path[each["memoryId"]]: each["scoreDecomposition"].get("reinforcementBoost") for each in seen["results"]}
     assert round(boosts["often.md"], 6) == 0.0375
     assert boosts.get("never.md") is None and boosts.get("unknown.md") is None
-    assert "reinforcement_boost=0.0375" in render_recall(seen)
+    assert "reinforcement_boost=0.0375" in render_xray(seen)
 
 
 def test_without_the_setting_nothing_counts_confirmations(story):

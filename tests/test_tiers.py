@@ -9,7 +9,7 @@ import pytest
 from portfolio import VARIABLES, asked, indexed
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.views.recall_text import render_recall
+from scoped_retrieval.pipeline.views.recall_text import render_xray
 from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
 from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES
 
@@ -70,7 +70,7 @@ def test_the_penalty_of_a_hybrid_item_is_what_variety_costs_it(xray):
     for result in hybrid:
         kinds[result["scoreDecomposition"]["mmrPenalty"]] += 1
     assert kinds[0.25] > 0
-    assert "mmr_penalty=0.2500" in render_recall(varied)
+    assert "mmr_penalty=0.2500" in render_xray(varied)
 
 
 def test_an_id_alone_serves_a_direct_answer_and_explains_its_tier(folder, xray):
@@ -88,11 +88,11 @@ def test_a_walk_serves_a_graph_item_with_its_path(folder, xray):
     snapshot = xray("startedAt", "lexical", "graph", purpose="review-risk", recall_effort="graph", budget={"lane_k": 1})
     (found,) = [r for r in snapshot["results"] if r["path"].startswith("src/auth/roles.ts")]
     assert found["servedBy"] == "graph"
-    assert found["graphPath"] == [id_of(folder, "src/auth/session.ts"), found["memoryId"]]
+    assert found["graphPath"] == [id_of(folder, "src/auth/session.ts"), f"import -> {found['memoryId']}"]
     assert found["graphEdgeConfidences"] == [0.8]
     for result in snapshot["results"]:
         assert len(result.get("graphEdgeConfidences", [])) == max(0, len(result.get("graphPath", [])) - 1)
-    text = render_recall(snapshot)
+    text = render_xray(snapshot)
     assert f"    graph-path: {found['graphPath'][0]} -> {found['graphPath'][1]}\n    edge-confidences: 0.80\n" in text
     assert "graphPath" not in recall_xray({}, audit=False)
 

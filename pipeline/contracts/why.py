@@ -37,8 +37,8 @@ from ..reading.auditing.export import own_line
 from ..reading.snapshots import audited_projects
 from ..runs import replay
 from ..runs.ids import is_snapshot
-from ..views.masked_places import masked_places
 from ..views.refusal import refusals
+from ..views.xray import masked_places
 from .explain import refusal_of
 
 __all__ = ["Remedy", "audit_trail", "captured", "is_audit_entry", "not_recalled", "remedies", "why_not"]

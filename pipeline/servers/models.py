@@ -18,7 +18,7 @@ from ...nodes.schema import Column, Table
 from ...nodes.tables import CITATIONS, CONDITIONS, IMPORT_ROWS, REQUESTS, SNAPSHOTS
 from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS, GROUPS
-from ..views.recall_models import RecallXraySnapshot
+from ..views.recall_xray import RecallXraySnapshot
 from .appending import KINDS, ROW_FIELDS
 
 __all__ = [

@@ -20,8 +20,8 @@ from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from ..views.printed import json_document, printed
-from ..views.recall_text import render_markdown, render_recall
-from ..views.recall_xray import TABLES_READ, envelope, recall_xray
+from ..views.recall_text import envelope, render_xray
+from ..views.recall_xray import TABLES_READ, recall_xray
 from ..views.xray import TABLES_READ as XRAY_TABLES
 from ..views.xray import caller_rows, render_text
 
@@ -111,13 +111,10 @@ def explained(settings: Settings, session: str | None, format_: str) -> Renderin
     return Rendering("", format_, value, json_document(value) if value else text)
 
 
-def xray_of(settings: Settings, snapshot_id: str, *, own_names: bool = False) -> dict[str, Any]:
-    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it.
-
-    With `own_names`, for text and Markdown, gates and stages have the names that `why` uses.
-    """
+def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
+    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it."""
     rows, audit = _rows(settings, snapshot_id)
-    return recall_xray(rows, audit=audit, own_names=own_names)
+    return recall_xray(rows, audit=audit)
 
 
 def answer_values(found: Retrieval) -> dict[str, Any]:
@@ -183,9 +180,9 @@ def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
 
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
-    "text": lambda settings, name: (None, render_recall(xray_of(settings, name, own_names=True))),
+    "text": lambda settings, name: (None, render_xray(xray_of(settings, name))),
     "xray": _xray,
-    "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name, own_names=True))),
+    "markdown": lambda settings, name: (None, render_xray(xray_of(settings, name), "markdown")),
     "audit": _audit,
     "tables": _tables,
     "html": lambda settings, name: (None, report_of(settings, name)),

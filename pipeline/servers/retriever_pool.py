@@ -26,7 +26,7 @@ from ..indexing.following import up_to_date
 from ..reading.access import expect_reader, open_run
 from ..reading.across_runs import read_each
 from ..reading.snapshots import readable_snapshots
-from ..views.recall_xray import envelope
+from ..views.recall_text import envelope
 from .renderings import Rendering, answer_values, explained, rendered, xray_of
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
-from .masked_places import masked_places
-from .xray import Row, Rows, one_of
+from .xray import Row, Rows, masked_places, one_of
 
 __all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
 

@@ -1,7 +1,7 @@
 """The `RecallXraySnapshot` of document 002, schema version 1 (S2.15 to S2.30).
 
 Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapshot as plain JSON values in the document's
-names, and `envelope`. Its types are in `recall_models`, its text and Markdown in `recall_text`.
+names, checked by `RecallXraySnapshot`. Its text and Markdown are in `recall_text`.
 
 Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
 look-ups (direct-answer), any lane but the following (hybrid), links (graph), the newest rows (recent-scan). Project
@@ -10,25 +10,15 @@ rules are procedural regardless of lane, and rows chained by a review mode are r
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from .recall_models import (
-    Budget,
-    CorrectionState,
-    FilterTrace,
-    Provenance,
-    RecallXraySnapshot,
-    Result,
-    ScoreDecomposition,
-    ServedBy,
-    TierExplain,
-)
-from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
+from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["TABLES_READ", "envelope", "recall_xray"]
+from .xray import Row, Rows, caller_rows, ladder, line_of, one_of, text_of
+
+__all__ = ["TABLES_READ", "RecallXraySnapshot", "recall_xray"]
 
 TABLES_READ = ("hits", "item_details", "rerank_weights", "score_terms")
 """Tables that are read in addition to those of an x-ray."""
@@ -40,21 +30,118 @@ _FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone"
 """Gates and stages that document 002 names (S2.12); packing decides on variety and near-duplicates."""
 
 
-def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The envelope of an answer."""
-    return {"snapshotFound": False} if snapshot is None else {"snapshotFound": True, "snapshot": dict(snapshot)}
+ServedBy = Literal["direct-answer", "hybrid", "graph", "recent-scan", "procedural", "review-context"]
+CorrectionState = Literal["none", "correction", "superseded", "disputed", "forgotten"]
+Safety = Literal["safe", "requires-review", "blocked"]
 
 
-def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> dict[str, Any]:
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Budget(_Part):
+    """Characters that the block may have, and has."""
+
+    chars: int = Field(ge=0)
+    used: int = Field(ge=0)
+
+
+class FilterTrace(_Part):
+    """One filter: `considered` = admitted + rejected."""
+
+    name: str
+    considered: int = Field(ge=0)
+    admitted: int = Field(ge=0)
+    reason: str | None = None
+
+
+class ScoreDecomposition(_Part):
+    """Terms of the score as each tier reports them (S2.28), `final` always there.
+
+    `vector` is the `semantic` term, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
+    next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
+    diversity, which the best item of a kind gets. `reinforcementBoost` is there for memories that were confirmed, where the setting
+    `plugins` names `reinforcement`.
+    """
+
+    vector: float | None = None
+    bm25: float | None = None
+    importance: float | None = None
+    mmrPenalty: float | None = None
+    tierPrior: float | None = None
+    reinforcementBoost: float | None = None
+    final: float
+
+
+class Provenance(_Part):
+    """Where an item comes from, and whether it is safe to use now."""
+
+    source: str
+    created: str | None = None
+    updated: str | None = None
+    namespace: str | None = None
+    scope: str
+    userContextScopes: list[str]
+    retrievalReason: str
+    confidence: float = Field(ge=0, le=1)
+    stale: bool
+    corrected: bool
+    correctionState: CorrectionState
+    safeToUse: bool
+    safety: Safety
+    safetyReasons: list[str]
+
+
+class Result(_Part):
+    """Why one item is there."""
+
+    memoryId: str
+    path: str
+    servedBy: ServedBy
+    scoreDecomposition: ScoreDecomposition
+    graphPath: list[str] | None = None
+    graphEdgeConfidences: list[float] | None = None
+    auditEntryId: str | None = None
+    admittedBy: list[str]
+    rejectedBy: str | None = None
+    provenance: Provenance | None = None
+
+
+class TierExplain(_Part):
+    """What an exact look-up answered, where one did."""
+
+    tier: Literal["direct-answer"]
+    reason: str
+    candidatesConsidered: int
+    latencyMs: float | None = None
+    """No digest covers times, so a snapshot does not have it."""
+    filteredBy: list[str]
+    sourceAnchors: list[str]
+
+
+class RecallXraySnapshot(_Part):
+    """The canonical shape of version 1."""
+
+    schemaVersion: Literal["1"]
+    query: str
+    snapshotId: str
+    capturedAt: int
+    tierExplain: TierExplain | None
+    results: list[Result]
+    filters: list[FilterTrace]
+    budget: Budget
+    sessionKey: str | None = None
+    namespace: str | None = None
+    traceId: str | None = None
+
+
+def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     """The snapshot as plain values, absent optional fields left out.
 
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out counts and everything about rows that the caller may not know of.
-        own_names: names gates and stages as `why`, `sql` and `contract` do, for text; False uses the filter names
-            of document 002.
     """
-    filter_name = str if own_names else _filter_name
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
     weights = one_of(rows, "rerank_weights")
@@ -68,12 +155,13 @@ def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> d
     items = {row["label"]: row for row in shown.get("trimmed", ())}
     details = {row["evidence_id"]: row for row in shown.get("item_details", ())}
     walked = _edges_walked(rows.get("hits", ()))
+    cited = {citation["evidence_id"] for citation in shown.get("citations", ())}
     results = []
     for citation in shown.get("citations", ()):
         id_ = citation["evidence_id"]
         item, detail, decision = items.get(citation["label"], {}), details.get(id_, {}), decisions.get(id_, {})
         served = _served_by(found.get(id_, {}), citation, contract)
-        path, confidences = _graph_path(id_, walked) if audit and served == "graph" else ([], [])
+        path, confidences = _graph_path(id_, walked, None if audit else cited) if served == "graph" else ([], [])
         results.append(
             Result(
                 memoryId=id_,
@@ -83,8 +171,10 @@ def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> d
                 graphPath=path or None,
                 graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
-                admittedBy=[filter_name(gate) for gate in _words(decision.get("admitted_by"))] if audit else [],
-                rejectedBy=filter_name(gate) if audit and (gate := decision.get("would_reject_by")) else None,
+                admittedBy=[
+                    _filter_name(gate) for gate in text_of(decision.get("admitted_by") or "").split() if gate != "-"
+                ],
+                rejectedBy=_filter_name(gate) if audit and (gate := decision.get("would_reject_by")) else None,
                 provenance=_provenance(citation, item, detail, contract, scores.get(id_, {}), found.get(id_, {})),
             )
         )
@@ -95,7 +185,7 @@ def recall_xray(rows: Rows, *, audit: bool = True, own_names: bool = False) -> d
         capturedAt=_milliseconds(snapshot.get("created_at")),
         tierExplain=_explained(results, shown, snapshot, audit),
         results=results,
-        filters=_filters(shown, filter_name) if audit else [],
+        filters=_filters(rows, audit),
         budget=Budget(chars=contract.get("max_chars") or 0, used=block.get("chars") or 0),
         sessionKey=request.get("session_id"),
         namespace=contract.get("namespace") or request.get("namespace"),
@@ -113,22 +203,25 @@ def _edges_walked(hits: Sequence[Row]) -> dict[str, tuple[str, float, str]]:
     return found
 
 
-def _graph_path(id_: str, walked: Mapping[str, tuple[str, float, str]]) -> tuple[list[str], list[float]]:
-    """The rows from the start of the walk to this one, and the confidence of each edge between them."""
-    path, confidences = [id_], []
-    while path[0] in walked and len(path) <= len(walked):
-        _, confidence, start = walked[path[0]]
-        path.insert(0, start)
+def _graph_path(
+    id_: str, walked: Mapping[str, tuple[str, float, str]], known: Collection[str] | None
+) -> tuple[list[str], list[float]]:
+    """The rows from the start of the walk to this one, each after the first with the relation that leads to it, and the
+    confidence of each edge; nothing if a row is not among those that are known.
+    """
+    path, confidences, at = list[str](), list[float](), id_
+    while at in walked and len(path) <= len(walked):
+        relation, confidence, start = walked[at]
+        path.insert(0, f"{relation} -> {at}")
         confidences.insert(0, confidence)
-    return ([], []) if len(path) == 1 else (path, confidences)
+        if known is not None and start not in known:
+            return [], []
+        at = start
+    return ([at, *path], confidences) if path else ([], [])
 
 
 def _filter_name(gate: str) -> str:
     return _FILTERS.get(gate, gate.replace("_", "-"))
-
-
-def _words(text: str | None) -> list[str]:
-    return (text or "").split()
 
 
 def _has_exact(results: Sequence[Result]) -> bool:
@@ -216,28 +309,16 @@ def _explained(results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool
     )
 
 
-def _filters(rows: Rows, filter_name: Callable[[str], str]) -> list[FilterTrace]:
-    """The gates in the order of the ladder, then the stages that lost candidates."""
-    found = [
+def _filters(rows: Rows, audit: bool) -> list[FilterTrace]:
+    return [
         FilterTrace(
-            name=filter_name(gate["gate"]),
-            considered=gate["considered"],
-            admitted=gate["admitted"],
-            reason=gate["reason_code"] if gate["admitted"] < gate["considered"] else None,
+            name=_filter_name(rung.name),
+            considered=rung.considered,
+            admitted=rung.admitted,
+            reason=(", ".join(rung.lost) if rung.gate else rung.reasons) or None,
         )
-        for gate in rows.get("filter_ladder", ())
+        for rung in ladder(rows, audit=audit)
     ]
-    decisions = rows.get("decisions", ())
-    left = len(decisions) - sum(d["stage"] == "gate" for d in decisions if d["outcome"] != "selected")
-    for stage in ("merge", "rank", "select", "pack", "trim", "cite", "project"):
-        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
-        if lost:
-            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            found.append(
-                FilterTrace(name=filter_name(stage), considered=left, admitted=left - lost.total(), reason=reasons)
-            )
-            left -= lost.total()
-    return found
 
 
 def _iso(value: Any) -> str | None:

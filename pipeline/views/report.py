@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -22,7 +21,7 @@ from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
 from .lineage import Node, duration, steps_of
 from .printed import printed
-from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
+from .xray import STAGES, Row, Rows, Rung, caller_rows, ladder, line_of, one_of, ranges_of, text_of
 
 __all__ = ["TABLES_READ", "Timings", "rendered", "run_page", "snapshot_page"]
 
@@ -30,9 +29,9 @@ TABLES_READ = ("item_details",)
 """Tables that a report reads in addition to those of an x-ray."""
 
 _TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
-_STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ranked"), ("select", "selected"),
-           ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
-"""The stages that drop candidates, in order, and the name of the rows that remain after each."""
+_AFTER = {"recall": "recalled", "merge": "merged", "rank": "ranked", "select": "selected", "pack": "packed",
+          "trim": "inside the budget", "cite": "cited", "project": "visible"}  # fmt: skip
+"""The name of the rows that remain after each stage."""
 _SCALE = 1.0
 Timings = tuple[float, int, Mapping[str, float]]
 """Seconds of a pass, how many requests it answered together, and the seconds of each node."""
@@ -63,6 +62,7 @@ def snapshot_page(
         seconds, timed = took[2], f"Times are those of the pass that answered this request{_beside(took)}."
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
     rows_of = {name: len(table) for name, table in rows.items()}
+    rungs = ladder(rows)
     rows = rows if audit else caller_rows(rows)
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")
@@ -82,11 +82,11 @@ def snapshot_page(
         budget=_budget(block, contract),
         block=_linked(block.get("text"), items),
         conditions=[[_named(c), c["action"], c["message"]] for c in rows.get("conditions", ())],
-        funnel=_funnel(rows) if audit else [],
+        funnel=_funnel(rungs) if audit else [],
         terms=[{"name": term, "color": _color(term)} for term in terms],
         whole=max([_SCALE, *(item["total"] for item in items)]),
         items=items,
-        ladder=_ladder(rows, audit),
+        ladder=_ladder(rungs) if audit else [],
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
         timed=timed,
@@ -203,37 +203,37 @@ def _named(condition: Row) -> str:
     return f"{condition['condition']} ({condition['subject']})" if condition["subject"] else condition["condition"]
 
 
-def _funnel(rows: Rows) -> list[dict[str, Any]]:
-    """The rows that remain after each stage that dropped some, from recalled to visible."""
-    decisions = rows.get("decisions", ())
-    total = left = len(decisions)
-    if not total:
-        return []
-    found = [{"name": "recalled", "rows": total, "share": 1.0, "lost": ""}]
-    for stage, name in _STAGES:
-        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
-        left -= lost.total()
-        if lost or stage in ("gate", "project"):
-            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            found.append({"name": name, "rows": left, "share": left / total, "lost": reasons})
-    return found
-
-
-def _ladder(rows: Rows, audit: bool) -> list[dict[str, Any]]:
-    if not audit:
-        return []
+def _funnel(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
+    """The rows that remain after recall and after each stage that dropped some."""
+    stages = [rung for rung in rungs if not rung.gate]
+    total = stages[0].admitted if stages else 0
     return [
         {
-            "name": gate["gate"].replace("_", " "), "considered": gate["considered"], "admitted": gate["admitted"],
-            "share": gate["admitted"] / gate["considered"] if gate["considered"] else 0.0,
-            "reason": gate["reason_code"] if gate["admitted"] < gate["considered"] else "",
+            "name": _AFTER[rung.name],
+            "rows": rung.admitted,
+            "share": rung.admitted / total,
+            "lost": "" if rung.name == "recall" else rung.reasons,
         }
-        for gate in rows.get("filter_ladder", ())
-    ]  # fmt: skip
+        for rung in (stages if total else ())
+    ]
+
+
+def _ladder(rungs: Sequence[Rung]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": rung.name.replace("_", " "),
+            "considered": rung.considered,
+            "admitted": rung.admitted,
+            "share": rung.admitted / rung.considered if rung.considered else 0.0,
+            "reason": ", ".join(rung.lost),
+        }
+        for rung in rungs
+        if rung.gate
+    ]
 
 
 def _withheld(rows: Rows) -> list[list[str]]:
-    order = {stage: place for place, (stage, _) in enumerate(_STAGES)}
+    order = {stage: place for place, stage in enumerate(("gate", *STAGES))}
     lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
     lost.sort(key=lambda d: (order.get(d["stage"], 0), d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
     return [

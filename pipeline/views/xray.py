@@ -3,16 +3,19 @@
 Reads: the rows of one request in a run's tables. Gives: text, byte-identical for the same rows. It reads a snapshot and
 never retrieves. A score is the sum of its parts; gates that let everything through are only counted.
 
-Note: the view is for auditors unless `audit=False`. A caller's view has no counts and lists only shown items, because
-counts and withheld ids disclose rows that the caller may not know of.
+Note: the view is for auditors unless `audit=False`. A caller's view lists only shown items and counts only rows that passed
+every gate, because other counts and ids disclose rows that the caller may not know of.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import pyarrow as pa
 
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.tables import TABLES
@@ -20,11 +23,15 @@ from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
 
 __all__ = [
+    "STAGES",
     "TABLES_READ",
     "Row",
     "Rows",
+    "Rung",
     "caller_rows",
+    "ladder",
     "line_of",
+    "masked_places",
     "one_of",
     "ranges_of",
     "render_text",
@@ -55,12 +62,81 @@ TABLES_READ = (
 )
 """The tables of an x-ray."""
 
-_AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
+STAGES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
+"""The stages after recall that may drop candidates, in their order."""
 _WITHHELD_SHOWN = 20
 _ABOUT_QUESTION = {
     term.name for term in TERMS if term.group in ("lexical", "semantic") or term.family == "cross_encoder"
 }
 """Terms whose value depends on the words of the question; the others are about the row."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of the ladder: how many rows it considered and let through, and the others by reason code."""
+
+    name: str
+    considered: int
+    admitted: int
+    lost: Mapping[str, int]
+    gate: bool = False
+
+    @property
+    def reasons(self) -> str:
+        """The reason codes with their counts, in one line."""
+        return ", ".join(f"{code} {count}" for code, count in sorted(self.lost.items()))
+
+
+def ladder(rows: Rows, *, audit: bool = True) -> list[Rung]:
+    """The gates, recall, and the stages after it: each row of the corpus is let through or counted under a reason.
+
+    Counts of gates cover rows that a caller may not know of, so without `audit` the ladder begins after them.
+    """
+    gates = [
+        Rung(
+            gate["gate"],
+            gate["considered"],
+            gate["admitted"],
+            {gate["reason_code"]: gate["considered"] - gate["admitted"]}
+            if gate["admitted"] < gate["considered"]
+            else {},
+            gate=True,
+        )
+        for gate in rows.get("filter_ladder", ())
+    ]
+    lost_at: dict[str, Counter[str]] = {}
+    for decision in rows.get("decisions", ()):
+        if decision["outcome"] != "selected":
+            lost_at.setdefault(decision["stage"], Counter())[decision["reason_code"]] += 1
+    left = len(rows.get("decisions", ())) - lost_at.get("gate", Counter()).total()
+    found = gates if audit else []
+    if gates:
+        admissible = max(gates[-1].admitted, left)
+        found = [
+            *found,
+            Rung("recall", admissible, left, {"not_recalled": admissible - left} if admissible > left else {}),
+        ]
+    for stage in STAGES:
+        lost = lost_at.get(stage, Counter())
+        if lost:
+            found.append(Rung(stage, left, left - lost.total(), lost))
+            left -= lost.total()
+    return found
+
+
+def masked_places(decisions: Sequence[Row], contracts: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows of DECISIONS of one request, which has places as stored, with `source_id` and `path` masked as its contract
+    requires: for output to callers.
+    """
+    from ...nodes.blocks.masking import class_lists, masked
+
+    mask = next((contract["mask"] for contract in contracts), None)
+    classes = class_lists(pa.array([mask] * len(decisions), pa.list_(pa.string())))
+    places = {
+        name: masked(pa.array([row[name] for row in decisions], pa.string()), classes).to_pylist()
+        for name in ("source_id", "path")
+    }
+    return [{**row, **{name: values[at] for name, values in places.items()}} for at, row in enumerate(decisions)]
 
 
 def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
@@ -84,11 +160,12 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
         rows: rows of one request by table name, those of `TABLES_READ`; a missing table reads as empty.
         audit: False reduces the rows with `caller_rows` first.
     """
+    rungs = ladder(rows, audit=audit)
     rows = rows if audit else caller_rows(rows)
     sections = [
         _header(rows),
         _results(rows),
-        _removed(rows) if audit else [],
+        _removed(rungs) if audit or any(rung.lost for rung in rungs) else [],
         _withheld(rows) if audit else [],
         _conditions(rows),
         _plan(rows, audit),
@@ -140,7 +217,7 @@ def _results(rows: Rows) -> list[str]:
             "history" if item.get("history") else None,
             "a competing claim may exist" if item.get("conflict_note") else None,
             "a span is masked" if decision.get("redacted") else None,
-            f"near {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
+            f"would be rejected by {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
         ]
         lines += ["", f"[{citation['label']}] {text_of(citation['locator'])}", *_score(ranked.get(id_))]
         lines += [f"    {'; '.join(filter(None, part))}" for part in (why, about) if any(part)]
@@ -168,23 +245,14 @@ def _score(ranked: Row | None) -> list[str]:
     return [f"    score {ranked['final']:.4f} = {' + '.join(sums)}" if sums else f"    score {ranked['final']:.4f}"]
 
 
-def _removed(rows: Rows) -> list[str]:
-    """Gates and steps that removed rows, and how many let everything through."""
-    lines, quiet = ["what removed rows:"], 0
-    for gate in rows.get("filter_ladder", ()):
-        lost = gate["considered"] - gate["admitted"]
-        quiet += not lost
-        if lost:
-            lines.append(f"- gate {gate['gate']}: {lost} of {gate['considered']} ({gate['reason_code']})")
-    decisions = rows.get("decisions", ())
-    left = len(decisions) - sum(d["stage"] == "gate" for d in decisions if d["outcome"] != "selected")
-    for stage in _AFTER_GATES:
-        lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
-        if lost:
-            reasons = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            lines.append(f"- {stage}: {lost.total()} of {left} candidates ({reasons})")
-            left -= lost.total()
-    if quiet:
+def _removed(rungs: Sequence[Rung]) -> list[str]:
+    """Gates and steps that removed rows, and how many gates let everything through."""
+    lines = ["what removed rows:"]
+    for rung in rungs:
+        if rung.lost:
+            count = rung.considered - rung.admitted
+            lines.append(f"- {'gate ' * rung.gate}{rung.name}: {count} of {rung.considered} ({rung.reasons})")
+    if quiet := sum(rung.gate and not rung.lost for rung in rungs):
         lines.append(f"- {counted(quiet, 'other gate')} let everything through")
     return lines if len(lines) > 1 else [*lines, "- none: the contract is denied or the request failed"]
 
@@ -244,7 +312,7 @@ def text_of(value: Any) -> str:
 
 def line_of(value: Any) -> str:
     """Free text on one line, so that a label or a question cannot start a line of its own."""
-    return text_of(" ".join(str(value).split()) if value is not None else None)
+    return " ".join(text_of(value).split()) or "-"
 
 
 def ranges_of(spans: Sequence[Mapping[str, int]]) -> str:
