@@ -244,8 +244,8 @@ def test_what_if_and_diff_name_no_item_whose_right_was_withdrawn_since(tmp_path:
         assert main([*words, *flags]) == 0
         return capsys.readouterr().out
 
-    commands = [("diff", *runs, "--all"), ("diff", snapshot, snapshot, "--all")]
-    commands += [("what-if", name, "--set", "max_items=5", "--all") for name in (runs[0], snapshot)]
+    commands = [("diff", *runs), ("diff", snapshot, snapshot)]
+    commands += [("what-if", name, "--set", "max_items=5") for name in (runs[0], snapshot)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
         for words in commands:

@@ -347,7 +347,7 @@ def test_phases_are_read_strictly_and_show_no_outside_tools(tmp_path: Path):
     for text, message in (
         (bundled.replace("memory_days: 90", "memory_days: many", 1), r"diagnosing\.memory_days"),
         (bundled.split("blocked:")[0], r"Expected a value, got nothing - at .*blocked"),
-        (bundled.replace("schema_version: 1", "schema_version: 2"), "schema version 1"),
+        (bundled.replace("schema_version: 1", "schema_version: 2"), "^Expected 1, got 2"),
     ):
         file = tmp_path / "phases.yaml"
         file.write_text(text)

@@ -43,9 +43,8 @@ def test_policies_of_version_1_are_read_with_and_without_their_version(inputs: P
 @pytest.mark.parametrize("name", ["policies/purposes/fix-test.yaml", "policies/modes/review.yaml", "grants.yaml"])
 def test_another_version_of_a_file_is_refused(inputs: Path, name: str, version: object) -> None:
     stated(inputs / name, version)
-    with pytest.raises(PolicyError, match=r"^Expected schema version 1, got .* - at .*schema_version") as caught:
+    with pytest.raises(PolicyError, match=r"^Expected 1, got .* - at .*schema_version"):
         load_grants(inputs / name) if name == "grants.yaml" else load_policies(inputs / "policies")
-    assert "docs/reference/limits.md" in caught.value.hint
 
 
 def test_grants_of_version_1_are_read_with_and_without_their_version(inputs: Path) -> None:

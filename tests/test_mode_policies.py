@@ -82,7 +82,7 @@ def test_the_yaml_of_the_document_reads_as_it_stands(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"strategies": ["Guesswork"]}, "Expected a text that begins with one of semantic, bm25, keyword"),
-        ({"search_paths": []}, "Expected at least one path, got a list of 0"),
+        ({"search_paths": []}, "Expected at least one entry, got a list of 0"),
         ({"exclude": [{"what": "logs"}]}, "Expected paths, levels or zones to leave out"),
         ({"mode": "planning"}, "Expected review, got 'planning'"),
     ],

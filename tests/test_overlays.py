@@ -43,10 +43,10 @@ def test_the_four_weights_may_stand_flat():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mission": None}, "Expected a valid string, got nothing - at o.json: mission"),
+        ({"mission": None}, "Expected text, got nothing - at o.json: mission"),
         ({"anti_goals": "x"}, "Expected a list, got 'x' - at o.json: anti_goals"),
         ({"source_policy.preferred_sources": [{"pattern": "docs:*", "reason": "r", "boost": 2}]},
-         "Expected less than or equal to 1, got 2 - at o.json: source_policy.preferred_sources[0].boost"),
+         "Expected a number less than or equal to 1, got 2 - at o.json: source_policy.preferred_sources[0].boost"),
         ({"retrieval_policy.weights": {"lexical": 0.5, "semantic": 0.2, "metadata": 0.2, "rerank": 0.2}},
          "Expected weights that sum to 1 within 0.01, got 1.1 - at o.json: retrieval_policy.weights"),
         ({"synthesis_policy.required_evidence_kinds": ["rumor"]}, "got 'rumor'"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from policy_world import PURPOSE, answer, asked
 from scoped_retrieval.nodes.errors import PolicyError
-from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS, FILE_TERMS, ROLE_TERMS
+from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS, FILE_TERMS, ROLE_TERMS, SCORE_TERMS
 from scoped_retrieval.pipeline.config import grants as grant_files
 from scoped_retrieval.pipeline.config.policies import modes as mode_policies
 from scoped_retrieval.pipeline.config.policies import tables as policies
@@ -104,11 +104,11 @@ def test_a_purpose_does_not_weigh_what_only_roles_have(term: str) -> None:
 
 def test_every_key_of_a_purpose_is_tried() -> None:
     known = {
-        *(name for name in policies._TOP if name not in ("budget", "weights", "kinds", "plan")),
-        *(f"budget.{name}" for name in policies._BUDGET),
-        *(f"weights.{name}" for name in policies._WEIGHTS),
-        *(f"kinds.{name}" for name in (*policies._KIND, "document_types")),
-        *(f"plan.{name}" for name in policies._RULE),
+        *policies.Purpose.model_fields.keys() - {"schema_version", "budget", "weights", "kinds", "plan"},
+        *(f"budget.{name}" for name in policies.Budget.model_fields),
+        *(f"weights.{name}" for name in SCORE_TERMS if name not in ROLE_TERMS),
+        *(f"kinds.{name}" for name in policies.Kind.model_fields),
+        *(f"plan.{name}" for name in policies.Rule.model_fields),
     }
     kinds = {f"kinds.{kind}." for kind in EVIDENCE_KINDS.values}
     tried = {without_numbers(key) for key, *_ in PURPOSE_CASES}
@@ -164,10 +164,13 @@ def test_a_key_of_an_entry_changed_alone_changes_the_answer(kind: str, name: str
 
 
 def test_every_key_of_a_mode_is_tried() -> None:
-    known = {*mode_policies.TOP, *(f"retrieval_params.{name}" for name in mode_policies._PARAMS)} - {"retrieval_params"}
-    known |= {f"include.{name}" for name in mode_policies.INCLUDED} | {
-        f"exclude.{name}" for name in mode_policies.EXCLUDED
+    parts = {
+        "retrieval_params": mode_policies.Params,
+        "include": mode_policies.Include,
+        "exclude": mode_policies.Exclude,
     }
+    known = mode_policies.Mode.model_fields.keys() - {"schema_version", "retrieval_params"}
+    known |= {f"{part}.{name}" for part, model in parts.items() for name in model.model_fields}
     tried = {key for key, *_ in MODE_CASES} | {f"{kind}.{name}" for kind, name, *_ in ENTRIES}
     assert known - LABELS.keys() <= tried
     words = {value.split()[0].lower() for key, values, _ in MODE_CASES if key == "strategies" for value in values}
@@ -232,13 +235,12 @@ def test_a_key_of_a_grant_changed_alone_changes_the_answer(key: str, one: Parts,
 
 
 def test_every_key_of_a_grants_file_is_tried() -> None:
-    known = {
-        *grant_files._TOP,
-        *(f"principal.{name}" for name in grant_files._PRINCIPAL),
-        *(f"project.{name}" for name in grant_files._PROJECT),
-        *(f"act_as.{name}" for name in grant_files._ACT_AS),
-        *(f"grant.{name}" for name in grant_files._GRANT),
-    }
+    models = {
+        "principal": grant_files._Principal, "project": grant_files._Project, "act_as": grant_files._ActAs,
+        "grant": grant_files._CrossProject,
+    }  # fmt: skip
+    known = grant_files._File.model_fields.keys() - {"schema_version"}
+    known |= {f"{part}.{name}" for part, model in models.items() for name in model.model_fields}
     asked_for = {key for key in known if key.split(".")[-1] not in LABELS} - {"principal.append"}
     assert asked_for <= {key for key, *_ in GRANT_CASES}
 

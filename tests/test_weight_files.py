@@ -35,10 +35,10 @@ def test_a_file_changes_the_weights_that_it_names_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "said"), [
-    ({"weights": {"fix-tests": {}}}, "Expected one of the keys fix-test, .*, got 'fix-tests'"),
-    ({"weights": {"fix-test": {"lexical": -1}}}, "Expected a number from 0 to 100, got -1"),
-    ({"weight": {}}, "Expected one of the keys weights, fitted, got 'weight'"),
-    ("[1]", "Expected a mapping with the keys weights, fitted"),
+    ({"weights": {"fix-tests": {}}}, "Expected one of fix-test, .*, got 'fix-tests'"),
+    ({"weights": {"fix-test": {"lexical": -1}}}, "Expected a number greater than or equal to 0, got -1"),
+    ({"weight": {}}, "Expected one of the keys schema_version, weights, fitted, got 'weight'"),
+    ("[1]", "Expected an object, got a list of 1"),
 ])  # fmt: skip
 def test_what_is_no_weight_file_is_named(tmp_path, content, said):
     with pytest.raises(PolicyError, match=said):

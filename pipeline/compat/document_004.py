@@ -24,7 +24,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..config.policies.overlays import RoleOverlay, validate_overlay
-from ..parsing.model_errors import ModelDocument, checked
+from ..parsing.documents import ModelDocument, checked
 from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge

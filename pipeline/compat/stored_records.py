@@ -28,7 +28,7 @@ from ..config.policies.overlays import Text, TrustTier
 from ..corpus.outlines import encoded_texts
 from ..corpus.store import Corpus
 from ..encoders.unit_vectors import rounded
-from ..parsing.model_errors import ModelDocument, checked
+from ..parsing.documents import ModelDocument, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalize
 

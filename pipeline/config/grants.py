@@ -31,28 +31,30 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import yaml
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ...nodes.errors import PolicyError, StoreError
 from ...nodes.tables import GRANTS
 from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from ..parsing.documents import ABSENT, TEXT, Document, FirstVersion, Instant, document, expected, word, words
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
-from ..parsing.yaml_files import YamlItem, parse
+from ..parsing.quoting import shown, shown_key
+from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.locks import held
 from ..storage.places import Place, fixed_place, place_of
 
 __all__ = [
-    "AppendGrant",
     "GrantsFile",
     "WatchedGrants",
     "grant_all",
@@ -72,25 +74,107 @@ _FORM = (
     "a grants file with an error is not applied at all; it has the keys principals, grants and tokens, "
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
-SCHEMA_VERSION = 1
-"""Schema version of grants files; see `docs/reference/limits.md`."""
-_TOP = ("principals", "grants", "tokens")
-_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "append", "audit")
-_PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
-_ACT_AS = ("principal", "project", "reason", "expires")
-_APPEND = ("project", "reason", "expires")
-_GRANT = ("principal", *_PROJECT, "for_projects")
 _TOKEN = re.compile(r"[0-9a-f]{64}")
 _NO_TOKEN = hashlib.sha256(b"").hexdigest()
 
 
-@dataclass(frozen=True)
-class AppendGrant:
-    """The right of a principal to add rows of its own to a project, before `expires`."""
+def _glob(value: str) -> str:
+    """A glob on paths. Syntax of other tools that has no effect here is refused: such a denial would deny nothing."""
+    if (glob := path_glob(value)) is None:
+        raise expected("a glob such as src/keys/ or **/*.pem", f"{shown(value)} ({GLOBS})")
+    return glob
 
-    principal: str
-    project: str
-    expires: datetime | None
+
+def _selector(value: str) -> str:
+    """A source selector, aliases of origin classes resolved."""
+    text = unicodedata.normalize("NFC", value)
+    return ORIGIN_CLASSES.aliases.get(text, text)
+
+
+def _entry(name: str) -> BeforeValidator:
+    """A text in place of an object that has only this key."""
+    return BeforeValidator(lambda value: {name: value} if isinstance(value, str) else value)
+
+
+def _tokens(value: Any) -> Any:
+    """Tokens as their SHA-256; nothing of another key is quoted, as it may be a token."""
+    for token in value if isinstance(value, dict) else ():
+        if not _TOKEN.fullmatch(token):
+            raise expected("a SHA-256 as 64 hex digits", counted(len(token), "character"))
+        if token == _NO_TOKEN:
+            raise expected("the SHA-256 of a token", "that of an empty text")
+    return value
+
+
+Text = Annotated[str, TEXT]
+Texts = tuple[Text, ...]
+Zone = Annotated[str, word(ZONES)]
+States = Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]
+Globs = Annotated[tuple[Annotated[Text, AfterValidator(_glob)], ...], Field(max_length=MAX_PATTERNS)]
+Selectors = Annotated[tuple[Annotated[Text, AfterValidator(_selector)], ...], Field(max_length=MAX_PATTERNS)]
+
+
+class _Limits(Document):
+    """What a grant, and a principal for all of its grants, may narrow."""
+
+    zones: Zone = ABSENT
+    users: Texts = ()
+    states: States = ABSENT
+    paths: Globs = ABSENT
+    denied_paths: Globs = ()
+
+
+class _Until(Document):
+    reason: Text = ABSENT
+    expires: Instant = ABSENT
+
+
+class _Project(_Limits, _Until):
+    project: Text
+    sources: Selectors = ABSENT
+
+
+class _ActAs(_Until):
+    principal: Text
+    project: Text = ABSENT
+
+
+class _Append(_Until):
+    project: Text
+
+
+class _Principal(_Limits):
+    projects: tuple[Annotated[_Project, _entry("project")], ...] = ()
+    groups: Texts = ABSENT
+    act_as: tuple[Annotated[_ActAs, _entry("principal")], ...] = ()
+    append: tuple[Annotated[_Append, _entry("project")], ...] = ()
+    audit: bool = False
+
+
+class _CrossProject(_Project):
+    principal: Text
+    for_projects: Texts = ABSENT
+
+
+class _File(Document):
+    schema_version: FirstVersion = 1
+    principals: dict[str, _Principal] = Field(default_factory=dict)
+    grants: tuple[_CrossProject, ...] = ()
+    tokens: Annotated[dict[str, str], BeforeValidator(_tokens)] = ABSENT
+
+    @model_validator(mode="after")
+    def _consistent(self) -> _File:
+        for number, grant in enumerate(self.grants):
+            if missing := [name for name in ("zones", "reason", "expires") if getattr(grant, name) is None]:
+                raise expected(f"{missing[0]} of a grant of another project", f"nothing in grants[{number}]")
+        named = [*(self.tokens or {}).values(), *(grant.principal for grant in self.grants)]
+        if unknown := [name for name in named if name not in self.principals]:
+            known = ", ".join(sorted(self.principals)) or "(there are none)"
+            raise expected(f"one of the principals {known}", repr(shown_key(unknown[0])))
+        for name, person in self.principals.items():
+            if len({own.project for own in person.projects}) < len(person.projects):
+                raise expected(f"every project of {shown_key(name)} once", "one twice")
+        return self
 
 
 @dataclass(frozen=True)
@@ -103,12 +187,12 @@ class GrantsFile:
     principals: tuple[str, ...]
     digest: str
     path: Place
-    append: tuple[AppendGrant, ...] = ()
-    """Rights to write, which the line does not use."""
+    append: Mapping[str, Sequence[_Append]] = field(default_factory=dict)
+    """Rights to add rows of one's own, by principal; the line does not use them."""
 
     def appendable(self, principal: str, at: datetime) -> list[str]:
         """The projects that a principal may add rows to at an instant."""
-        mine = [grant for grant in self.append if grant.principal == principal]
+        mine = self.append.get(principal, ())
         return sorted({grant.project for grant in mine if grant.expires is None or at < grant.expires})
 
     def projects(self, principal: str) -> list[str]:
@@ -248,7 +332,7 @@ def _rewritten(path: str | Place, change: Callable[[dict[str, Any], GrantsFile |
     with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
         data = read_whole(path) if exists(path) else b""
         standing = _read(data, path) if data else None
-        content = parse(data, str(path)).value or {}
+        content = parse(data, str(path)) or {}
         if not change(content, standing):
             return False
         text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
@@ -268,155 +352,48 @@ def _read(data: bytes, path: Place) -> GrantsFile:
 
 
 def _understood(data: bytes, path: Place) -> GrantsFile:
-    content = parse(data, str(path)).of_version(SCHEMA_VERSION)
-    if content.value is None:
-        content = YamlItem({}, content.file, content.key)
-    top = content.fields(_TOP)
-    people = {name: item.fields(_PRINCIPAL) for name, item in top["principals"].entries()}
-    rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
-    rows += [row for name, fields in people.items() for row in _act_as(name, fields)]
-    rows += [_cross_project(item, people) for item in top["grants"].items()]
-    tokens = {}
-    for token, item in top["tokens"].entries() if top["tokens"].value is not None else ():  # present but empty: no user
-        if not _TOKEN.fullmatch(token):
-            raise PolicyError(
-                f"Expected a SHA-256 as 64 hex digits, got {counted(len(token), 'character')} - at {top['tokens'].at}"
-            )
-        if token == _NO_TOKEN:
-            raise PolicyError.described("the SHA-256 of a token", "that of an empty text", top["tokens"].at)
-        tokens[token] = _declared_principal(item, people)
+    content = parse(data, str(path))
+    file = document(_File, {} if content is None else content, str(path))
+    rows = [row for name, person in file.principals.items() for row in _rows_of(name, person)]
+    for number, grant in enumerate(file.grants):
+        row = {"rule_id": f"grants[{number}]", "principal": grant.principal, "own_project": False}
+        rows.append(row | _grant(grant, file.principals[grant.principal]) | {"for_projects": grant.for_projects})
     table = GRANTS.from_rows(rows).sort_by("rule_id")
-    append = tuple(grant for name, fields in people.items() for grant in _append(name, fields))
-    tokens = tokens if "tokens" in content.value else None
-    return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
+    append = {name: person.append for name, person in file.principals.items()}
+    people = tuple(sorted(file.principals))
+    return GrantsFile(table, file.tokens, people, hashlib.sha256(data).hexdigest(), path, append)
 
 
-def _own_projects(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
-    common = _person(person)
-    rows, seen = [], set()
-    for item in person["projects"].items():
-        entry = item if isinstance(item.value, dict) else YamlItem({"project": item.text()}, item.file, item.key)
-        fields = entry.fields(_PROJECT, required=("project",))
-        row = {"rule_id": item.key, "principal": principal, "own_project": True} | _grant(fields, common)
-        if row["project"] in seen:
-            raise fields["project"].wrong("every project once")
-        seen.add(row["project"])
-        rows.append(row)
-    return rows
+def _rows_of(principal: str, person: _Principal) -> Iterator[dict[str, Any]]:
+    """One row per project of a principal, and per principal that it may act as, in every project or in one."""
+    at = f"principals.{principal}"
+    for number, own in enumerate(person.projects):
+        row = {"rule_id": f"{at}.projects[{number}]", "principal": principal, "own_project": True}
+        yield row | _grant(own, person)
+    for number, other in enumerate(person.act_as):
+        yield {
+            "rule_id": f"{at}.act_as[{number}]", "principal": principal, "project": other.project, "own_project": False,
+            "zone": ZONES.values[0], "act_as": [other.principal], "audit": False, "expires": other.expires,
+            "reason": other.reason,
+        }  # fmt: skip
 
 
-def _act_as(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
-    """One row per principal that this one may act as, in every project or in one."""
-    rows = []
-    for item in person["act_as"].items():
-        entry = item if isinstance(item.value, dict) else YamlItem({"principal": item.text()}, item.file, item.key)
-        fields = entry.fields(_ACT_AS, required=("principal",))
-        rows.append(
-            {
-                "rule_id": item.key,
-                "principal": principal,
-                "project": fields["project"].optional(YamlItem.text),
-                "own_project": False,
-                "zone": ZONES.values[0],
-                "act_as": [fields["principal"].text()],
-                "audit": False,
-                "expires": fields["expires"].optional(YamlItem.instant),
-                "reason": fields["reason"].optional(YamlItem.text),
-            }
-        )
-    return rows
-
-
-def _append(principal: str, person: Mapping[str, YamlItem]) -> list[AppendGrant]:
-    grants = []
-    for item in person["append"].items():
-        entry = item if isinstance(item.value, dict) else YamlItem({"project": item.text()}, item.file, item.key)
-        fields = entry.fields(_APPEND, required=("project",))
-        fields["reason"].optional(YamlItem.text)
-        grants.append(AppendGrant(principal, fields["project"].text(), fields["expires"].optional(YamlItem.instant)))
-    return grants
-
-
-def _cross_project(item: YamlItem, people: Mapping[str, Mapping[str, YamlItem]]) -> dict[str, Any]:
-    fields = item.fields(_GRANT, required=("principal", "project", "zones", "reason", "expires"))
-    principal = _declared_principal(fields["principal"], people)
-    return (
-        {"rule_id": item.key, "principal": principal, "own_project": False}
-        | _grant(fields, _person(people[principal]))
-        | {"for_projects": fields["for_projects"].optional(YamlItem.texts)}
-    )
-
-
-def _grant(fields: Mapping[str, YamlItem], common: Mapping[str, Any]) -> dict[str, Any]:
+def _grant(grant: _Project, person: _Principal) -> dict[str, Any]:
     """The columns of one grant, capped by what its principal declares."""
-    zone = fields["zones"].optional(_zone)
-    states = fields["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",)))
-    cap = common["states"]
+    zones = (grant.zones or person.zones or DEFAULT_ZONE, person.zones or ZONES.values[-1])
+    states = person.states
+    if grant.states is not None:
+        states = [state for state in grant.states if states is None or state in states]
     return {
-        "project": fields["project"].text(),
-        "sources": fields["sources"].optional(_selectors),
-        "paths": common_patterns(common["paths"], fields["paths"].optional(_globs)),
-        "denied_paths": sorted({*(common["denied_paths"] or []), *_globs(fields["denied_paths"])}) or None,
-        "zone": _lower(zone or common["zone"] or DEFAULT_ZONE, common["zone"]),
-        "users": sorted({*(common["users"] or []), *fields["users"].texts()}) or None,
-        "states": cap if states is None else [state for state in states if cap is None or state in cap],
-        "groups": common["groups"],
-        "audit": common["audit"],
-        "expires": fields["expires"].optional(YamlItem.instant),
-        "reason": fields["reason"].optional(YamlItem.text),
+        "project": grant.project,
+        "sources": None if grant.sources is None else sorted(set(grant.sources)),
+        "paths": common_patterns(person.paths, grant.paths),
+        "denied_paths": sorted({*person.denied_paths, *grant.denied_paths}) or None,
+        "zone": min(zones, key=ZONES.values.index),
+        "users": sorted({*person.users, *grant.users}) or None,
+        "states": states,
+        "groups": person.groups,
+        "audit": person.audit,
+        "expires": grant.expires,
+        "reason": grant.reason,
     }
-
-
-def _person(person: Mapping[str, YamlItem]) -> dict[str, Any]:
-    return {
-        "zone": person["zones"].optional(_zone),
-        "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
-        "users": person["users"].optional(YamlItem.texts),
-        "groups": person["groups"].optional(YamlItem.texts),
-        "paths": person["paths"].optional(_globs),
-        "denied_paths": person["denied_paths"].optional(_globs),
-        "audit": bool(person["audit"].optional(YamlItem.flag)),
-    }
-
-
-def _zone(item: YamlItem) -> str:
-    """The highest zone: one word, or the list of all zones up to it."""
-    if not isinstance(item.value, list):
-        return item.word(ZONES)
-    zones = item.words(ZONES)
-    if not zones or tuple(zones) != ZONES.values[: len(zones)]:
-        raise item.wrong(f"a zone, or all zones up to one: {' < '.join(ZONES.values)}")
-    return zones[-1]
-
-
-def _lower(zone: str, cap: str | None) -> str:
-    return zone if cap is None else min(zone, cap, key=ZONES.values.index)
-
-
-def _selectors(item: YamlItem) -> list[str]:
-    """Source selectors, aliases of origin classes resolved."""
-    _expect_few(item)
-    texts = (unicodedata.normalize("NFC", text) for text in item.texts())
-    return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in texts})
-
-
-def _expect_few(item: YamlItem) -> None:
-    if len(item.items()) > MAX_PATTERNS:
-        raise item.wrong(f"at most {MAX_PATTERNS:,} entries")
-
-
-def _globs(item: YamlItem) -> list[str]:
-    """Globs on paths. Syntax of other tools that has no effect here is refused: such a denial would deny nothing."""
-    _expect_few(item)
-    globs = []
-    for each in item.items():
-        if (glob := path_glob(each.text())) is None:
-            raise each.wrong("a glob such as src/keys/ or **/*.pem", hint=GLOBS)
-        globs.append(glob)
-    return globs
-
-
-def _declared_principal(item: YamlItem, people: Mapping[str, object]) -> str:
-    if (name := item.text()) not in people:
-        raise item.wrong(f"one of the principals {', '.join(sorted(people)) or '(there are none)'}")
-    return name

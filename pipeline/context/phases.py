@@ -5,20 +5,45 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
+from pydantic import Field
 
 from ...nodes.context_tables import PHASE_POLICIES
 from ...nodes.errors import InputError
 from ...nodes.turns.words import CAPABILITIES, PHASES
-from ..parsing.yaml_files import YamlItem, parse
+from ..parsing.documents import Document, FirstVersion, document, words
+from ..parsing.yaml_files import parse
 
 __all__ = ["load_phases"]
 
-SCHEMA_VERSION = 1
-_SHARES = ("rules", "latest_observation", "recent_tail", "retrieval", "memory", "tools")
-_COUNTS = ("full_characters", "memory_items", "memory_days")
-_FIELDS = (*_SHARES, "capabilities", *_COUNTS, "memory_confidence")
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Phase(Document):
+    rules: Share
+    latest_observation: Share
+    recent_tail: Share
+    retrieval: Share
+    memory: Share
+    tools: Share
+    capabilities: Annotated[tuple[str, ...], words(CAPABILITIES)]
+    full_characters: Count
+    memory_items: Count
+    memory_days: Count
+    memory_confidence: Share
+
+
+class _File(Document):
+    schema_version: FirstVersion = 1
+    diagnosing: _Phase
+    planning: _Phase
+    editing: _Phase
+    verifying: _Phase
+    summarizing: _Phase
+    blocked: _Phase
 
 
 def load_phases(file: str | Path | None = None) -> pa.Table:
@@ -48,14 +73,5 @@ def _bundled() -> pa.Table:
 
 
 def _parsed(data: bytes, name: str) -> pa.Table:
-    phases = parse(data, name).of_version(SCHEMA_VERSION).fields(PHASES.values, PHASES.values)
-    return PHASE_POLICIES.from_rows([{"phase": phase, **_phase(item)} for phase, item in phases.items()])
-
-
-def _phase(item: YamlItem) -> dict[str, object]:
-    fields = item.fields(_FIELDS, _FIELDS)
-    return {
-        **{name: fields[name].number(0.0, 1.0) for name in (*_SHARES, "memory_confidence")},
-        **{name: fields[name].count(0) for name in _COUNTS},
-        "capabilities": fields["capabilities"].words(CAPABILITIES),
-    }
+    found = document(_File, parse(data, name), name)
+    return PHASE_POLICIES.from_rows([{"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values])

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
-from ..parsing.quoting import canonical
+from ..parsing.quoting import canonical, shown_key
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..runs.ids import is_snapshot
@@ -142,9 +142,12 @@ def _read(inputs: Path | None) -> dict[str, Any]:
         data = inputs.read_bytes()
     except OSError as error:
         raise InputError(f"{error.strerror}: {inputs}") from error
-    item = parse(data, str(inputs))
-    fields = item.fields(_KEYS)
-    return {name: field.value for name, field in fields.items() if not field.missing}
+    given = parse(data, str(inputs))
+    if not isinstance(given, dict):
+        raise InputError.of_kind(f"a mapping with the keys {', '.join(_KEYS)}", given, str(inputs))
+    if unknown := given.keys() - set(_KEYS):
+        raise InputError.one_of(_KEYS, shown_key(min(unknown)), str(inputs))
+    return given
 
 
 def _session(log: Path, at: int | None, every: bool, checks: Sequence[str]) -> tuple[str, LogView]:

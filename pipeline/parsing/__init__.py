@@ -2,5 +2,5 @@
 
 - `yaml_files`, `strict_json`: the formats; `patterns`: globs
 - `values`: numbers, flags and times in any of them
-- `quoting`: what an error may quote; `model_errors`: pydantic errors in the project's form
+- `quoting`: what an error may quote; `documents`: models of pydantic, with errors in this form
 """

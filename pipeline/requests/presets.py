@@ -66,7 +66,7 @@ def fields_in(path: str | Path) -> Fields:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{error.strerror}: file of request fields {path}") from error
-    content = parse(data, path.name).value
+    content = parse(data, path.name)
     if not isinstance(content, dict):
         raise InputError.of_kind("one object of request fields", content, path.name)
     columns = {name: column_of(name) for name, value in content.items() if value is None}

@@ -21,11 +21,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
+from ..parsing.documents import TEXT, Document, document, word
 from ..parsing.quoting import shown_key
-from ..parsing.yaml_files import YamlItem, parse
+from ..parsing.yaml_files import parse
 
 __all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
 
@@ -72,6 +76,16 @@ TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
 _TYPE = Vocabulary("type", tuple(TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
 
 
+class _Column(Document):
+    type: Annotated[str, word(_TYPE)]
+    required: bool = False
+
+
+class _File(Document):
+    key: Annotated[str, TEXT]
+    columns: dict[str, Annotated[_Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]]
+
+
 @dataclass(frozen=True)
 class RecordSchema:
     """The key of the records of a file, the type of each column and the required columns; no columns = any."""
@@ -115,17 +129,9 @@ def schema_beside(file: Path) -> RecordSchema:
     beside = file.with_name(f"{file.stem}{SCHEMA_SUFFIX}")
     if not beside.is_file():
         return RecordSchema()
-    top = parse(beside.read_bytes(), str(beside)).fields(("key", "columns"), required=("key", "columns"))
-    types, required = {}, set()
-    for name, item in top["columns"].entries():
-        if isinstance(item.value, str):
-            types[name] = item.word(_TYPE)
-            continue
-        given = item.fields(("type", "required"), required=("type",))
-        types[name] = given["type"].word(_TYPE)
-        if given["required"].optional(YamlItem.flag):
-            required.add(name)
-    key = top["key"].text()
-    if key not in types:
-        raise PolicyError(f"Expected one of {', '.join(types)}, got '{shown_key(key)}' - at {top['key'].at}")
-    return RecordSchema(key, types, frozenset(required | {key}))
+    found = document(_File, parse(beside.read_bytes(), str(beside)), str(beside))
+    if found.key not in found.columns:
+        raise PolicyError.one_of(found.columns, shown_key(found.key), f"{beside}: key")
+    required = {name for name, column in found.columns.items() if column.required}
+    types = {name: column.type for name, column in found.columns.items()}
+    return RecordSchema(found.key, types, frozenset(required | {found.key}))

@@ -223,8 +223,7 @@ def _csv_records(file: Path, text: str) -> list[_Record]:
 
 def _yaml_records(file: Path, data: bytes) -> list[_Record]:
     """A list of records, or a mapping of key to record, whose keys become the column `id`."""
-    top = parse(data, str(file))
-    value = top.value or []
+    value = parse(data, str(file)) or []
     if isinstance(value, dict):
         value = [{"id": key, **item} if isinstance(item, dict) else item for key, item in value.items()]
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from ..parsing.model_errors import checked
+from ..parsing.documents import checked
 
 ContentType = Literal["paragraph", "table", "list", "code", "excerpt"]
 TrustTier = Literal["authoritative", "preferred", "general", "untrusted"]

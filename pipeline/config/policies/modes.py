@@ -8,20 +8,17 @@ levels | zones, unless}`, where `when` and `unless` name a variable of the reque
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from ....nodes.vocabulary import LEVELS, ZONES
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from ....nodes.vocabulary import LEVELS, MODES, ZONES
+from ...parsing.documents import ABSENT, TEXT, Document, FirstVersion, expected, word
 from ...parsing.patterns import GLOBS, path_glob
-from ...parsing.yaml_files import YamlItem
+from ...parsing.quoting import shown, shown_key
 
-__all__ = ["mode_choices"]
+__all__ = ["Mode", "mode_choices"]
 
-REQUIRED = ("mode", "search_paths", "retrieval_params", "strategies")
-TOP = (*REQUIRED, "include", "exclude")
-_PARAMS = ("k_in", "k_out", "chunk_expansion", "exact_lookups", "time_window", "include_deleted")
-INCLUDED = ("what", "paths", "when")
-EXCLUDED = ("what", "paths", "levels", "zones", "unless")
-_FLAGS = ("chunk_expansion", "exact_lookups", "include_deleted")
 STRATEGIES = {
     "semantic": "semantic",
     "bm25": "lexical",
@@ -37,99 +34,122 @@ settings, and a request reports if none is set; records are checked against thei
 no lane.
 """
 
-_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
 _TEMPLATE = re.compile(r"(?:/|\*\*/)(?:[^{}\x00-\x1f]|\{[a-z][a-z0-9_]*\})*")
 _WINDOW = re.compile(r"(?:last_)?(?P<number>\d{1,5}) ?_?(?P<unit>d|days?|w|weeks?)")
 
 
-def mode_choices(fields: dict[str, YamlItem]) -> dict[str, Any]:
-    """The columns of MODE_POLICIES from one file.
+def _strategy(value: str) -> str:
+    """The first word of a strategy; the rest is a description."""
+    first = value.split()[0].strip(":,").lower()
+    if first not in STRATEGIES:
+        raise expected(f"a text that begins with one of {', '.join(STRATEGIES)}", shown_key(first))
+    return first
 
-    Raises:
-        PolicyError: naming file, key, expected and got.
-    """
-    params = fields["retrieval_params"].fields(_PARAMS, required=("k_in", "k_out"))
-    words = [_strategy(item) for item in fields["strategies"].items()]
-    days, windowed = params["time_window"].optional(_window) or (None, [])
-    include = [entry for item in fields["include"].items() for entry in _included(item)]
-    exclude = [entry for item in fields["exclude"].items() for entry in _excluded(item)]
-    flags = {name: bool(params[name].optional(YamlItem.flag)) for name in _FLAGS}
+
+def _template(value: str) -> str:
+    """A path template: from the root (`/`) or from anywhere (`**/`)."""
+    if not _TEMPLATE.fullmatch(value):
+        raise expected("a path that begins with / or **/, with variables such as {venture}", str(shown(value)))
+    if (glob := path_glob(value.removeprefix("/") or "**")) is None:
+        raise expected("a path such as /ventures/{venture}/notes/", f"{shown(value)} ({GLOBS})")
+    return f"/{glob}" if value.startswith("/") else glob
+
+
+def _days(value: Any) -> float:
+    match = _WINDOW.fullmatch(value) if isinstance(value, str) else None
+    if match is None or not int(match["number"]):
+        raise expected("a window such as last_30_days, 30d or 4w", str(shown(value)))
+    return float(match["number"]) * (7 if match["unit"].startswith("w") else 1)
+
+
+Text = Annotated[str, TEXT]
+Templates = tuple[Annotated[Text, AfterValidator(_template)], ...]
+SomeTemplates = Annotated[Templates, Field(min_length=1)]
+Variable = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
+
+
+class Window(Document):
+    """How far back paths are read; `last_30_days` is a window for every path."""
+
+    last: Annotated[float, BeforeValidator(_days)]
+    paths: SomeTemplates = ("**",)
+
+
+class Params(Document):
+    """The counts and switches of a mode."""
+
+    k_in: Annotated[int, Field(ge=1, lt=2**31)]
+    k_out: Annotated[int, Field(ge=1, lt=2**31)]
+    chunk_expansion: bool = False
+    exact_lookups: bool = False
+    time_window: Annotated[
+        Window, BeforeValidator(lambda value: {"last": value} if isinstance(value, str) else value)
+    ] = ABSENT
+    include_deleted: bool = False
+
+
+class Include(Document):
+    """Material that a mode adds."""
+
+    what: Text
+    paths: SomeTemplates
+    when: Variable = ""
+
+
+class Exclude(Document):
+    """Material that a mode leaves out."""
+
+    what: Text
+    paths: Templates = ()
+    levels: tuple[Annotated[str, word(LEVELS)], ...] = ()
+    zones: tuple[Annotated[str, word(ZONES)], ...] = ()
+    unless: Variable = ""
+
+    @model_validator(mode="after")
+    def _some(self) -> Exclude:
+        if not (self.paths or self.levels or self.zones):
+            raise expected("paths, levels or zones to leave out", "none")
+        return self
+
+
+class Mode(Document):
+    """The policy of a mode, in the keys of document 001."""
+
+    schema_version: FirstVersion = 1
+    mode: Annotated[str, word(MODES)]
+    search_paths: SomeTemplates
+    retrieval_params: Params
+    strategies: tuple[Annotated[Text, AfterValidator(_strategy)], ...]
+    include: tuple[Include, ...] = ()
+    exclude: tuple[Exclude, ...] = ()
+
+
+def mode_choices(mode: Mode) -> dict[str, Any]:
+    """The columns of MODE_POLICIES."""
+    params, window = mode.retrieval_params, mode.retrieval_params.time_window
+    include = [(path, entry.when) for entry in mode.include for path in entry.paths]
+    exclude = [
+        (kind, value, entry.unless)
+        for entry in mode.exclude
+        for kind, values in (("path", entry.paths), ("level", entry.levels), ("zone", entry.zones))
+        for value in values
+    ]
     return {
-        "search_paths": _templates(fields["search_paths"], needed=True),
+        "search_paths": mode.search_paths,
         "include_paths": [path for path, _ in include],
         "include_when": [when for _, when in include],
         "exclude_kinds": [kind for kind, _, _ in exclude],
         "exclude_values": [value for _, value, _ in exclude],
         "exclude_unless": [unless for _, _, unless in exclude],
-        "lanes": list(dict.fromkeys(lane for word in words if (lane := STRATEGIES[word]))),
-        "lane_k": params["k_in"].count(1),
-        "max_items": params["k_out"].count(1),
-        "window_days": days,
-        "window_paths": windowed,
-        **flags,
-        "citation_chaining": "citation" in words,
-        "newest_first": "temporal" in words,
-        "cross_encoder": "cross-encoder" in words,
+        "lanes": list(dict.fromkeys(lane for one in mode.strategies if (lane := STRATEGIES[one]))),
+        "lane_k": params.k_in,
+        "max_items": params.k_out,
+        "window_days": window and window.last,
+        "window_paths": [path.removeprefix("/") for path in window.paths] if window else [],
+        "chunk_expansion": params.chunk_expansion,
+        "exact_lookups": params.exact_lookups,
+        "include_deleted": params.include_deleted,
+        "citation_chaining": "citation" in mode.strategies,
+        "newest_first": "temporal" in mode.strategies,
+        "cross_encoder": "cross-encoder" in mode.strategies,
     }
-
-
-def _strategy(item: YamlItem) -> str:
-    """The first word of a strategy; the rest is a description."""
-    word = item.text().split()[0].strip(":,").lower()
-    if word not in STRATEGIES:
-        raise item.wrong(f"a text that begins with one of {', '.join(STRATEGIES)}")
-    return word
-
-
-def _window(item: YamlItem) -> tuple[float, list[str]]:
-    """`last_30_days`, for every path, or `{last: 30d, paths: [...]}`."""
-    if not isinstance(item.value, dict):
-        return _days(item), ["**"]
-    fields = item.fields(("last", "paths"), required=("last", "paths"))
-    return _days(fields["last"]), [path.removeprefix("/") for path in _templates(fields["paths"], needed=True)]
-
-
-def _days(item: YamlItem) -> float:
-    match = _WINDOW.fullmatch(item.value) if isinstance(item.value, str) else None
-    if match is None or not int(match["number"]):
-        raise item.wrong("a window such as last_30_days, 30d or 4w")
-    return float(match["number"]) * (7 if match["unit"].startswith("w") else 1)
-
-
-def _included(item: YamlItem) -> list[tuple[str, str]]:
-    fields = item.fields(INCLUDED, required=("what", "paths"))
-    fields["what"].text()
-    when = fields["when"].optional(_variable) or ""
-    return [(path, when) for path in _templates(fields["paths"], needed=True)]
-
-
-def _excluded(item: YamlItem) -> list[tuple[str, str, str]]:
-    fields = item.fields(EXCLUDED, required=("what",))
-    fields["what"].text()
-    unless = fields["unless"].optional(_variable) or ""
-    found = [("path", path, unless) for path in _templates(fields["paths"])]
-    found += [("level", level, unless) for level in fields["levels"].words(LEVELS)]
-    found += [("zone", zone, unless) for zone in fields["zones"].words(ZONES)]
-    if not found:
-        raise item.wrong("paths, levels or zones to leave out")
-    return found
-
-
-def _variable(item: YamlItem) -> str:
-    if not _VARIABLE.fullmatch(item.text()):
-        raise item.wrong("the name of a variable, such as debugging")
-    return item.text()
-
-
-def _templates(item: YamlItem, *, needed: bool = False) -> list[str]:
-    """Path templates: from the root (`/`) or from anywhere (`**/`)."""
-    found = []
-    for each in item.items():
-        if not _TEMPLATE.fullmatch(each.text()):
-            raise each.wrong("a path that begins with / or **/, with variables such as {venture}")
-        if (glob := path_glob(each.text().removeprefix("/") or "**")) is None:
-            raise each.wrong("a path such as /ventures/{venture}/notes/", hint=GLOBS)
-        found.append(f"/{glob}" if each.text().startswith("/") else glob)
-    if needed and not found:
-        raise item.wrong("at least one path")
-    return found

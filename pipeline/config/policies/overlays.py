@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from ....nodes.errors import InputError, PolicyError
-from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
-from ...parsing.model_errors import ModelDocument, checked
+from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE
+from ...parsing.documents import ModelDocument, checked, expected, word
 from ...progress import counted
 from ...sources.jsonl import parse_json
 
@@ -35,34 +34,19 @@ DEFAULT_PENALTY = 0.2
 WEIGHTS = ("lexical", "semantic", "metadata", "rerank")
 
 
-def _word(vocabulary: Vocabulary) -> AfterValidator:
-    """A word of a closed list, in its canonical form."""
-
-    def read(value: str) -> str:
-        try:
-            return vocabulary.canonical(value, vocabulary.name)
-        except InputError as error:
-            problem = f"{error.message.rpartition(' - at ')[0]}{f' ({error.hint})' if error.hint else ''}"
-            raise PydanticCustomError("expected", "{problem}", {"problem": problem}) from None
-
-    return AfterValidator(read)
-
-
 def _selector(value: str) -> str:
     return ORIGIN_CLASSES.aliases.get(value, value)
 
 
 def _spoken(value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise PydanticCustomError(
-            "expected", "Expected printable text, got {got}", {"got": counted(len(value), "character")}
-        )
+        raise expected("printable text", counted(len(value), "character"))
     return value.strip()
 
 
 Text = Annotated[str, AfterValidator(_spoken)]
 Selector = Annotated[Text, AfterValidator(_selector)]
-TrustTier = Annotated[str, _word(AUTHORITY)]
+TrustTier = Annotated[str, word(AUTHORITY)]
 Boost = Annotated[float, Field(ge=-1, le=1)]
 Penalty = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -109,8 +93,7 @@ class Weights(ModelDocument):
     def _add_up(self) -> Weights:
         total = self.lexical + self.semantic + self.metadata + self.rerank
         if abs(total - 1) > WEIGHTS_TOLERANCE + 1e-9:
-            values = {"within": f"{WEIGHTS_TOLERANCE:g}", "total": f"{total:g}"}
-            raise PydanticCustomError("expected", "Expected weights that sum to 1 within {within}, got {total}", values)
+            raise expected(f"weights that sum to 1 within {WEIGHTS_TOLERANCE:g}", f"{total:g}")
         return self
 
 
@@ -142,8 +125,8 @@ class SynthesisPolicy(ModelDocument):
 
     prioritize: tuple[Text, ...]
     avoid: tuple[Text, ...]
-    required_evidence_kinds: tuple[Annotated[str, _word(REQUIRED_EVIDENCE)], ...] = ()
-    citation_style: Annotated[str, _word(CITATION_STYLES)] = CITATION_STYLES.values[0]
+    required_evidence_kinds: tuple[Annotated[str, word(REQUIRED_EVIDENCE)], ...] = ()
+    citation_style: Annotated[str, word(CITATION_STYLES)] = CITATION_STYLES.values[0]
 
 
 class EvalProfile(ModelDocument):

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import BeforeValidator, Field, model_validator
 
 from ....nodes.errors import PolicyError
 from ....nodes.score_terms import TERMS, terms_of_plugins
@@ -38,12 +39,12 @@ from ....nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from ...parsing.yaml_files import YamlItem, parse
-from .modes import REQUIRED as MODE_REQUIRED
-from .modes import TOP as MODE_FIELDS
-from .modes import mode_choices
+from ...parsing.documents import ABSENT, TEXT, D, Document, FirstVersion, document, expected, word, words
+from ...parsing.quoting import canonical, shown
+from ...parsing.yaml_files import parse
+from .modes import Mode, mode_choices
 from .roles import Roles, load_roles
-from .weight_files import expect_weighed, load_weights, plugin_terms_in, reweighed
+from .weight_files import PurposeWeights, expect_weighed, load_weights, reweighed
 
 __all__ = ["Policies", "load_policies"]
 
@@ -51,48 +52,90 @@ PARTS = Vocabulary(
     "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
 )
 """The parts that may form the text of a sub-query."""
-
-_BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
-           "max_chunk_tokens", "withheld_k")  # fmt: skip
-_WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
-"""Role terms are weighted by the role only: without one they are 0."""
-_NEEDED_WEIGHTS = tuple(term.name for term in TERMS if term.share and term.name in _WEIGHTS)
-"""The terms over which a role's four weights are distributed. Any other term that a policy omits has weight 0."""
-_MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
-SCHEMA_VERSION = 1
-"""Schema version of policy files; see `docs/reference/limits.md`."""
-_TOP = (
-    "purpose",
-    "merge_policy",
-    "output_shape",
-    "detail",
-    "include_states",
-    "instruction_sources",
-    "mask",
-    "budget",
-    "weights",
-    "kinds",
-    "plan",
-)
-_KIND = ("actionability", "half_life_days")
-_RULE = (
-    "intent",
-    "question",
-    "parts",
-    "lanes",
-    "sources",
-    "kinds",
-    "lane_k",
-    "min_authority",
-    "max_age_days",
-    "requires",
-)
-_RULE_ALIASES = {
-    "topK": "lane_k", "top_k": "lane_k", "minAuthority": "min_authority", "maxAge": "max_age_days",
-    "max_age": "max_age_days",
-}  # fmt: skip
-"""Document 000's names (S0.39)."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h)")
+
+
+def _days(value: Any) -> Any:
+    """Days as a number, or a duration such as `30d` or `12h`."""
+    if not isinstance(value, str):
+        return value
+    if (match := _DURATION.fullmatch(value)) is None:
+        raise expected("days as a number, or a duration such as 30d or 12h", repr(shown(value)))
+    return float(match[1]) / (24 if match[2] == "h" else 1)
+
+
+def _rank(value: Any) -> Any:
+    """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
+    return AUTHORITY.values.index(canonical(AUTHORITY, value, "")) if isinstance(value, str) else value
+
+
+Text = Annotated[str, TEXT]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+CountOrZero = Annotated[int, Field(ge=0, lt=2**31)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Lanes = Annotated[tuple[str, ...], words(LANES), Field(min_length=1)]
+
+
+class Budget(Document):
+    """The limits of a purpose."""
+
+    lane_k: Count
+    pool_k: Count
+    max_items: Count
+    max_items_per_source: Count
+    max_unverified_items: CountOrZero
+    max_tokens: Count
+    max_chars: Count
+    max_chunk_tokens: Count
+    withheld_k: CountOrZero
+
+
+class Kind(Document):
+    """How a kind of evidence counts: how much one can act on it, by type of document, and how it ages."""
+
+    actionability: Share
+    half_life_days: Annotated[float, Field(gt=0)]
+    document_types: dict[str, Share] = Field(default_factory=dict)
+
+
+class Rule(Document):
+    """A sub-query of a plan (S0.39)."""
+
+    intent: Annotated[str, word(INTENTS)]
+    question: Text
+    parts: Annotated[tuple[Annotated[str, word(PARTS)], ...], Field(min_length=1)]
+    lanes: Lanes
+    sources: tuple[Text, ...] = ()
+    kinds: Annotated[tuple[str, ...], words(EVIDENCE_KINDS)] = ()
+    lane_k: Count = ABSENT
+    min_authority: Annotated[int, BeforeValidator(_rank), Field(ge=0, le=3)] = 0
+    max_age_days: Annotated[float, BeforeValidator(_days), Field(ge=0)] = ABSENT
+    requires: Annotated[tuple[str, ...], words(REQUIRED_EVIDENCE)] = ()
+
+
+class Purpose(Document):
+    """The policy of a purpose, as its file states it."""
+
+    schema_version: FirstVersion = 1
+    purpose: Annotated[str, word(PURPOSES)]
+    merge_policy: Annotated[str, word(MERGE_POLICIES)]
+    output_shape: Annotated[str, word(OUTPUT_SHAPES)]
+    detail: Annotated[str, word(DETAILS)] = "full"
+    include_states: Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]
+    instruction_sources: tuple[Text, ...]
+    mask: Annotated[tuple[str, ...], words(MASKS)] = ()
+    budget: Budget
+    weights: PurposeWeights
+    kinds: dict[Annotated[str, word(EVIDENCE_KINDS)], Kind]
+    plan: Annotated[tuple[Rule, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _whole(self) -> Purpose:
+        if missing := [kind for kind in EVIDENCE_KINDS.values if kind not in self.kinds]:
+            raise expected("every kind of evidence in kinds", f"no {missing[0]}")
+        if missing := [term.name for term in TERMS if term.share and term.name not in {*self.weights, *ROLE_TERMS}]:
+            raise expected("a weight of every term over which a role's weights are distributed", f"no {missing[0]}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -155,13 +198,12 @@ def _bundled_policies() -> tuple[Policies, Any]:
 def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
     """The policies without a weight file, and the running digest of their files."""
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
-    required = [name for name in _TOP if name not in ("mask", "detail")]
-    for purpose, version, fields in _files(folder, PURPOSES, _TOP, required, digest):
-        purposes.append({"purpose": purpose, "version": version} | _choices(fields))
-        kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
-        rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
-    for mode, version, fields in _files(folder, MODES, MODE_FIELDS, MODE_REQUIRED, digest):
-        modes.append({"mode": mode, "version": version} | mode_choices(fields))
+    for purpose, version, found in _files(folder, PURPOSES, Purpose, digest):
+        purposes.append({"purpose": purpose, "version": version} | _choices(found))
+        kinds += [{"purpose": purpose} | row for row in _kinds(found)]
+        rules += [{"purpose": purpose} | row for row in _rules(found)]
+    for mode, version, found in _files(folder, MODES, Mode, digest):
+        modes.append({"mode": mode, "version": version} | mode_choices(found))
     roles = load_roles(Path(folder) if folder is not None else None)
     digest.update(f"roles:{roles.digest}\n".encode())
     policies = Policies(
@@ -175,21 +217,18 @@ def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
     return policies, digest
 
 
-def _files(
-    folder: str | Path | None, names: Vocabulary, known: Sequence[str], required: Sequence[str], digest: Any
-) -> Iterator[tuple[str, str, dict[str, YamlItem]]]:
-    """Name, version and fields of every policy of one kind, by name; adds each file to the digest."""
+def _files(folder: str | Path | None, names: Vocabulary, model: type[D], digest: Any) -> Iterator[tuple[str, str, D]]:
+    """Name, version and content of every policy of one kind, by name; adds each file to the digest."""
     files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
-    for word in sorted(files):
-        place, data = files[word]
+    for name in sorted(files):
+        place, data = files[name]
         version = hashlib.sha256(data).hexdigest()
-        digest.update(f"{word}:{version}\n".encode())
-        fields = parse(data, place).of_version(SCHEMA_VERSION).fields(known, required=required)
-        if (stated := fields[names.name].word(names)) != word:
-            raise PolicyError(
-                f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name determines it"
-            )
-        yield word, version[:16], fields
+        digest.update(f"{name}:{version}\n".encode())
+        found = document(model, parse(data, place), place)
+        if (stated := getattr(found, names.name)) != name:
+            hint = "the file name determines it"
+            raise PolicyError(f"Expected {name}, got '{stated}' - at {place}: {names.name}", hint=hint)
+        yield name, version[:16], found
 
 
 def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
@@ -213,81 +252,26 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-def _choices(fields: Mapping[str, YamlItem]) -> dict[str, Any]:
-    budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
-    stated = fields["weights"]
-    weights = stated.fields((*_WEIGHTS, *plugin_terms_in(stated.value)), required=_NEEDED_WEIGHTS)
-    return (
-        {
-            "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
-            "output_shape": fields["output_shape"].word(OUTPUT_SHAPES),
-            "detail": fields["detail"].optional(lambda item: item.word(DETAILS)) or "full",
-            "include_states": fields["include_states"].words(LIFECYCLES, except_=("revoked",)),
-            "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
-            "mask": fields["mask"].words(MASKS) or None,
-        }
-        | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {
-            f"weight_{name}": item.optional(lambda one: one.number(0, 100)) or 0.0
-            for name, item in weights.items()
-            if not (item.missing and terms_of_plugins((name,)))
-        }
-    )
+def _choices(purpose: Purpose) -> dict[str, Any]:
+    named = ("merge_policy", "output_shape", "detail", "include_states")
+    weights = dict.fromkeys((name for name in SCORE_TERMS if name not in ROLE_TERMS), 0.0) | purpose.weights
+    return {
+        **{name: getattr(purpose, name) for name in named},
+        "instruction_sources": sorted(set(purpose.instruction_sources)),
+        "mask": purpose.mask or None,
+        **purpose.budget.model_dump(),
+        **{f"weight_{name}": weight for name, weight in weights.items()},
+    }
 
 
-def _kinds(kinds: YamlItem) -> list[dict[str, Any]]:
-    rows = []
-    for kind, item in kinds.fields(EVIDENCE_KINDS.values, required=EVIDENCE_KINDS.values).items():
-        fields = item.fields((*_KIND, "document_types"), required=_KIND)
-        half_life = fields["half_life_days"]
-        if (days := half_life.number(0, infinite=True)) == 0:
-            raise half_life.wrong("a number above 0, or .inf")
-        shares = {"": fields["actionability"]} | dict(fields["document_types"].entries())
-        rows += [
-            {"evidence_kind": kind, "document_type": name, "actionability": share.number(0, 1), "half_life_days": days}
-            for name, share in shares.items()
-        ]
-    return rows
+def _kinds(purpose: Purpose) -> list[dict[str, Any]]:
+    return [
+        {"evidence_kind": name, "document_type": type_, "actionability": share, "half_life_days": kind.half_life_days}
+        for name, kind in purpose.kinds.items()
+        for type_, share in {"": kind.actionability, **kind.document_types}.items()
+    ]
 
 
-def _rules(plan: YamlItem) -> list[dict[str, Any]]:
-    if not (items := plan.items()):
-        raise plan.wrong("at least one sub-query")
-    rows = []
-    for ordinal, item in enumerate(items, start=1):
-        fields = item.fields(_RULE, required=("intent", "question", "parts", "lanes"), aliases=_RULE_ALIASES)
-        row = {
-            "ordinal": ordinal,
-            "intent": fields["intent"].word(INTENTS),
-            "question": fields["question"].text(),
-            "parts": _in_given_order(fields["parts"], PARTS),
-            "lanes": fields["lanes"].words(LANES),
-            "sources": sorted(set(fields["sources"].texts())),
-            "kinds": fields["kinds"].words(EVIDENCE_KINDS),
-            "lane_k": fields["lane_k"].optional(lambda item: item.count(1)),
-            "min_authority": fields["min_authority"].optional(_rank) or 0,
-            "max_age_days": fields["max_age_days"].optional(_days),
-            "requires": fields["requires"].words(REQUIRED_EVIDENCE),
-        }
-        for name in ("parts", "lanes"):
-            if not row[name]:
-                raise fields[name].wrong("at least one word")
-        rows.append(row)
-    return rows
-
-
-def _rank(item: YamlItem) -> int:
-    """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
-    return AUTHORITY.values.index(item.word(AUTHORITY)) if isinstance(item.value, str) else item.count(0, 3)
-
-
-def _days(item: YamlItem) -> float:
-    """Days as a number, or a duration such as `30d` or `12h`."""
-    match = _DURATION.fullmatch(item.value) if isinstance(item.value, str) else None
-    if isinstance(item.value, str) and match is None:
-        raise item.wrong("days as a number, or a duration such as 30d or 12h")
-    return float(match[1]) / (24 if match[2] == "h" else 1) if match else item.number(0)
-
-
-def _in_given_order(item: YamlItem, vocabulary: Vocabulary) -> list[str]:
-    return list(dict.fromkeys(each.word(vocabulary) for each in item.items()))
+def _rules(purpose: Purpose) -> list[dict[str, Any]]:
+    rows = [{"ordinal": ordinal, **rule.model_dump()} for ordinal, rule in enumerate(purpose.plan, start=1)]
+    return [row | {"parts": list(dict.fromkeys(row["parts"])), "sources": sorted(set(row["sources"]))} for row in rows]

@@ -15,35 +15,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import yaml
+from pydantic import AfterValidator, Field
 
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.score_terms import terms_of_plugins
 from ....nodes.tables import PURPOSE_POLICIES
 from ....nodes.vocabulary import PURPOSES, WEIGHED_TERMS
+from ...parsing.documents import Document, FirstVersion, document, expected, word
+from ...parsing.quoting import shown_key
 from ...parsing.yaml_files import parse
 from ..weight_sets import WEIGHT_SETS
 
 __all__ = [
-    "SCHEMA_VERSION",
+    "PurposeWeights",
     "WeightFile",
     "expect_weighed",
     "load_weights",
-    "plugin_terms_in",
     "reweighed",
     "weight_file_text",
 ]
 
-SCHEMA_VERSION = 1
-"""Schema version of weight files; see `docs/reference/limits.md`."""
-MOST = 100
-"""The largest weight, as in the policies of purposes."""
+
+def _weighed(value: dict[str, float]) -> dict[str, float]:
+    """Weights of terms of the package and of plugins, which need not be installed."""
+    if unknown := [term for term in value if term not in (*WEIGHED_TERMS, *terms_of_plugins(value))]:
+        raise expected(f"one of {', '.join(WEIGHED_TERMS)}", repr(shown_key(unknown[0])))
+    return value
+
+
+PurposeWeights = Annotated[dict[str, Annotated[float, Field(ge=0, le=100)]], AfterValidator(_weighed)]
+"""Score term -> weight."""
+
+
+class _File(Document):
+    schema_version: FirstVersion = 1
+    weights: dict[Annotated[str, word(PURPOSES)], PurposeWeights]
+    fitted: Any = None
 
 
 @dataclass(frozen=True)
@@ -69,17 +83,7 @@ def load_weights(path: str | Path) -> WeightFile:
     except OSError as error:
         hint = f"`tune` writes one with --out; named sets: {', '.join(WEIGHT_SETS)}"
         raise PolicyError(f"{error.strerror}: weight file {path}", hint=hint) from error
-    item = parse(data, str(path)).of_version(SCHEMA_VERSION)
-    purposes = item.fields(("weights", "fitted"), required=("weights",))["weights"].fields(PURPOSES.values)
-    weights = {
-        purpose: {
-            term: weight.number(0, MOST)
-            for term, weight in stated.fields((*WEIGHED_TERMS, *plugin_terms_in(stated.value))).items()
-            if not weight.missing
-        }
-        for purpose, stated in purposes.items()
-        if not stated.missing
-    }
+    weights = {name: one for name, one in document(_File, parse(data, str(path)), str(path)).weights.items() if one}
     return WeightFile(weights, hashlib.sha256(data).hexdigest())
 
 
@@ -92,11 +96,6 @@ def expect_weighed(term: str, of_plugins: Collection[str], at: str, error: type[
     if term not in (known := (*WEIGHED_TERMS, *of_plugins)):
         hint = "a name with a dot is a term of a plugin that `plugins` names or that a run recorded"
         raise error.one_of(known, term, at, hint=hint)
-
-
-def plugin_terms_in(stated: object) -> Sequence[str]:
-    """The terms of plugins that weights of a file name."""
-    return terms_of_plugins(map(str, stated)) if isinstance(stated, Mapping) else ()
 
 
 def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
@@ -112,5 +111,5 @@ def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
 def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:
     """A weight file with these weights, and under `fitted` how they were found."""
     head = "# Weights of score terms, for the setting `weights`. Written by `scoped-retrieval tune`.\n"
-    content = {"schema_version": SCHEMA_VERSION, "weights": {p: dict(w) for p, w in weights.items()}, "fitted": fitted}
+    content = {"schema_version": 1, "weights": {p: dict(w) for p, w in weights.items()}, "fitted": fitted}
     return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
