@@ -146,3 +146,16 @@ def test_python_asks_in_a_folder_as_the_command_does(shop: Path, monkeypatch, ca
     assert index(shop, project="shop").rows
     monkeypatch.chdir(shop)
     assert shown(capsys)[1].count("standing up") == 1
+
+
+@pytest.mark.parametrize("kept", [b"", b"[{}]", b"[{", b"7"])
+def test_what_was_kept_of_an_import_and_cannot_be_read_follows_nothing(
+    shop: Path, tmp_path, capsys: Capture, kept: bytes
+):
+    shown(capsys)
+    (state,) = (tmp_path / "STATE").rglob("followed/*.json")
+    state.write_bytes(kept)
+    (shop / "zebra.md").unlink()
+    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
+    assert run("index", ".", "--no-semantic", capsys=capsys)[0] == 0
+    assert shown(capsys)[0] == ["src/walrus.md"]

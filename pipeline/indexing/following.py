@@ -178,9 +178,12 @@ def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str]
     file = _file(settings)
     if file is None or not file.is_file():
         return
-    for row in json.loads(file.read_bytes()):
-        chosen: dict[str, Any] = row["selection"]
-        selection = Selection(tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"])
-        paths = tuple(map(Path, row["paths"]))
-        request = IndexRequest(paths=paths, history=row["history"], source=row["source"], selection=selection)
-        yield row["project"], request, row["seen"]
+    with suppress(KeyError, TypeError, ValueError):  # a file that cannot be read follows nothing
+        for row in json.loads(file.read_bytes()):
+            chosen: dict[str, Any] = row["selection"]
+            selection = Selection(
+                tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"]
+            )
+            paths = tuple(map(Path, row["paths"]))
+            request = IndexRequest(paths=paths, history=row["history"], source=row["source"], selection=selection)
+            yield row["project"], request, row["seen"]
