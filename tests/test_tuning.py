@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
 from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.rankings import RECALLED
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
@@ -58,11 +60,11 @@ def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, mon
 
     monkeypatch.setattr(tuning, "fitted_weights", watched)
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
-    done = tune(collections, work=tmp_path / "w", semantic=False, least_queries=2)
+    done = tune(collections, Asking(tmp_path / "w", semantic=False), least_queries=2)
     assert fits == [{f"two/q{n}" for n in (1, 2, 3)}, {f"one/q{n}" for n in (1, 2, 3)}, fits[0] | fits[1]]
     assert done.left_out == {"answer-question": "one collection"}
     fits.clear()
-    alone = tune(collections[:1], work=tmp_path / "w", semantic=False, least_queries=2)
+    alone = tune(collections[:1], Asking(tmp_path / "w", semantic=False), least_queries=2)
     everything = {f"one/q{n}" for n in (1, 2, 3)}
     assert sorted(map(sorted, fits[:3])) == sorted(sorted(everything - {query}) for query in everything)
     assert fits[3] == everything
@@ -76,7 +78,7 @@ def test_the_term_of_a_plugin_is_fitted_and_its_worth_is_measured(tmp_path, monk
     measured = evaluate(collections, work=work, metrics=["nDCG@10"], without=["acme.length"], **how)
     assert "without acme.length" in set(measured.values["system"])
     assert "acme.tags" in measured.means(RECALLED).index, "its lane is measured as well"
-    done = tune(collections, work=work, run_id=measured.run_id, least_queries=2, **how)
+    done = tune(collections, Asking(work, run_id=measured.run_id, **how), least_queries=2)
     assert done.before["answer-question"]["acme.length"] == 0.3
     assert done.weights["answer-question"]["acme.length"] != 0.3
 
@@ -86,15 +88,15 @@ def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeyp
     monkeypatch.setattr(
         tuning, "fitted_weights", lambda parts, start, **_: fits.append(parts[0].queries) or dict(start)
     )
-    tune([open_collection(talks_folder(tmp_path))], work=tmp_path / "w", semantic=False, least_queries=2)
+    tune([open_collection(talks_folder(tmp_path))], Asking(tmp_path / "w", semantic=False), least_queries=2)
     assert sorted(fits[:-1]) == [("talk/a1", "talk/a2"), ("talk/b1", "talk/b2")]
 
 
 def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
     measured = evaluate(collections, work=tmp_path / "w", semantic=False, metrics=["nDCG@10"])
-    how = {"run_id": measured.run_id, "measures": ["nDCG@10"], "least_queries": 2}
-    done = tune(collections, work=tmp_path / "w", semantic=False, **how)
+    how = Asking(tmp_path / "w", semantic=False, run_id=measured.run_id)
+    done = tune(collections, how, measures=["nDCG@10"], least_queries=2)
     assert done.run_id == measured.run_id
     means = done.held_out().set_index("collection")[DEFAULT].to_dict()
     assert means["one"] == pytest.approx(measured.means("nDCG@10").loc["full", "one"])
@@ -103,7 +105,7 @@ def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
 
 def test_a_few_queries_are_refused_with_what_is_needed(tmp_path):
     with pytest.raises(InputError) as refused:
-        tune([open_collection(documents_folder(tmp_path))], work=tmp_path / "w", semantic=False)
+        tune([open_collection(documents_folder(tmp_path))], Asking(tmp_path / "w", semantic=False))
     assert refused.value.message == (
         "Expected 20 queries or more whose candidates hold relevant documents and others, got 2 of 3"
         " - at answer-question (papers)"
@@ -130,3 +132,32 @@ def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, m
     expect_golden(GOLDEN, printed)
     assert main(["tune", "one", "--work", "w", "--no-semantic", "--least-queries", "2", "--out", "w"]) == 2
     assert "Is a directory: --out w" in capsys.readouterr().err
+
+
+def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_path, monkeypatch, capsys):
+    def git(*args: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *who, *args], cwd=tmp_path / "shop", check=True, capture_output=True)
+
+    (tmp_path / "shop").mkdir()
+    git("init", "-q")
+    names = ("cart", "order", "retry", "login")
+    for name in names:
+        body = "".join(f"def {name}_{n}():\n    return 'step {n} of the {name}'\n\n\n" for n in range(12))
+        (tmp_path / "shop" / f"{name}.py").write_text(body)
+    git("add", "-A")
+    git("commit", "-qm", "Begin")
+    for number, name in enumerate(names):
+        file = tmp_path / "shop" / f"{name}.py"
+        file.write_text(file.read_text().replace(f"'step {number} of the {name}'", f"{number}"))
+        git("commit", "-qam", f"{name}: step {number} returns a number")
+    monkeypatch.chdir(tmp_path)
+    told = "--work w --no-semantic --least-queries 2 --metric R@10 --picture tuned.svg --json".split()
+    assert main(["tune", "shop", "--commits", *told]) == 0
+    said = json.loads(capsys.readouterr().out)
+    held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}
+    assert {name: row["queries"] for name, row in held_out.items()} == {"shop": 4, "shop, by lines": 4}
+    assert held_out["shop"][DEFAULT] == 1.0
+    assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
+    assert load_weights(tmp_path / "w/weights.yaml").weights.keys() == {"explain-code"}
+    assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

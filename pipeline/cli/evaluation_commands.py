@@ -123,7 +123,16 @@ def _p(value: float) -> str:
 
 def tune(
     context: typer.Context,
-    collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
+    collections: Annotated[
+        list[Path],
+        typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data; with --commits a Git checkout."),
+    ],
+    commits: Annotated[
+        bool, typer.Option("--commits", help="Ask what the latest commits of a checkout did; 200, or --limit.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the figures, as .svg or .png.")
+    ] = None,
     work: Annotated[
         Path, typer.Option("--work", metavar="DIR", help="Folder for corpora and runs, as for `eval`.")
     ] = WORK,
@@ -144,27 +153,33 @@ def tune(
     ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
-    """Fit weights of score terms to labeled collections. Figures are for held-out queries."""
+    """Fit weights of score terms to labeled collections, or to a repository's own history. Figures are for held-out queries."""
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available
+    from ..evaluation.commit_tuning import draw, tune_commits
+    from ..evaluation.evaluate import Asking
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
 
     settings = settings_of()
-    done = tuned(
-        opened(settings, collections, split),
-        work=work,
+    how = Asking(
+        work,
         semantic=not no_semantic and encoder_available()[0],
         encoder=settings["encoder"],
-        measures=metric or MEASURES,
         limit=limit,
         purpose=purpose,
         run_id=run,
-        least_queries=least_queries,
         policies=load_policies(settings["policies"], settings["weights"]),
         plugins=settings["plugins"],
         progress=note,
     )
+    measures = metric or MEASURES
+    if commits:
+        done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)
+    else:
+        done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
+    if picture is not None:
+        draw(done, picture)
     provenance = {"command": _command(context), "date": _now(), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
@@ -172,6 +187,15 @@ def tune(
     emit({"file": str(file), "weights": done.weights, "fitted": content}, text=tuning_tables(done))
     note(f"wrote {file}: -c weights={file} for `ask` and `run`, or the setting `weights`")
     return EXIT["ok"]
+
+
+def one_of(folders: list[Path]) -> Path:
+    """The only one of the folders."""
+    from ...nodes.errors import InputError
+
+    if len(folders) != 1:
+        raise InputError.described("one checkout", str(len(folders)), "tune --commits")
+    return folders[0]
 
 
 def tuning_tables(done: Any) -> str:

@@ -17,8 +17,7 @@ keeps terms that few queries affect in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
-from ..encoders.encoder import NAME
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import FrozenTerms, parsed
@@ -125,14 +123,19 @@ LEAST_QUERIES = 20
 
 
 @dataclass(frozen=True)
-class CollectionPart:
-    """One collection, with its candidates and the groups of its queries."""
+class Part:
+    """The candidates of one collection of judged queries, and the groups of the queries."""
 
-    collection: Collection
+    name: str
+    kind: str
     purpose: str
     terms: FrozenTerms
     groups: np.ndarray
     """A number per query: queries with the same number are held out together."""
+    version: str
+    """What identifies the collection's content."""
+    lines: FrozenTerms | None = None
+    """The same candidates, judged by lines; measured, and nothing is fitted to them."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Tuning:
     left_out: dict[str, str]
     """Purpose -> the parts that were held out in turn."""
     data: list[dict[str, Any]]
-    """collection, sha256, purpose, queries: the training data."""
+    """collection, version, purpose, queries: the training data."""
     measures: tuple[str, ...]
 
     def held_out(self) -> pd.DataFrame:
@@ -181,66 +184,60 @@ class Tuning:
         }  # fmt: skip
 
 
-def tune(  # noqa: PLR0913 - options by keyword
+def tune(
     collections: Sequence[Collection],
+    how: Asking,
     *,
-    work: Path,
-    semantic: bool,
-    encoder: str = NAME,
     measures: Sequence[str] = MEASURES,
-    limit: int | None = None,
-    purpose: str | None = None,
-    run_id: str | None = None,
     least_queries: int = LEAST_QUERIES,
-    policies: Any = None,
-    plugins: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
     """Fit weights to the judged queries of some collections, and measure them on held-out queries.
 
     Args:
-        encoder: encodes the collections and the questions, if `semantic` is set.
+        how: the purpose is by default `answer-question` for documents and conversations, `fix-test` for code; weights
+            are fitted to the score terms of enabled plugins as well.
         measures: nDCG@k or R@k, for the report.
-        limit: at most this many queries of each collection.
-        purpose: of every request; by default `answer-question` for documents and conversations, `fix-test` for code.
-        run_id: a run of `work` that `eval` or `tune` made of these collections; its score terms are used.
         least_queries: the minimum number of queries of a purpose with both relevant and other candidates.
-        policies: the policies for the run; default: the bundled ones.
-        plugins: the enabled plugins; weights are fitted to their score terms as well.
 
     Raises:
         InputError: a measure is not supported, scipy is missing, or there is too little data to hold any out.
-        StoreError: `run_id` is not a run of these collections.
+        StoreError: `how.run_id` is not a run of these collections.
     """
     for measure in measures:
         parsed(measure)
-    how = Asking(
-        work, semantic, encoder, limit, purpose, run_id=run_id, policies=policies, plugins=plugins, progress=progress
-    )
     asked = ask(collections, how, blocks=None)
-    parts = _parts(asked, collections, purpose)
+    return fit(asked.run.run_id, _parts(asked, collections, how.purpose), measures, least_queries, how.progress)
+
+
+def fit(
+    run_id: str, parts: Sequence[Part], measures: Sequence[str], least: int, progress: Callable[[str], None]
+) -> Tuning:
+    """Fit weights to every purpose of some parts, and measure them on queries that were left out.
+
+    Raises:
+        InputError: there is too little data.
+    """
     weights, before, left_out, values = {}, {}, {}, []
     for named in dict.fromkeys(part.purpose for part in parts):
         of_purpose = [part for part in parts if part.purpose == named]
-        _expect_queries(of_purpose, least_queries)
+        _expect_queries(of_purpose, least)
         start = of_purpose[0].terms.in_force()
         left_out[named] = "one collection" if len(of_purpose) > 1 else f"one of {FOLDS} folds of queries"
         for kept, out in _splits(of_purpose):
-            progress(f"fitting {named} without {', '.join(sorted({part.collection.name for part in out}))}")
+            progress(f"fitting {named} without {', '.join(sorted({part.name for part in out}))}")
             fitted = fitted_weights([part.terms for part in kept], start)
             values += [_values(part, measures, fitted) for part in out]
         progress(f"fitting {named}")
         weights[named] = fitted_weights([p.terms for p in of_purpose], start)
         before[named] = {term: start[term] for term in weights[named]}
-    return Tuning(
-        asked.run.run_id, weights, before, pd.concat(values, ignore_index=True), left_out,
-        [{"collection": p.collection.name, "sha256": p.collection.digest(), "purpose": p.purpose,
-          "queries": len(p.terms.queries)} for p in parts],
-        tuple(measures),
-    )  # fmt: skip
+    data = [
+        {"collection": p.name, "version": p.version, "purpose": p.purpose, "queries": len(p.terms.queries)}
+        for p in parts
+    ]
+    return Tuning(run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data, tuple(measures))
 
 
-def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[CollectionPart]:
+def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
     terms, weights = (frozen(asked.run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
     parts = []
     for collection in collections:
@@ -250,18 +247,19 @@ def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | N
         requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
         projects = pd.Series([requests[query]["project"] for query in queries])
         groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
-        parts.append(CollectionPart(collection, requests[queries[0]]["purpose"], candidates, groups))
+        asked_for = requests[queries[0]]["purpose"]
+        parts.append(Part(collection.name, collection.shape, asked_for, candidates, groups, collection.digest()))
     return parts
 
 
-def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
+def _expect_queries(parts: Sequence[Part], least: int) -> None:
     """Refuse a fit to so few queries that their weights would follow single ones.
 
     Raises:
         InputError: fewer than `least` queries have both relevant and other candidates.
     """
     if (telling := sum(part.terms.telling() for part in parts)) < least:
-        names = ", ".join(part.collection.name for part in parts)
+        names = ", ".join(part.name for part in parts)
         raise InputError.described(
             f"{least} queries or more whose candidates hold relevant documents and others",
             f"{telling} of {sum(len(part.terms.queries) for part in parts)}",
@@ -270,31 +268,35 @@ def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
         )
 
 
-def _splits(parts: Sequence[CollectionPart]) -> list[tuple[list[CollectionPart], list[CollectionPart]]]:
+def _splits(parts: Sequence[Part]) -> list[tuple[list[Part], list[Part]]]:
     """Pairs of training and test data: every query is measured once."""
     if len(parts) > 1:
         return [([other for other in parts if other is not part], [part]) for part in parts]
     part = parts[0]
     groups = np.random.default_rng(SEED).permutation(int(part.groups.max()) + 1)
     if len(groups) < 2:
-        raise InputError.described("two queries or more, so that one can be left out", "one", part.collection.name)
+        raise InputError.described("two queries or more, so that one can be left out", "one", part.name)
     fold = (groups % min(FOLDS, len(groups)))[part.groups]
     return [([_some(part, fold != n)], [_some(part, fold == n)]) for n in np.unique(fold)]
 
 
-def _some(part: CollectionPart, chosen: np.ndarray) -> CollectionPart:
+def _some(part: Part, chosen: np.ndarray) -> Part:
     queries = [query for query, wanted in zip(part.terms.queries, chosen, strict=True) if wanted]
-    return CollectionPart(part.collection, part.purpose, part.terms.of_queries(queries), part.groups[chosen])
+    lines = part.lines.of_queries(queries) if part.lines is not None else None
+    return replace(part, terms=part.terms.of_queries(queries), groups=part.groups[chosen], lines=lines)
 
 
-def _values(part: CollectionPart, measures: Sequence[str], fitted: Mapping[str, float]) -> pd.DataFrame:
+def _values(part: Part, measures: Sequence[str], fitted: Mapping[str, float]) -> pd.DataFrame:
     """The figures of every query of a part, under the weights in force and under new ones."""
-    orders = {DEFAULT: part.terms.order(), FITTED: part.terms.order(fitted)}
-    head = {"purpose": part.purpose, "collection": part.collection.name, "kind": part.collection.shape}
     tables = []
-    for measure in measures:
-        values = {name: part.terms.values(measure, order).to_numpy() for name, order in orders.items()}
-        tables.append(pd.DataFrame({**head, "query_id": part.terms.queries, "metric": measure, **values}))
+    for terms, suffix in ((part.terms, ""), (part.lines, ", by lines")):
+        if terms is None:
+            continue
+        head = {"purpose": part.purpose, "collection": part.name + suffix, "kind": part.kind + suffix}
+        orders = {DEFAULT: terms.order(), FITTED: terms.order(fitted)}
+        for measure in measures:
+            values = {name: terms.values(measure, order).to_numpy() for name, order in orders.items()}
+            tables.append(pd.DataFrame({**head, "query_id": terms.queries, "metric": measure, **values}))
     return pd.concat(tables)
 
 
