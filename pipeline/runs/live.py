@@ -30,7 +30,7 @@ from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
-from .log import LineInDoubtError, RunFolder
+from .log import LineInDoubtError, RunFolder, of_kind
 from .parts import (
     FORMAT,
     PER_REQUEST,
@@ -169,11 +169,9 @@ class LiveRun:
 
     def _open(self, begun: int) -> bool:
         """Whether the run was not closed, and no file was swept since line `begun`."""
-        log = self.store.log
-        if log.number() == self._seen:
-            return True
-        closed = any(line.body["kind"] in ("close", "run") for line in log.of(self.run_id))
-        return not closed and not log.swept(begun)
+        new = self.store.log.lines_after(self._seen)
+        closed = any(line.body["kind"] in ("close", "run") and line.body["run_id"] == self.run_id for line in new)
+        return not closed and not any(line.number > begun for line in of_kind(new, "sweep"))
 
 
 def read_tables(path: Place, sha256: str, names: Collection[str] | None = None) -> dict[str, pa.Table]:

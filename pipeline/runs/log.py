@@ -14,7 +14,8 @@ whose line would come after it, writes under another name: no clock decides whet
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +28,7 @@ from ..storage.signing import UNSIGNED, Signer
 __all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "manifest_named", "of_kind", "snapshots_named"]
 
 LOG = "LOG"
+_OF_RUN = re.compile(rb'"run_id":"(run-[0-9a-v]+)"')
 
 
 class RunLog(Chain):
@@ -39,13 +41,12 @@ class RunLog(Chain):
         """The lines of one run; of the chain, only they are verified."""
         return [line for line in self.lines_with(f'"run_id":"{run_id}"') if line.body["run_id"] == run_id]
 
-    def by_run(self) -> dict[str, list[Line]]:
-        """The lines of every run, by run, in the order of their first line."""
-        found: dict[str, list[Line]] = {}
-        for line in self.lines():
-            if run_id := line.body.get("run_id"):
-                found.setdefault(run_id, []).append(line)
-        return found
+    def by_run(self) -> Mapping[str, list[Line]]:
+        """The lines of every run, by run, in the order of their first line; only those that are asked for are verified."""
+        data, found = self.data(), dict[str, list[int]]()
+        for match in _OF_RUN.finditer(data):
+            found.setdefault(match[1].decode(), []).append(match.start())
+        return _ByRun(self, data, found)
 
     def number(self) -> int:
         """The number of the last line."""
@@ -53,7 +54,7 @@ class RunLog(Chain):
 
     def swept(self, since: int) -> bool:
         """Whether files that no line names were removed after a line."""
-        return any(line.number > since for line in self.lines_with('"kind":"sweep"'))
+        return bool(of_kind(self.lines_after(since), "sweep"))
 
     def commit(self, kind: str, body: Mapping[str, Any], allowed: Callable[[], bool] = lambda: True) -> Line | None:
         """Append a line if `allowed`, given all lines before it; None if it is not.
@@ -65,6 +66,20 @@ class RunLog(Chain):
             with suppress(MovedOnError), self.writing():
                 last = self.last()
                 return self.append(last, {"kind": kind, **body}) if allowed() else None
+
+
+class _ByRun(Mapping[str, list[Line]]):
+    def __init__(self, log: RunLog, data: bytes, found: Mapping[str, list[int]]) -> None:
+        self._log, self._data, self._found = log, data, found
+
+    def __getitem__(self, run_id: str) -> list[Line]:
+        return [self._log.line_at(self._data, at) for at in self._found[run_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 class RunFolder:

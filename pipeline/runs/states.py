@@ -8,7 +8,7 @@ damaged      its content changed since it was written; only `verify` and reading
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ...nodes.errors import ScopedRetrievalError, VerificationError
@@ -37,16 +37,17 @@ def states(store: Runs, *, but: Collection[str] = ()) -> list[RunState]:
         store: the folder of runs.
         but: runs to skip, which were read already.
     """
-    found = [_state_of(store, run_id, lines) for run_id, lines in store.log.by_run().items() if run_id not in but]
+    lines = store.log.by_run()
+    found = [_state_of(store, run_id, lines) for run_id in lines if run_id not in but]
     found += [
         RunState(id_, UNFINISHED, "a batch that was not finished") for id_ in store.unfinished() if id_ not in but
     ]
     return sorted(found, key=lambda state: state.run_id)
 
 
-def _state_of(store: Runs, run_id: str, lines: list[Line]) -> RunState:
+def _state_of(store: Runs, run_id: str, lines: Mapping[str, list[Line]]) -> RunState:
     try:
-        Run(store, run_id, lines).settings  # noqa: B018 (it reads the file that every reader needs)
+        Run(store, run_id, lines[run_id]).settings  # noqa: B018 (it reads the file that every reader needs)
     except VerificationError as error:
         return RunState(run_id, DAMAGED, error.message)
     except ScopedRetrievalError as error:

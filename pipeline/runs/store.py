@@ -192,9 +192,10 @@ class Runs(RunFolder):
 
     def newest(self) -> Iterator[Run]:
         """The runs of `list`, newest first, opened lazily."""
-        for run_id, lines in sorted(self.log.by_run().items(), reverse=True):
+        lines = self.log.by_run()
+        for run_id in sorted(lines, reverse=True):
             with suppress(StoreError, VerificationError):
-                yield Run(self, run_id, lines)
+                yield Run(self, run_id, lines[run_id])
 
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that LOG names, damaged ones included, oldest first."""

@@ -108,19 +108,50 @@ class Chain:
         except FileNotFoundError:
             return b""
 
-    def lines_with(self, text: str) -> Iterator[Line]:
+    def lines_with(self, text: str) -> list[Line]:
         """The lines whose JSON contains a text, verified only against their own hashes: for the long chains of lists.
 
         Raises:
             VerificationError: one of them was changed.
             StoreError: the chain cannot be read now.
         """
-        sought = text.encode()
-        for number, raw in enumerate(self.data().split(b"\n")[:-1], start=1):
-            if sought in raw:
-                if (line := _parsed(raw)) is None:
-                    raise self._changed(number)
-                yield line
+        data, sought, found, at = self.data(), text.encode(), list[Line](), 0
+        while (at := data.find(sought, at)) >= 0:
+            found.append(self.line_at(data, at))
+            at = data.index(b"\n", at)
+        return found
+
+    def lines_after(self, number: int) -> list[Line]:
+        """The lines after a number, verified only against their own hashes; no others are read.
+
+        Raises:
+            VerificationError: one of them was changed.
+            StoreError: the chain cannot be read now.
+        """
+        if isinstance(self.place, ObjectPlace):
+            last = self.last()
+            numbers = range(number + 1, last.number + 1 if last else 1)
+            return [self._verified(raw) for raw in self.place.read_all([_name(each) for each in numbers])]
+        window = _WINDOW
+        while True:
+            data, start = self._end(window)
+            found = _whole_lines(data).split(b"\n")[1 if start else 0 : -1]
+            if not start or (found and self._verified(found[0]).number <= number + 1):
+                return [line for line in map(self._verified, found) if line.number > number]
+            window *= 4
+
+    def line_at(self, data: bytes, at: int) -> Line:
+        """The line around a position of `data`, verified only against its own hash.
+
+        Raises:
+            VerificationError: it was changed.
+        """
+        return self._verified(data[data.rfind(b"\n", 0, at) + 1 : data.index(b"\n", at)])
+
+    def _verified(self, raw: bytes) -> Line:
+        if (line := _parsed(raw)) is None:
+            raise self._changed(None)
+        return line
 
     def last(self) -> Line | None:
         """The last line, verified against its hash and, with a trusted key, its signature; None if there is none.
@@ -132,8 +163,7 @@ class Chain:
         raw = self._last_object() if isinstance(self.place, ObjectPlace) else self._tail()[0]
         if raw is None:
             return None
-        if (line := _parsed(raw)) is None:
-            raise self._changed(None)
+        line = self._verified(raw)
         self.signer.expect_signed(self._signed_text(line.hash), line.signature, self.place)
         return line
 
@@ -184,7 +214,7 @@ class Chain:
                 raise self._moved_on(number)
             try:
                 if isinstance(self.place, ObjectPlace):
-                    self._create(self.place / f"{number:09d}", number, data)
+                    self._create(self.place / _name(number), number, data)
                 else:
                     self._add(data)
             except ScopedRetrievalError:
@@ -291,7 +321,7 @@ class Chain:
     def _object(self, number: int) -> bytes | None:
         assert isinstance(self.place, ObjectPlace)
         try:
-            return read_whole(self.place / f"{number:09d}") if number else None
+            return read_whole(self.place / _name(number)) if number else None
         except FileNotFoundError:
             return None
 
@@ -303,20 +333,24 @@ class Chain:
         """The last line of the file, where it ends, and whether its line break follows."""
         window = _WINDOW
         while True:
-            try:
-                with self.place.open("rb") as file:
-                    start = max(0, file.seek(0, os.SEEK_END) - window)
-                    file.seek(start)
-                    data = file.read()
-            except (FileNotFoundError, NotADirectoryError):
-                return None, 0, False
-            except OSError as error:
-                raise StoreError(f"{error.strerror}: {self.place}") from error
+            data, start = self._end(window)
             whole = _whole_lines(data)
             _, before, line = whole[:-1].rpartition(b"\n")
             if before or not start:
                 return (line, start + len(whole) - 1, data.startswith(whole)) if whole else (None, 0, False)
             window *= 2
+
+    def _end(self, size: int) -> tuple[bytes, int]:
+        """The last bytes of the file, and where they start; none without a file."""
+        try:
+            with self.place.open("rb") as file:
+                start = max(0, file.seek(0, os.SEEK_END) - size)
+                file.seek(start)
+                return file.read(), start
+        except (FileNotFoundError, NotADirectoryError):
+            return b"", 0
+        except OSError as error:
+            raise StoreError(f"{error.strerror}: {self.place}") from error
 
     def _signed_text(self, hash_: str) -> str:
         return f"scoped-retrieval/line/1 {self.place.name} {hash_}"
@@ -326,19 +360,26 @@ class Chain:
         return MovedOnError(f"Expected to append line {number}, got another last line - at {self.place}", hint=hint)
 
     def _changed(self, number: int | None) -> VerificationError:
-        which, at = (f"line {number}", f"{self.place}:{number}") if number else ("a last line", str(self.place))
+        which, at = (f"line {number}", f"{self.place}:{number}") if number else ("a line", str(self.place))
         return VerificationError(
             f"Expected {which} that matches its hash and the line before, got a changed one - at {at}", hint=_CHANGED
         )
+
+
+def _name(number: int) -> str:
+    """The object of a line."""
+    return f"{number:09d}"
 
 
 def _whole_lines(data: bytes) -> bytes:
     """The end of a file, without what a crash cut off. The last line break may be missing, damaged or, after a loss of
     power, zero, as may all bytes after it.
     """
-    before, line_break, tail = data.rpartition(b"\n")
+    end = data.rfind(b"\n") + 1
+    if not (tail := data[end:]):
+        return data
     last = next((each + b"\n" for each in (tail, tail[:-1], tail.partition(b"\0")[0]) if _parsed(each)), b"")
-    return before + line_break + last
+    return data[:end] + last
 
 
 def _parsed(raw: bytes) -> Line | None:
