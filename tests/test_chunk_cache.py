@@ -235,8 +235,7 @@ def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
     corpus = Corpus.open(world.corpus)
     frame = corpus.frame()
     row = frame.evidence["evidence_id"].to_pylist()[frame.evidence["path"].to_pylist().index("a.md")]
-    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
-    corpus.finish_erasure(ids)
+    corpus.erase(Selection("ana", frozenset({"shop"}), evidence=(row,)), now=NOW)
     assert not (world.corpus / CACHE).exists()
     report = world.index()
     assert (report.unread, report.published["erased_rows"]) == ({}, 1)

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from corpus_rows import HashEncoder, content, day, import_rows
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, blocks
 from scoped_retrieval.pipeline.corpus.blocks import BlockSums, CheckedFile
+from scoped_retrieval.pipeline.storage.durable import write_atomic
+from scoped_retrieval.pipeline.storage.places import Place, place_of
 
 WORDS = ("lock", "timeout", "session", "guard", "role", "token", "cache", "shard")
 
@@ -85,6 +87,16 @@ def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, stored: Path, 
     assert everything(path) == expected
 
 
+@pytest.fixture(params=["folder", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return tmp_path if request.param == "folder" else place_of(f"memory://{tmp_path.name}")
+
+
+def checked(file: Place, data: bytes, entry: dict[str, object]) -> CheckedFile:
+    write_atomic(file, data)
+    return CheckedFile(file, entry)
+
+
 def entry_of(data: bytes) -> dict[str, object]:
     sums = BlockSums(len(data))
     sums.add(memoryview(data))
@@ -100,21 +112,21 @@ def test_sums_do_not_depend_on_the_pieces_that_are_written(pieces: list[bytes], 
         for piece in pieces:
             sums.add(memoryview(piece))
         assert {"bytes": len(whole), "sha256": "", **sums.entry} == entry_of(whole)
-        file = CheckedFile(Path("x"), pa.py_buffer(whole), entry_of(whole), (len(pieces),))
+        assume(whole)
+        file = checked(place_of("memory://blocks/any"), whole, entry_of(whole))
         start = data.draw(st.integers(0, len(whole)))
         file.expect_bytes(start, data.draw(st.integers(start, len(whole))))
         file.expect_all()
 
 
-def test_only_the_blocks_that_are_read_are_verified() -> None:
+def test_only_the_blocks_that_are_read_are_verified(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "READ_AT_ONCE", 1 << 16)
     whole = bytes(4 << 16)
     entry = entry_of(whole)
     damaged = whole[: 3 << 16] + b"\1" + whole[(3 << 16) + 1 :]
-    file = CheckedFile(Path("packs/p/f"), pa.py_buffer(damaged), entry, (0,))
+    file = checked(place / "f", damaged, entry)
     file.expect_bytes(0, 3 << 16)
-    with pytest.raises(
-        StoreError, match=r"^Expected checksum \w{16} of bytes 196608 to 262144, got \w{16} - at packs/p/f"
-    ):
+    with pytest.raises(StoreError, match=r"^Expected checksum \w{16} of bytes 196608 to 262144, got \w{16} - at .*f"):
         file.expect_bytes(0, (3 << 16) + 1)
 
 
@@ -126,7 +138,7 @@ def test_only_the_blocks_that_are_read_are_verified() -> None:
         ([-4, 2, 4], "Expected ascending offsets, got others "),
     ],
 )
-def test_offsets_are_verified_before_they_are_followed(offsets: list[int], expected: str) -> None:
+def test_offsets_are_verified_before_they_are_followed(place: Place, offsets: list[int], expected: str) -> None:
     """Even where checksums fit: a writer with a fault gives them as well."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, pa.schema([("text", pa.string())])) as writer:
@@ -134,7 +146,7 @@ def test_offsets_are_verified_before_they_are_followed(offsets: list[int], expec
     data = sink.getvalue().to_pybytes()
     written, other = (np.array(each, np.int32).tobytes() for each in ([0, 2, 4], offsets))
     data = data.replace(written, other)
-    file = CheckedFile(Path("packs/p/f"), pa.py_buffer(data), entry_of(data), (*offsets, 1))
+    file = checked(place / "f", data, entry_of(data))
     table = file.table()
     with pytest.raises(StoreError, match=expected):
         file.expect_rows(table, 0, 2)

@@ -48,8 +48,7 @@ def publish(corpus: Corpus) -> None:
 
 
 def erase(corpus: Corpus) -> None:
-    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE, project="shop"), now=day(2))
-    corpus.finish_erasure(ids)
+    corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE, project="shop"), now=day(2))
 
 
 ACTIONS: dict[str, Callable[[Corpus], object]] = {

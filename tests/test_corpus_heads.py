@@ -12,11 +12,9 @@ import pytest
 from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.blocks import BlockSums
-from scoped_retrieval.pipeline.storage.durable import file_sha256
 from scoped_retrieval.pipeline.storage.places import place_of
 from small_corpus import Story, row
-from stored_corpus import heads, manifest_at, repin
+from stored_corpus import heads, manifest_at, repin, reseal
 
 
 def published(path: Path) -> Corpus:
@@ -33,14 +31,8 @@ def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
     table = change(pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all())
     with pa.ipc.new_file(str(file), table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    at = manifest_at(path)
-    document = json.loads(at.read_bytes())
-    sums = BlockSums(file.stat().st_size)
-    sums.add(memoryview(file.read_bytes()))
-    entry = {"bytes": file.stat().st_size, "sha256": file_sha256(file), **sums.entry}
-    document["packs"][file.parent.name][file.name] = entry
-    at.write_text(json.dumps(document))
-    return at
+    reseal(path, file.parent)
+    return manifest_at(path)
 
 
 def changed(column: str) -> Callable[[pa.Table], pa.Table]:

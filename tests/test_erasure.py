@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import filelock
 import pyarrow as pa
 import pytest
 import yaml
@@ -32,12 +31,10 @@ from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import Runs, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalize
-from scoped_retrieval.pipeline.storage import chain
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
 from stored_corpus import manifest_at
@@ -162,34 +159,6 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
     erase(settings(tmp_path), source="doc:story")
     erase(settings(tmp_path), source="memory:bo")
     assert holding(tmp_path) == []
-
-
-def test_an_erasure_whose_receipt_nobody_may_close_is_told_as_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked(told(tmp_path), batch=True)
-    other, without_texts = filelock.FileLock(tmp_path / "corpus" / ".HEADS.lock"), corpus_erasure.erase_evidence
-
-    def before_another_writer(*given: Any, **how: Any) -> Any:
-        other.acquire()
-        return without_texts(*given, **how)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(chain, "WAIT_SECONDS", 0)
-        patch.setattr(corpus_erasure, "erase_evidence", before_another_writer)
-        done = erase(settings(tmp_path), source="doc:story")
-    assert (done.rows, len(done.runs.runs), done.dry_run) == (2, 1, False)
-    busy = f"Expected no other writer, got a held lock - at {tmp_path / 'corpus' / 'HEADS'}"
-    assert done.as_dict()["receipt_unclosed"] == busy
-    assert done.text().endswith(
-        f"everything is erased, but the receipt is not updated yet: {busy}\nrun the same command again to close the receipt\n"
-    )
-    assert holding(tmp_path, GONE) == holding(tmp_path, MORE) == []
-    other.release()
-    done = erase(settings(tmp_path), source="doc:story")
-    assert (done.unclosed, "receipt" in done.text()) == ("", False)
-    (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
-    assert receipt["finished"]
 
 
 def test_a_corpus_that_moved_past_an_erasure_may_be_shown(tmp_path: Path) -> None:
@@ -327,12 +296,7 @@ def test_the_receipt_has_no_payload(tmp_path: Path) -> None:
     told(tmp_path)
     erase(settings(tmp_path), source="doc:story", reason="asked")
     (receipt,) = json.loads(manifest_at(tmp_path / "corpus").read_text())["receipts"]
-    assert (receipt["by"], receipt["reason"], receipt["selection"], receipt["finished"]) == (
-        "ana",
-        "asked",
-        {"source": "doc:story"},
-        True,
-    )
+    assert (receipt["by"], receipt["reason"], receipt["selection"]) == ("ana", "asked", {"source": "doc:story"})
     (file,) = (tmp_path / "corpus" / "erased").iterdir()
     assert (receipt["rows"], file.name) == (2, receipt["file"])
     assert b"drawer" not in file.read_bytes() + json.dumps(receipt).encode()

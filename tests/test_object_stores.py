@@ -133,7 +133,7 @@ def test_a_changed_object_is_named(prefix: ObjectPlace):
     assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/decisions/part-00001.parquet")]
     pack = next((prefix / "corpus").glob("packs/*/evidence.arrow"))
     pack.write_bytes(pack.read_bytes()[:-1] + b"x")
-    with pytest.raises(StoreError, match="Expected SHA-256"):
+    with pytest.raises(StoreError, match=r"Expected (SHA-256|checksum)"):
         Corpus.open(prefix / "corpus").frame()
 
 
@@ -144,7 +144,6 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     selection = Selection("ana", frozenset({"shop"}), source="doc:story")
     ids, _ = corpus.erase(selection, now=NOON, reason="asked for")
     runs = erase_evidence(store, ids, reason="asked for")
-    corpus.finish_erasure(ids)
     assert runs.texts and not runs.unreadable
     assert [verify(store, run_id).status for run_id in store.run_ids()] == ["erased"]
     assert corpus.frame().evidence.num_rows == 0

@@ -3,11 +3,10 @@
 - `store`: a corpus as a whole
 - the generations and the chain that publishes them: `manifest`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; changed and described rows: `deltas`
-- published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
+- published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`
 - derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding` of stored rows
 - stored beside rows: `commits`
 - erasure and verification: `erasing`, `tombstones`, `checking`
-- `pinned`: finds the generation that a run pinned
 """
 
 from ..encoders.unit_vectors import Encoder

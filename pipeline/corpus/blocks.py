@@ -1,13 +1,13 @@
 """Checksums of the blocks of a pack's files, verified when a block is first read.
 
-Reads: the mapped bytes of a file and its manifest entry. Gives: `BlockSums`, which a writer fills; `CheckedFile`, which
+Reads: the bytes of a file and its entry in `pack.json`. Gives: `BlockSums`, which a writer fills; `CheckedFile`, which
 opens the file as a table and verifies the blocks of the rows that are read.
 
     {"bytes": ..., "sha256": ..., "block_bytes": 65536, "block_xxh3": "<16 hex digits per block>"}
 
 XXH3 (64 bits) detects damage, not tampering: the SHA-256 in the manifest detects both, see `checking.py`. XXH3 was
-chosen over CRC-32C because it measured one and a half to two times as fast, with a wider sum. A file of an object store
-is verified against its SHA-256 when it is downloaded.
+chosen over CRC-32C because it measured one and a half to two times as fast, with a wider sum. Of a file in an object
+store, blocks are read when they are needed, several at once.
 
 Note: Arrow does not check the offsets in a file, and a process that reads past the end of a mapping crashes. So footer
 and metadata are verified before Arrow parses them, and offsets before the data they point to.
@@ -19,6 +19,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from mmap import mmap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,9 @@ import pyarrow.types as kinds
 import xxhash
 
 from ...nodes.errors import StoreError
-from ..storage.places import Place
+from ..storage.places import ObjectPlace, Place
 
-__all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256"]
+__all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256", "no_pack"]
 
 DAMAGED = (
     "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
@@ -37,7 +39,9 @@ DAMAGED = (
 )
 """The hint for a damaged file of a pack."""
 FEWEST_BYTES, MOST_BLOCKS = 1 << 16, 512
-"""Blocks are 64 KiB, and larger in files over 32 MiB, so that sums add at most 8 KiB to a manifest entry."""
+"""Blocks are 64 KiB, and larger in files over 32 MiB, so that the sums of a file take at most 8 KiB."""
+READ_AT_ONCE = 1 << 22
+"""Bytes that are read at a time from an object store."""
 _DIGITS = 16
 _FILES_KNOWN = 1 << 14
 
@@ -64,7 +68,7 @@ class BlockSums:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The fields of the manifest entry of the finished file."""
+        """The fields of the entry of the finished file."""
         if self._filled:
             self._end_block()
         return {"block_bytes": self._size, "block_xxh3": "".join(self._sums)}
@@ -90,14 +94,29 @@ def _verified(file: str, stamp: tuple[int, ...], sha256: str, blocks: int) -> _V
 
 
 class CheckedFile:
-    """A file of a pack. `stamp` distinguishes it from a file that replaces it; None if the file is already verified."""
+    """A file of a pack: mapped, or on an object store empty memory of its size, into which blocks are read as they are
+    needed.
+    """
 
-    def __init__(self, file: Place, data: pa.Buffer, entry: Mapping[str, Any], stamp: tuple[int, ...] | None) -> None:
-        self._file, self._data = file, data
+    def __init__(self, file: Place, entry: Mapping[str, Any]) -> None:
+        self._file, self._entry = file, entry
         self._sums, self._size = entry["block_xxh3"], entry["block_bytes"]
-        blocks = -(-data.size // self._size)
-        whole = _Verified(bytearray(b"\1" * blocks)) if stamp is None else None
-        self._verified = whole or _verified(str(file), stamp or (), entry["sha256"], blocks)
+        blocks = -(-entry["bytes"] // self._size)
+        if isinstance(file, ObjectPlace):
+            self._data = pa.py_buffer(mmap(-1, entry["bytes"]))
+            self._verified = _Verified(bytearray(blocks))
+        else:
+            self._data, stamp = _mapped(file, entry["bytes"])
+            self._verified = _verified(str(file), stamp, entry["sha256"], blocks)
+
+    def expect_whole(self) -> None:
+        """Verify the file against the SHA-256 recorded when it was written.
+
+        Raises:
+            StoreError: it does not match.
+        """
+        self.expect_all()
+        expect_sha256(self._data, self._entry["sha256"], self._file)
 
     def expect_bytes(self, start: int, end: int) -> None:
         """Verify the blocks that contain these bytes.
@@ -111,10 +130,18 @@ class CheckedFile:
         seen = self._verified.blocks
         if start == end or 0 not in seen[first:last]:
             return
-        view = memoryview(self._data)
+        at, view = 0, memoryview(self._data)
+        if isinstance(self._file, ObjectPlace):
+            each = max(READ_AT_ONCE // self._size, 1)
+            first, last = first // each * each, min(-(-last // each) * each, len(seen))
+            at = first * self._size
+            view = memoryview(_read(self._file, at, min(last * self._size, self._data.size)))
         for block in range(first, last):
             if not seen[block]:
-                self._expect_block(block, view[block * self._size : (block + 1) * self._size])
+                data = view[block * self._size - at : (block + 1) * self._size - at]
+                self._expect_block(block, data)
+                if isinstance(self._file, ObjectPlace):
+                    memoryview(self._data).cast("B")[block * self._size : block * self._size + len(data)] = data
                 seen[block] = 1
 
     def expect_all(self) -> None:
@@ -221,11 +248,48 @@ class CheckedFile:
         return StoreError(f"Expected {expected}, got {got} - at {self._file}", hint=DAMAGED)
 
 
-def expect_sha256(data: bytes | memoryview | pa.Buffer, entry: Mapping[str, Any], file: Place) -> None:
+def expect_sha256(data: bytes | memoryview | pa.Buffer, sha256: str, file: Place) -> None:
     """Verify the bytes of a file against the SHA-256 recorded when it was written.
 
     Raises:
         StoreError: they do not match.
     """
-    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}", hint=DAMAGED)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise StoreError(f"Expected SHA-256 {sha256}, got another - at {file}", hint=DAMAGED)
+
+
+def _mapped(file: Path, size: int) -> tuple[pa.Buffer, tuple[int, ...]]:
+    """A local file, mapped and closed again, as its buffer keeps the mapping; and what distinguishes it from a file that
+    replaces it.
+    """
+    try:
+        status = file.stat()
+        with pa.memory_map(str(file)) as source:
+            mapped = source.read_buffer()
+    except (OSError, pa.ArrowInvalid) as error:
+        if isinstance(error, FileNotFoundError):
+            raise no_pack(file) from error
+        got = getattr(error, "strerror", None) or "a damaged one"
+        raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=DAMAGED) from error
+    if mapped.size != size:
+        # Reading past the end of a truncated mapping would crash the process.
+        raise StoreError(f"Expected {size} bytes, got {mapped.size} - at {file}", hint=DAMAGED)
+    return mapped, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _read(file: ObjectPlace, start: int, end: int) -> bytes:
+    """Some bytes of an object."""
+    try:
+        data = file.read_bytes(start, end)
+    except FileNotFoundError as error:
+        raise no_pack(file) from error
+    if len(data) != end - start:
+        raise StoreError(f"Expected {end - start} bytes from {start}, got {len(data)} - at {file}", hint=DAMAGED)
+    return data
+
+
+def no_pack(file: Place) -> StoreError:
+    """The error for a missing file of a pack."""
+    removed = "open the corpus again: this generation may have been removed."
+    hint = removed if isinstance(file, ObjectPlace) else DAMAGED
+    return StoreError(f"Expected a pack, got none - at {file}", hint=hint)

@@ -21,6 +21,7 @@ from .commits import commit_hash
 from .generation import Generation
 from .identity import evidence_ids, row_digests
 from .manifest import manifest_of, stored
+from .packs import FILES
 from .stored import StoredRows
 
 __all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
@@ -38,12 +39,12 @@ def changed_manifests(base: Generation) -> list[str]:
 
 
 def damaged_files(path: Place, base: Generation) -> list[str]:
-    """Files of the generation that do not match their SHA-256 in the manifest. Reads all files."""
+    """Files of the generation that do not match their SHA-256. Reads all files."""
     return [
-        f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
-        for pack, files in base.manifest.packs.items()
-        for name, entry in files.items()
-        if file_sha256(path / "packs" / pack / name) != entry["sha256"]
+        f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack.folder.name}/{name}"
+        for pack in base.packs.values()
+        for name, entry in {FILES: pack.entry, **pack.files}.items()
+        if file_sha256(path / "packs" / pack.folder.name / name) != entry["sha256"]
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
@@ -87,13 +87,12 @@ class Stored:
     def __init__(self, base: Generation, selection: Selection) -> None:
         self.base, self.selection = base, selection
         self._needs = [(line, needs(base.path, [line])) for line in stored(base.path, base.chain)]
-        named = {name: files for _, packs in self._needs for name, files in packs.items()}
+        named = {name: entry for _, packs in self._needs for name, entry in packs.items()}
         self._rows, self._commits = dict[str, pa.Table](), dict[str, pa.Table]()
-        for name, files in named.items():
+        for name, entry in named.items():
             try:
-                pack = base.packs.get(name) or Pack(base.path / "packs" / name, files)
+                pack = Pack(base.path / "packs" / name, entry)  # as it is now: it may have been damaged since
                 if "evidence.arrow" in pack:
-                    pack.expect_whole("evidence.arrow")  # its owner may be another one after damage
                     self._rows[name] = pack.columns("evidence.arrow", *_READ)
                 if FILE in pack:
                     self._commits[name] = pack.table(FILE)
@@ -108,9 +107,17 @@ class Stored:
 
     @cached_property
     def ids(self) -> set[str]:
-        """The ids of the selected rows, including those of an interrupted erasure of the same selection."""
-        again = (each.evidence_ids(self.base.path) for each in self.base.manifest.receipts if self.repeats(each))
-        return set[str](self.chosen["evidence_id"].to_pylist()).union(*again)
+        """The ids of the selected rows, including those of earlier erasures of the same selection, which may have been
+        interrupted, or are repeated for another folder of runs.
+        """
+        return {*self.chosen["evidence_id"].to_pylist()} | self.erased_before
+
+    @cached_property
+    def erased_before(self) -> set[str]:
+        """The ids of rows that the same principal erased by the same selection."""
+        mine = (self.selection.principal, self.selection.named)
+        receipts = (each for each in self.base.manifest.receipts if (each.by, each.selection) == mine)
+        return set[str]().union(*(each.evidence_ids(self.base.path) for each in receipts))
 
     @cached_property
     def histories(self) -> dict[str, set[tuple[str, str]]]:
@@ -122,12 +129,6 @@ class Stored:
         """The distinct ids of all stored rows."""
         columns = [chunk for rows in self._rows.values() for chunk in rows["evidence_id"].chunks]
         return pc.unique(pa.chunked_array(columns, pa.string()))
-
-    def repeats(self, receipt: Receipt) -> bool:
-        """Whether a receipt has the same principal and selection: an erasure may be repeated for another folder of
-        runs.
-        """
-        return (receipt.by, receipt.selection) == (self.selection.principal, self.selection.named)
 
     def packs_with(self, ids: Collection[str]) -> set[str]:
         """The packs that contain one of these rows, or a selected commit table."""
@@ -146,52 +147,26 @@ class Stored:
 def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
     """The generation after `base` without the selected rows, their ids, and the packs that contain any of them.
 
-    Rows of unfinished erasures are erased as well.
-
     Raises:
         MovedOnError: another writer published after `base`.
         StoreError: a file is damaged or cannot be read now; nothing is published.
     """
     base, selection = found.base, found.selection
     known = base.manifest.receipts
-    left = [each.evidence_ids(base.path) for each in known if not each.finished or found.repeats(each)]
-    chosen = set(found.chosen["evidence_id"].to_pylist())
-    ids = chosen.union(*left)
+    chosen, ids = set(found.chosen["evidence_id"].to_pylist()), found.ids
     packs = found.packs_with(ids)
-    _expect_whole(base, packs)
+    for name in packs & base.packs.keys():
+        base.packs[name].expect_whole()
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
     receipts = None
-    if not chosen <= set[str]().union(*left):
+    if not chosen <= found.erased_before:
         file = f"{new_name(base.manifest.number + 1)}.arrow"
         sha256 = write_erased(base.path, file, found.chosen)
         receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
         receipts = [*known, receipt]
     histories = set[tuple[str, str]]().union(*found.histories.values())
     return _without_rows(base, packs, ids, now, histories, receipts), ids, packs
-
-
-def finished(base: Generation, evidence_ids: Collection[str], now: datetime) -> Generation:
-    """The generation with the receipts whose rows are all among these marked as finished; `base` if there are none."""
-    known, done = base.manifest.receipts, {*evidence_ids}
-    after = [replace(each, finished=each.finished or done.issuperset(each.evidence_ids(base.path))) for each in known]
-    if after == [*known]:
-        return base
-    none = StoredRows.of(base, ())
-    return Next(base, none, Revision(()), receipts=after).write(none.nothing, now, added=0)
-
-
-def _expect_whole(base: Generation, packs: Collection[str]) -> None:
-    """Verify these packs before their remaining rows are rewritten.
-
-    Raises:
-        StoreError: a pack that the generation uses is damaged.
-    """
-    used = [pack for name, pack in base.packs.items() if name in packs]
-    if used and base.manifest.changes is not None:
-        used.append(base.packs[base.manifest.changes])  # the current placements and descriptions of some of their rows
-    for pack in used:
-        pack.expect_whole()
 
 
 def _without_rows(

@@ -34,7 +34,7 @@ class Generation:
     def open(cls, path: Place, chain: Chain, generation: str | None = None) -> Generation:
         """The generation with this id, by default the current one."""
         manifest = Manifest.read(path, chain, generation)
-        packs = {name: Pack(path / "packs" / name, files) for name, files in manifest.packs.items()}
+        packs = {name: Pack(path / "packs" / name, entry) for name, entry in manifest.packs.items()}
         return cls(path, manifest, packs, chain)
 
     @property
@@ -111,7 +111,7 @@ class Generation:
             "owners": len({segment.owner for segment in segments}),
             "projects": self.projects(),
             "sources": sources.group_by(["owner_project", "source_id"]).aggregate([]).num_rows,
-            "bytes": sum(file["bytes"] for files in manifest.packs.values() for file in files.values()),
+            "bytes": sum(entry["bytes"] for entry in manifest.packs.values()),
             "encoder_profile": manifest.encoder_profile,
             "analyzers": list(ANALYZERS),
             "redactors": list(manifest.redactors),

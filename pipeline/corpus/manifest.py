@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from secrets import token_hex
-from typing import Any
 
 from ...nodes.errors import MovedOnError, StoreError
 from ..storage.chain import Chain, Line
@@ -31,7 +30,7 @@ from ..storage.durable import entries, read_whole, write_atomic
 from ..storage.places import Place
 from ..storage.signing import Signer
 from .identity import MultisetHash
-from .packs import Files
+from .packs import Entry
 from .tombstones import Receipt
 
 __all__ = [
@@ -82,8 +81,8 @@ class Manifest:
     encoder_profile: str | None
     content: MultisetHash
     placements: int
-    packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Files of every pack in use, see `packs.Files`."""
+    packs: Mapping[str, Entry] = field(default_factory=dict)
+    """Every pack in use."""
     gone: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The segments of packs in use, by position, that were replaced."""
     changes: str | None = None
@@ -251,14 +250,14 @@ def generations(path: Place, chain: Chain) -> list[str]:
     return [line.body["generation"] for line in stored(path, chain)]
 
 
-def needs(path: Place, lines: Sequence[Line]) -> dict[str, Files]:
-    """The packs that the generations of these lines need, with their files. A manifest that is damaged, or removed by
+def needs(path: Place, lines: Sequence[Line]) -> dict[str, Entry]:
+    """The packs that the generations of these lines need. A manifest that is damaged, or removed by
     now, cannot be opened and needs none.
 
     Raises:
         StoreError: a manifest cannot be read now.
     """
-    found = dict[str, Files]()
+    found = dict[str, Entry]()
     for line in lines:
         with suppress(FileNotFoundError):
             data = read_whole(manifest_of(path, line))

@@ -23,13 +23,12 @@ from ...nodes.errors import MovedOnError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import remove_tree
 from .commits import FILE, commit_hash, in_packs
-from .compaction import gathered
 from .deltas import CHANGES, DESCRIPTIONS, Deltas
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
 from .manifest import new_name
-from .packs import Files, Pack, in_use, write_pack, write_tables
+from .packs import Entry, Pack, write_pack, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .tombstones import Receipt
@@ -47,7 +46,7 @@ class Revision:
     """The changes to stored rows; rows and segments are positions in a `StoredRows`."""
 
     again: Collection[int]
-    """Segments that are analyzed and sorted again, with the new rows, their deltas folded in."""
+    """Segments that are rewritten with the new rows, their deltas folded in."""
     dropped: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Removed rows; their segments are in `again`."""
     changed: pa.Table = field(default_factory=CHANGES.remove(0).empty_table)
@@ -58,13 +57,11 @@ class Revision:
     """`STORED_EVIDENCE` of the rows in `described`, in their order."""
     newly_encoded: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that get a vector, ascending; their segments are in `again`."""
-    gathered: Collection[str] = ()
-    """Packs whose segments and commit tables are merged unchanged, except those that are rewritten."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing changes."""
-        return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described) or self.gathered)
+        return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described))
 
     @cached_property
     def amended(self) -> NDArray[np.int64]:
@@ -83,7 +80,7 @@ class Next:
     encoder: Encoder | None = None
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
-    """The commit tables that differ from `base`, by project."""
+    """The commit tables to write, by project."""
     on_encoded: OnEncoded = lambda done, total: None
     receipts: Sequence[Receipt] | None = None
     """The receipts of all erasures, if they differ from `base`."""
@@ -101,59 +98,64 @@ class Next:
         if not fresh.evidence.num_rows and self.revision.empty and not self.commits and self.receipts is None:
             return base
         self._expect_whole()
-        shelf = _Shelf(base)
+        packs = dict(base.packs)
         try:
-            return self._written(shelf, fresh, now, added)
+            return self._written(packs, fresh, now, added)
         except MovedOnError:
-            shelf.clear()
+            for name in packs.keys() - base.packs:  # what a crash leaves of them, the next `gc` removes
+                with suppress(OSError):
+                    remove_tree(base.path / "packs" / name)
             raise
 
-    def _written(self, shelf: _Shelf, fresh: Incoming, now: datetime, added: int) -> Generation:
+    def _written(self, packs: dict[str, Pack], fresh: Incoming, now: datetime, added: int) -> Generation:
+        """`packs` are those of `base`; the new ones are added to them."""
         base, manifest = self.base, self.base.manifest
         content = manifest.content + self._altered()
         gone = {name: set(places) for name, places in manifest.gone.items()}
         for at in self.revision.again:
             gone.setdefault(self.old.segments[at].pack, set()).add(self.old.segments[at].place)
-        shelf.gather(gone, self.revision.gathered)
         for part, new in self._parts(fresh):
-            shelf.add(write_pack, part)
+            self._new_pack(packs, write_pack, part)
             content += new
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
         commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
-        moving = {project: base.commits(project) for project, pack in commits.items() if pack in self.revision.gathered}
-        for tables in in_packs({**moving, **self.commits}):
-            commits |= dict.fromkeys(tables, shelf.add(write_tables, {FILE: pa.concat_tables(tables.values())}))
-        changes = self._deltas(shelf)
+        for tables in in_packs(self.commits):
+            both = {FILE: pa.concat_tables(tables.values())}
+            commits |= dict.fromkeys(tables, self._new_pack(packs, write_tables, both))
+        changes = self._deltas(packs)
         used = {changes, *commits.values()}
-        used |= {name for name, pack in shelf.packs.items() if len(pack.sizes) > len(gone.get(name, ()))}
-        used -= {*self.revision.gathered}
+        used |= {name for name, pack in packs.items() if len(pack.sizes) > len(gone.get(name, ()))}
+        used = {name: pack for name, pack in packs.items() if name in used}
         manifest = replace(
             manifest,
             created=now.isoformat(),
             encoder_profile=self._profile or None,
             content=content,
             placements=manifest.placements + added,
-            packs={name: files for name, files in shelf.files.items() if name in used},
+            packs={name: pack.entry for name, pack in used.items()},
             gone={name: sorted(places) for name, places in gone.items() if name in used},
             changes=changes,
             commits=commits,
             redactors=sorted({*manifest.redactors, *([self.redactor] if self.redactor else [])}),
             receipts=manifest.receipts if self.receipts is None else self.receipts,
         )
-        manifest = manifest.publish(base.path, base.chain)
-        return replace(
-            base, manifest=manifest, packs={name: pack for name, pack in shelf.packs.items() if name in used}
-        )
+        return replace(base, manifest=manifest.publish(base.path, base.chain), packs=used)
+
+    def _new_pack(self, packs: dict[str, Pack], write: Callable[..., Entry], *args: Any) -> str:
+        """Write a new pack by calling `write` with its folder; returns its name."""
+        folder = self.base.path / "packs" / new_name(self.base.manifest.number + 1)
+        packs[folder.name] = Pack(folder, write(folder, *args))
+        return folder.name
 
     def _expect_whole(self) -> None:
-        """Verify everything that is copied, as rewritten damage would get a valid SHA-256: packs that move or are
-        rewritten, placements of amended rows, and the input of the generation's digest.
+        """Verify everything that is copied, as rewritten damage would get a valid SHA-256: packs that are rewritten,
+        placements of amended rows, and the input of the generation's digest.
         """
-        base, manifest, gathered = self.base, self.base.manifest, self.revision.gathered
+        base, manifest = self.base, self.base.manifest
         amended = self.old.segments_of(self.revision.amended).tolist()
-        tables = {pack for project, pack in manifest.commits.items() if project in self.commits or pack in gathered}
-        for pack in {self.old.segments[at].pack for at in self.revision.again} | set(gathered) | tables:
+        tables = {pack for project, pack in manifest.commits.items() if project in self.commits}
+        for pack in {self.old.segments[at].pack for at in self.revision.again} | tables:
             base.packs[pack].expect_whole()
         for pack in {self.old.segments[at].pack for at in amended}:
             base.packs[pack].expect_whole("evidence.arrow", "placements.arrow")
@@ -187,7 +189,7 @@ class Next:
         kept = np.setdiff1d(altered, self.revision.dropped)
         return self._after.hash(kept, newly_encoded, self._profile) - self.old.hash(altered)
 
-    def _deltas(self, shelf: _Shelf) -> str | None:
+    def _deltas(self, packs: dict[str, Pack]) -> str | None:
         """The pack of the deltas afterwards; None if there are none."""
         before, revision = self.base.deltas, self.revision
         gone = {self.old.segments[at].segment_id for at in revision.again}
@@ -210,7 +212,7 @@ class Next:
             table.equals(before.tables[name]) for name, table in after.tables.items()
         ):
             return self.base.manifest.changes
-        return shelf.add(write_tables, after.tables) if after.tables else None
+        return self._new_pack(packs, write_tables, after.tables) if after.tables else None
 
     def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
         """New and rewritten rows, sorted, in batches; with the hash of the new ones."""
@@ -243,9 +245,9 @@ class Next:
             made = None
             if self.encoder is not None and len(now):
                 made = self._encoded(old.evidence.take(pa.array(now)), self.encoder)
-            for at in segments[low:high].tolist():
-                start, end = int(old.starts[at]), int(old.starts[at + 1])
-                part = old.part(at)
+            for run in old.runs_of(segments[low:high].tolist()):
+                start, end = int(old.starts[run.start]), int(old.starts[run.stop])
+                part = old.part(run)
                 first, last = np.searchsorted(now, (start, end))
                 if made is not None and first < last:
                     chosen = np.isin(np.arange(start, end), now)
@@ -258,39 +260,10 @@ class Next:
         if self.encoder is not None:
             return self._encoded(evidence, self.encoder)
         owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))
-        own = (at for at, s in enumerate(self.old.segments) if (s.owner_project, s.owner_user) in owners)
-        stored = ((self.old.evidence_of(at), self.old.vectors_of(at)) for at in own)
+        own = [at for at, s in enumerate(self.old.segments) if (s.owner_project, s.owner_user) in owners]
+        stored = ((self.old.evidence_of(run), self.old.vectors_of(run)) for run in self.old.runs_of(own))
         return vectors_kept(evidence, ((rows, vectors) for rows, vectors in stored if vectors is not None))
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
         """Vectors, encoded or reused; a text has the same one in all packs, so it does not show where it was found."""
         return vectors_of(evidence, self.base.packs.values(), encoder, self.on_encoded)
-
-
-class _Shelf:
-    """The packs available to the next generation: those of `base` and those written since."""
-
-    def __init__(self, base: Generation) -> None:
-        self._base = base
-        self.files: dict[str, Files] = dict(base.manifest.packs)
-        self.packs = dict(base.packs)
-
-    def add(self, write: Callable[..., Files], *args: Any) -> str:
-        """Write a new pack by calling `write` with its folder; returns its name."""
-        folder = self._base.path / "packs" / new_name(self._base.manifest.number + 1)
-        self.files[folder.name] = write(folder, *args)
-        self.packs[folder.name] = Pack(folder, self.files[folder.name])
-        return folder.name
-
-    def gather(self, gone: Mapping[str, Collection[int]], packs: Collection[str]) -> None:
-        """Copy the segments of these packs that are not `gone` into as few packs as possible."""
-        moving = in_use([self.packs[name] for name in packs], gone)
-        sizes = np.array([segment.size for segment in moving], dtype=np.int64)
-        for low, high in slabs(sizes, SEGMENT_ROWS) if moving else ():
-            self.add(gathered, self.packs, moving[low:high])
-
-    def clear(self) -> None:
-        """Remove the new packs; what a crash leaves of them, the next `gc` removes."""
-        for name in self.files.keys() - self._base.manifest.packs:
-            with suppress(OSError):
-                remove_tree(self._base.path / "packs" / name)

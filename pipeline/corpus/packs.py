@@ -1,7 +1,8 @@
 """Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
 rows.
 
-    packs/<n>-<random>/segments.arrow     SEGMENTS: a line per segment of the rows
+    packs/<n>-<random>/pack.json          size, SHA-256 and checksums of the blocks of each file
+               segments.arrow     SEGMENTS: a line per segment of the rows
                evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
@@ -11,14 +12,15 @@ rows.
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication
-share its files, and small packs are merged into shared ones, see `compaction.py`.
+share its files, and small packs are merged, see `publishing.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,16 +28,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from ..storage.durable import publish_folder, staging_folder, sync_all, write_table
+from ..storage.durable import publish_folder, read_whole, staging_folder, sync_all, write_atomic, write_table
 from ..storage.places import ObjectPlace, Place
-from .blocks import DAMAGED, BlockSums, CheckedFile, expect_sha256
+from .blocks import BlockSums, CheckedFile, expect_sha256, no_pack
 from .parts import Part
 from .postings import PostingLists, posting_lists
 
-Files = Mapping[str, Mapping[str, Any]]
-"""Name -> size, SHA-256 and checksums of the blocks of each file of a pack, see `blocks.py`."""
+Entry = Mapping[str, Any]
+"""What a manifest says of a pack: the `bytes` of all its files, and the `sha256` of its `pack.json`."""
+FILES = "pack.json"
 
 _SEGMENTS = pa.schema(
     [
@@ -90,33 +92,42 @@ class Pack:
     """A pack opened for reading. All files are mapped at once, so removing the pack later does not affect readers. No
     descriptor stays open, so the number of mapped packs is not bounded by the limit of open files.
 
-    On an object store a file is read on first use and cached: opening a corpus reads no pack, and a frame reads those
-    of its owners. Removing a pack there breaks readers that have not read it yet.
+    On an object store, what is read is read on first use and cached: opening a corpus reads no pack, and a frame reads
+    the rows of its owners. Removing a pack there breaks readers that have not read it yet.
     """
 
-    def __init__(self, folder: Place, files: Files) -> None:
-        self.folder = folder
-        self._files = files
-        self._held: dict[str, tuple[pa.Buffer, tuple[int, ...] | None]] = {}
+    def __init__(self, folder: Place, entry: Entry) -> None:
+        self.folder, self.entry = folder, entry
         self._checked: dict[str, CheckedFile] = {}
         self._tables: dict[str, pa.Table] = {}
         self._whole = set[str]()
-        """Files verified against their SHA-256; on an object store, every file is when it is read."""
-        if not isinstance(folder, ObjectPlace):
-            self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
+        """Files verified against their SHA-256."""
+        for name in () if isinstance(folder, ObjectPlace) else self.files:
+            self._file(name)
+
+    @cached_property
+    def files(self) -> Mapping[str, Mapping[str, Any]]:
+        """Size, SHA-256 and checksums of the blocks of each file, see `blocks.py`.
+
+        Raises:
+            StoreError: `pack.json` is missing, damaged, or cannot be read now.
+        """
+        file = self.folder / FILES
+        try:
+            data = read_whole(file)
+        except FileNotFoundError as error:
+            raise no_pack(file) from error
+        expect_sha256(data, self.entry["sha256"], file)
+        return json.loads(data)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in self.files
 
     def _file(self, name: str) -> CheckedFile:
         """A file, verified as it is read."""
-        if (known := self._checked.get(name)) is not None:
-            return known
-        if name not in self._held and isinstance(self.folder, ObjectPlace):
-            self._held[name] = _read_whole(self.folder / name, self._files[name]), None
-        return self._checked.setdefault(
-            name, CheckedFile(self.folder / name, self._held[name][0], self._files[name], self._held[name][1])
-        )
+        if (known := self._checked.get(name)) is None:
+            known = self._checked.setdefault(name, CheckedFile(self.folder / name, self.files[name]))
+        return known
 
     def expect_whole(self, *names: str) -> None:
         """Verify these files, all by default, against the SHA-256 recorded when they were written, each once.
@@ -126,13 +137,10 @@ class Pack:
         Raises:
             StoreError: a file does not match its SHA-256.
         """
-        for name in names or tuple(self._files):
-            if name in self._whole or name not in self:
-                continue
-            self._file(name)
-            if not isinstance(self.folder, ObjectPlace):
-                expect_sha256(self._held[name][0], self._files[name], self.folder / name)
-            self._whole.add(name)
+        for name in names or tuple(self.files):
+            if name in self and name not in self._whole:
+                self._file(name).expect_whole()
+                self._whole.add(name)
 
     def table(self, name: str) -> pa.Table:
         """A file as a table of one chunk, zero-copy; all of it is verified.
@@ -253,88 +261,36 @@ def in_use(
     return sorted(found, key=lambda one: (one.owner, one.encoded, one.segment_id))
 
 
-def _mapped(file: Path, entry: Mapping[str, Any]) -> tuple[pa.Buffer, tuple[int, ...]]:
-    """A local file, mapped and closed again, as its buffer keeps the mapping; and its stamp, see `CheckedFile`."""
-    try:
-        status = file.stat()
-        with pa.memory_map(str(file)) as source:
-            mapped = source.read_buffer()
-    except (OSError, pa.ArrowInvalid) as error:
-        if isinstance(error, FileNotFoundError):
-            raise StoreError(f"Expected a pack, got none - at {file}", hint=DAMAGED) from error
-        got = getattr(error, "strerror", None) or "a damaged one"
-        raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=DAMAGED) from error
-    if mapped.size != entry["bytes"]:
-        # Reading past the end of a truncated mapping would crash the process.
-        raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}", hint=DAMAGED)
-    return mapped, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
-    """A file of an object store, verified against its SHA-256."""
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError as error:
-        hint = "open the corpus again: this generation may have been removed."
-        raise StoreError(f"Expected a pack, got none - at {file}", hint=hint) from error
-    expect_sha256(data, entry, file)
-    return pa.py_buffer(data)
-
-
-def write_pack(folder: Place, part: Part) -> Files:
-    """Write rows in the order of `Part.sorted` as the pack `folder`; returns its files."""
+def write_pack(folder: Place, part: Part) -> Entry:
+    """Write rows in the order of `Part.sorted` as the pack `folder`; returns its entry."""
     bounds = part.segment_starts()
     lists, key_starts = posting_lists(part.postings, bounds)
     first = pa.array(bounds[:-1])
     owners = (part.evidence[name].take(first).combine_chunks() for name in ("owner_project", "owner_user"))
     names = (part.segment_ids(bounds.tolist()), *owners, part.encoded()[bounds[:-1]])
-    ends = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)[1:]
-    return write_tables(folder, _tables(names, ends, part.evidence, part.placements, lists, part.vectors))
+    ends = np.stack([bounds, part.placement_starts()[bounds], key_starts])[:, 1:]
+    tables = {
+        "segments.arrow": pa.table([*names, *ends], schema=_SEGMENTS),
+        "evidence.arrow": part.evidence,
+        "placements.arrow": part.placements,
+        "postings.arrow": _table(lists),
+    }
+    return write_tables(folder, tables if part.vectors is None else {**tables, "vectors.arrow": part.vectors})
 
 
-def write_gathered(
-    folder: Place,
-    segments: Sequence[PackSegment],
-    evidence: pa.Table,
-    placements: pa.Table,
-    lists: PostingLists,
-    vectors: pa.Table | None,
-) -> Files:
-    """Write stored segments, one after the other, as a pack; returns its files."""
-    ends = np.cumsum([segment.sizes for segment in segments], axis=0)
-    names = zip(*((s.segment_id, s.owner_project, s.owner_user, s.encoded) for s in segments), strict=True)
-    return write_tables(folder, _tables([*names], ends, evidence, placements, lists, vectors))
-
-
-def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Files:
-    """Write tables by file name as the pack `folder`, durably; returns its files."""
+def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Entry:
+    """Write tables by file name as the pack `folder`, durably; returns its entry."""
     files = {}
     with staging_folder(folder.parent) as staged:
         for name, table in tables.items():
             sums = BlockSums(table.nbytes)
-            written = write_table(staged / name, table, sync=False, observed=sums.add)
+            written = write_table(staged / name, table, observed=sums.add)
             files[name] = {**written, **sums.entry}
-        sync_all((staged / name for name in files), staged)
+        data = json.dumps(files).encode()
+        write_atomic(staged / FILES, data, sync=False)
+        sync_all((staged / name for name in (*files, FILES)), staged)
         publish_folder(staged, folder)
-    return files
-
-
-def _tables(
-    names: Sequence[Any],
-    ends: NDArray[np.int64],
-    evidence: pa.Table,
-    placements: pa.Table,
-    lists: PostingLists,
-    vectors: pa.Table | None,
-) -> dict[str, pa.Table]:
-    """The tables of a pack of rows, by file name; `names` are the first four columns of its segments, `ends` the others."""
-    tables = {
-        "segments.arrow": pa.table([*names, *ends.T.copy()], schema=_SEGMENTS),
-        "evidence.arrow": evidence,
-        "placements.arrow": placements,
-        "postings.arrow": _table(lists),
-    }
-    return tables if vectors is None else {**tables, "vectors.arrow": vectors}
+    return {"bytes": sum(file["bytes"] for file in files.values()), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _table(lists: PostingLists) -> pa.Table:

@@ -1,8 +1,7 @@
 """How an import makes the next generation: the difference, and which stored rows are amended or rewritten.
 
 Stored rows are rewritten only if their postings change, they lack a vector that can be encoded now, or their segments
-are too small and numerous or have too many deltas. All other rows stay in their packs; small packs are merged, see
-`compaction.py`.
+or packs are too small and numerous or have too many deltas. All other rows stay in their packs.
 
 The place of a row is its version, lines and bytes. An imported open placement whose place is already open changes
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
@@ -14,7 +13,7 @@ beginning was not known, as after the latest files of a history or a shallow clo
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,13 +27,13 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ...nodes.frames import OPEN_END, micros
 from ..encoders.unit_vectors import Encoder
-from .compaction import crowded_packs, several_packs
+from .commits import FILE, SMALL_TABLE
 from .deltas import applied, indexed_alike
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
 from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
-from .packs import PackSegment
+from .packs import PackSegment, in_use
 from .parts import moved, with_rows
 from .stored import StoredRows
 from .vectors import OnEncoded
@@ -90,16 +89,19 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     """
     new, encoder = import_.new, import_.encoder
     expect_encoder(base, encoder)
-    old = StoredRows.of(base, _concerned(base, import_))
+    crowded = _small_packs(base, FAN_IN)
+    old = StoredRows.of(base, _concerned(base, import_, crowded))
     whole, part = (
         old.in_sources(import_.projects, import_.users, sources)
         for sources in (import_.complete_sources, import_.partly)
     )
     complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
     diff = difference(new, old.evidence, old.placements, complete, import_.now)
-    revision = _revision(old, new, diff, encoder is not None)
+    revision = _revision(old, new, diff, encoder is not None, crowded)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
-    next_ = Next(base, old, revision, encoder, import_.redactor, import_.commits, import_.on_encoded)
+    commits = {project: base.commits(project) for project, pack in base.manifest.commits.items() if pack in crowded}
+    commits |= import_.commits
+    next_ = Next(base, old, revision, encoder, import_.redactor, commits, import_.on_encoded)
     after = next_.write(_fresh(new, old, diff, revision), import_.now, added)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
@@ -126,37 +128,54 @@ def expect_encoder(base: Generation, encoder: Encoder | None) -> None:
 
 
 def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
-    """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, half-empty
-    packs rewritten, and smaller packs merged.
+    """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, and half-empty
+    and small packs rewritten.
     """
-    segments = base.segments()
+    segments, packs = base.segments(), _small_packs(base, 2, SMALL_TABLE)
     sparse = {pack for pack, rows in base.live.items() if 2 * rows < base.packs[pack].sizes.sum()}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.deltas.counts
     chosen = [
         s
         for s in segments
-        if s.pack in sparse or s.segment_id in amended or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
+        if s.pack in sparse | packs
+        or s.segment_id in amended
+        or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
     ]
     old = StoredRows.of(base, chosen)
-    after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
-    if packs := several_packs(after, SEGMENT_ROWS):
-        none = StoredRows.of(after, ())
-        after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
+    commits = {project: base.commits(project) for project, pack in base.manifest.commits.items() if pack in packs}
+    after = Next(base, old, Revision(range(len(chosen))), commits=commits).write(old.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
 
-def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
-    """The segments whose rows the import may affect."""
+def _small_packs(base: Generation, count: int, by: int = FAN_IN) -> set[str]:
+    """The small packs of every kind and size class (powers of `by`) that has at least `count` of them. Small are packs that
+    use fewer than a quarter of the rows of a full one, and those of small commit tables.
+    """
+    manifest = base.manifest
+    classes = defaultdict[tuple[str, int], set[str]](set)
+    for kind, full, sizes in (
+        ("rows", SEGMENT_ROWS // 4, base.live),
+        ("commits", SMALL_TABLE, {name: base.packs[name].files[FILE]["bytes"] for name in manifest.commits.values()}),
+    ):
+        for pack, size in sizes.items():
+            if size < full:
+                classes[kind, int(np.log(max(size, 1)) / np.log(by))].add(pack)
+    return {pack for packs in classes.values() if len(packs) >= count for pack in packs}
+
+
+def _concerned(base: Generation, import_: Import, packs: Collection[str]) -> list[PackSegment]:
+    """The segments whose rows the import may affect, and those of some packs."""
     owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
     if import_.complete_sources or import_.partly:
         owners.update(product(import_.projects, import_.users))
     found = base.segments(*map(set, zip(*owners, strict=True))) if owners else ()
-    return [segment for segment in found if (segment.owner_project, segment.owner_user) in owners]
+    of_owners = [one for one in found if one.pack not in packs and (one.owner_project, one.owner_user) in owners]
+    return [*of_owners, *in_use([base.packs[name] for name in packs], base.manifest.gone)]
 
 
 def _written(base: Generation, after: Generation) -> int:
-    """The number of new segments, without those that only moved to another pack."""
+    """The number of new segments, without those with the rows of an old one."""
     new, old = (
         {
             id_
@@ -168,7 +187,9 @@ def _written(base: Generation, after: Generation) -> int:
     return len(new - old)
 
 
-def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool) -> Revision:
+def _revision(
+    old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool, packs: Collection[str]
+) -> Revision:
     """The changes to the stored rows: amended where possible, else rewritten."""
     anew = diff.known[diff.described_anew]
     descriptions = new.evidence.take(pa.array(diff.described_anew))
@@ -176,12 +197,12 @@ def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: b
     if encodes:
         stays &= old.encoded(anew)
     newly_encoded = _to_encode(old, diff) if encodes else NO_ROWS
-    again = old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
+    again = {at for at, segment in enumerate(old.segments) if segment.pack in packs}
+    again |= old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
     again.update(old.segments_of(newly_encoded).tolist())
     again.update(old.segments_of(anew[~stays]).tolist())
     kept = descriptions.filter(pa.array(stays))
-    crowded = crowded_packs(old.base, FAN_IN, SEGMENT_ROWS)
-    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded, crowded)
+    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded)
 
 
 def _to_encode(old: StoredRows, diff: ImportDifference) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from ..storage.places import ObjectPlace, Place, fixed_place
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding import next_encoded, unencoded
-from .erasing import Selection, Stored, erased, finished, forget, forget_generations
+from .erasing import Selection, Stored, erased, forget, forget_generations
 from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
@@ -294,8 +294,6 @@ class Corpus:
         """Remove rows from every generation and pack, permanently; returns their ids and the number of removed
         generations.
 
-        Call `finish_erasure` with these ids once runs contain nothing of the rows.
-
         Raises:
             BusyError: another writer held the lock for ten seconds.
             StoreError: a file is damaged or cannot be read now; no generation and no pack was removed. Erase again.
@@ -307,10 +305,6 @@ class Corpus:
             return (ids, forget(after, found.lines_needing(packs))["generations"]), after
 
         return self._change(change, left=_HALF_ERASED)
-
-    def finish_erasure(self, evidence_ids: Collection[str]) -> None:
-        """Mark the receipts whose rows are all among these as finished; later ones belong to other erasures."""
-        self._change(lambda base: (None, finished(base, evidence_ids, datetime.now(UTC))), left=_HALF_ERASED)
 
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
         """The number of rows that `frame` returns for these projects and users, and how many of them have a vector."""

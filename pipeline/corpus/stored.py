@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,9 @@ _HASHED_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Row `i` of `evidence` is a stored row; segment `s` has the rows `starts[s]:starts[s + 1]`."""
+    """Row `i` of `evidence` is a stored row; segment `s` has the rows `starts[s]:starts[s + 1]`. Segments are in the order
+    of their packs.
+    """
 
     base: Generation
     segments: Sequence[PackSegment]
@@ -38,6 +40,7 @@ class StoredRows:
     @classmethod
     def of(cls, base: Generation, segments: Sequence[PackSegment]) -> StoredRows:
         """The rows of these segments with all changes."""
+        segments = sorted(segments, key=lambda one: (one.pack, one.place))
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
         evidence = stored_evidence(segments, base.packs, base.deltas.descriptions)
         placements = stored_placements(segments, base.packs, base.deltas.changes)
@@ -80,27 +83,42 @@ class StoredRows:
         ranges = [np.arange(self.starts[s], self.starts[s + 1]) for s in sorted(segments)]
         return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
 
-    def evidence_of(self, segment: int) -> pa.Table:
-        """The evidence of a segment."""
-        start, end = self.starts[segment : segment + 2].tolist()
-        return self.evidence.slice(start, end - start)
+    def runs_of(self, segments: Collection[int]) -> Iterator[range]:
+        """These segments, ascending, in ranges of segments that are adjacent in one pack, encoded or not."""
+        run = range(0)
+        for at in segments:
+            one, before = self.segments[at], self.segments[at - 1]
+            if run and (before.pack, before.row_end, before.encoded) == (one.pack, one.row_start, one.encoded):
+                run = range(run.start, at + 1)
+                continue
+            if run:
+                yield run
+            run = range(at, at + 1)
+        if run:
+            yield run
 
-    def vectors_of(self, segment: int) -> pa.Table | None:
-        """`text_digest` and `vector` of a segment's rows; None if it was not encoded."""
-        stored = self.segments[segment]
-        pack = self.base.packs[stored.pack]
-        return pack.vectors(stored.row_start, stored.size) if stored.encoded and "vectors.arrow" in pack else None
+    def evidence_of(self, run: range) -> pa.Table:
+        """The evidence of adjacent segments."""
+        start = self.starts[run.start]
+        return self.evidence.slice(start, self.starts[run.stop] - start)
 
-    def part(self, segment: int) -> Part:
-        """A segment to be rewritten with others."""
-        stored = self.segments[segment]
-        start, end = self.starts[segment : segment + 2].tolist()
+    def vectors_of(self, run: range) -> pa.Table | None:
+        """`text_digest` and `vector` of the rows of adjacent segments; None if they were not encoded."""
+        first = self.segments[run.start]
+        size = int(self.starts[run.stop] - self.starts[run.start])
+        return self.base.packs[first.pack].vectors(first.row_start, size) if first.encoded else None
+
+    def part(self, run: range) -> Part:
+        """Adjacent segments to be rewritten with others."""
+        segments = self.segments[run.start : run.stop]
+        start, end = int(self.starts[run.start]), int(self.starts[run.stop])
         first, last = np.searchsorted(self.placements["row"].to_numpy(), (start, end))
+        lists = self.base.packs[segments[0].pack].postings(segments[0]._replace(key_end=segments[-1].key_end))
         return Part(
-            self.evidence_of(segment),
+            self.evidence_of(run),
             shifted(self.placements.slice(first, last - first), -start),
-            _postings(self.base.packs[stored.pack].postings(stored)),
-            self.vectors_of(segment),
+            _postings(lists, self.starts[run.start : run.stop] - start, [one.sizes[2] for one in segments]),
+            self.vectors_of(run),
             self.base.manifest.encoder_profile or "",
         )
 
@@ -135,8 +153,9 @@ class StoredRows:
         return {at for members in classes.values() if len(members) >= fan_in for at in members}
 
 
-def _postings(lists: SegmentPostings) -> Postings:
+def _postings(lists: SegmentPostings, starts: NDArray[np.int64], keys: Sequence[int]) -> Postings:
+    """The postings of adjacent segments, which begin at the rows `starts` and have so many `keys`."""
     span = slice(lists.starts[0], lists.starts[-1])
     counts = np.diff(lists.starts)
     key = np.repeat(np.arange(len(counts)), counts)
-    return Postings(lists.keys, lists.hashes, key, lists.rows[span].astype(np.int64), lists.freqs[span])
+    return Postings(lists.keys, lists.hashes, key, lists.rows[span] + np.repeat(starts, keys)[key], lists.freqs[span])

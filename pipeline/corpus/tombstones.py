@@ -4,7 +4,7 @@
 
 A key is a digest of owner, source and text, so a text stays out wherever it comes back in that source, and the key
 discloses nothing to a reader who does not have the text. A receipt and the generation without its rows are published by
-one line; then the packs with these rows are removed, and the receipt is marked as finished once runs have none of them.
+one line; then the packs with these rows are removed. An erasure that was interrupted is completed by repeating it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Receipt:
     rows: int
     file: str
     sha256: str
-    finished: bool = False
 
     def evidence_ids(self, path: Place) -> frozenset[str]:
         """The ids of the erased rows.

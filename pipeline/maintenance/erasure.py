@@ -4,7 +4,7 @@ runs.
     done = erase(settings, source="memory:ana", dry_run=True)
 
 Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt and current generation, older
-generations and packs, runs, end of the receipt; after a crash at any point, repeating the command completes it.
+generations and packs, runs; after a crash at any point, repeating the command completes it.
 
 Note: a row may be erased by its owner and by auditors of its project; for all others it does not exist.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ...nodes.errors import AccessError, InputError, StoreError
+from ...nodes.errors import AccessError, InputError
 from ..config.grants import load_grants
 from ..config.opening import corpus_of, runs_of
 from ..config.settings import Settings
@@ -44,8 +44,6 @@ class Erasure:
     rows: int
     generations: int
     runs: RunsErased = field(default_factory=RunsErased)
-    unclosed: str = ""
-    """Why the receipts are still open although everything is erased."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -61,7 +59,6 @@ class Erasure:
             "runs_discarded": self.runs.discarded,
             "runs_unreadable": self.runs.unreadable,
             "runs_being_written": self.runs.being_written,
-            "receipt_unclosed": self.unclosed,
         }
 
     def text(self) -> str:
@@ -92,9 +89,6 @@ class Erasure:
             for run in self.runs.being_written
         ]
         lines.append(f"stays: {_STAYS}")
-        if self.unclosed:
-            lines.append(f"everything is erased, but the receipt is not updated yet: {self.unclosed}")
-            lines.append("run the same command again to close the receipt")
         return "\n".join(lines) + "\n"
 
 
@@ -155,13 +149,7 @@ def erase(
         raise _nothing(corpus, selection, asked)
     if dry_run:
         return Erasure(True, len(chosen), 0, runs)
-    unclosed = ""
-    if stored and not runs.unreadable and not runs.being_written:
-        try:
-            corpus.finish_erasure(ids)
-        except StoreError as error:  # everything is erased; only the receipt is not updated
-            unclosed = error.message
-    return Erasure(False, len(chosen), generations, runs, unclosed)
+    return Erasure(False, len(chosen), generations, runs)
 
 
 def _nothing(corpus: Corpus, selection: Selection, asked: RequestSelection | None) -> AccessError:

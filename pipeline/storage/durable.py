@@ -63,10 +63,8 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
         sync_path(path.parent)
 
 
-def write_table(
-    path: Path, table: pa.Table, *, sync: bool = True, observed: Callable[[memoryview], None] | None = None
-) -> dict[str, Any]:
-    """Write a new Arrow IPC file of one record batch, synced now or by `sync_all`; the caller publishes its folder.
+def write_table(path: Path, table: pa.Table, observed: Callable[[memoryview], None]) -> dict[str, Any]:
+    """Write a new Arrow IPC file of one record batch, to be synced by `sync_all`; the caller publishes its folder.
 
     Returns the file's `bytes` and `sha256`, computed while writing, for later verification.
     `observed` receives every written chunk, in order.
@@ -76,9 +74,6 @@ def write_table(
         with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
             for batch in table.combine_chunks().to_batches():
                 writer.write_batch(batch)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
     return {"bytes": hashed.tell(), "sha256": hashed.sha256.hexdigest()}
 
 
@@ -87,14 +82,13 @@ class _Hashed:
 
     closed = False
 
-    def __init__(self, file: BinaryIO, observed: Callable[[memoryview], None] | None = None) -> None:
+    def __init__(self, file: BinaryIO, observed: Callable[[memoryview], None]) -> None:
         self._file, self._bytes, self.sha256, self._observed = file, 0, hashlib.sha256(), observed
 
     def write(self, data: bytes | pa.Buffer) -> int:
         view = memoryview(data)
         self.sha256.update(view)
-        if self._observed is not None:
-            self._observed(view)
+        self._observed(view)
         self._file.write(view)
         self._bytes += view.nbytes
         return view.nbytes

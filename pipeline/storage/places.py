@@ -108,8 +108,9 @@ class ObjectPlace:
         put = next((info[name] for name in _PUT if isinstance(info.get(name), datetime)), None)
         return Stat(int(info["size"] or 0), int(put.timestamp() * 1_000_000_000) if put else 0)
 
-    def read_bytes(self) -> bytes:
-        return self._translated(lambda: self.fs.cat_file(self._key))
+    def read_bytes(self, start: int | None = None, end: int | None = None) -> bytes:
+        """The content of the object, or the bytes [start, end) of it."""
+        return self._translated(lambda: self.fs.cat_file(self._key, start=start, end=end))
 
     def read_text(self, encoding: str = "utf-8") -> str:
         return self.read_bytes().decode(encoding)

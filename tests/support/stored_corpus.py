@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from scoped_retrieval.pipeline.corpus import manifest
+from scoped_retrieval.pipeline.corpus.blocks import BlockSums
 from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
+from scoped_retrieval.pipeline.storage.durable import file_sha256
 
 
 def heads(path: Any) -> Sequence[Line]:
@@ -26,6 +29,22 @@ def manifest_at(path: Any, generation: str | None = None) -> Any:
     """The file of the manifest of a generation, by default of the current one."""
     found = [line for line in heads(path) if generation in (None, line.body["generation"])]
     return manifest.manifest_of(path, found[-1])
+
+
+def reseal(path: Path, pack: Path) -> None:
+    """Rewrite the checksums of a pack as its files are now, and every manifest that names it."""
+    files = {}
+    for file in sorted(pack.glob("*.arrow")):
+        sums = BlockSums(file.stat().st_size)
+        sums.add(memoryview(file.read_bytes()))
+        files[file.name] = {"bytes": file.stat().st_size, "sha256": file_sha256(file), **sums.entry}
+    (pack / "pack.json").write_text(json.dumps(files), encoding="utf-8")
+    entry = {"bytes": sum(each["bytes"] for each in files.values()), "sha256": file_sha256(pack / "pack.json")}
+    for at in (path / "generations").glob("*.json"):
+        document = json.loads(at.read_bytes())
+        if pack.name in document["packs"]:
+            document["packs"][pack.name] = entry
+            at.write_text(json.dumps(document), encoding="utf-8")
 
 
 def repin(path: Path) -> None:
