@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ import anyio
 import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import Runs, replay
@@ -28,7 +25,6 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
-from scoped_retrieval.pipeline.servers.mcp_tools import xray_page
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 
@@ -117,12 +113,12 @@ def test_the_x_ray_has_document_002_s_names_parameters_and_shape(asked: Callable
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("recall_xray", {}, "Expected a query, got none - at query"),
-        ("recall_xray", {"query": "role", "budget": "9"}, "Expected an integer, got text - at budget"),
-        ("recall_xray", {"qurey": "role"}, "Expected one of query, sessionKey, namespace, budget, format"),
+        ("recall_xray", {}, "Expected a value, got nothing - at arguments: query"),
+        ("recall_xray", {"query": "role", "budget": "9"}, "at arguments: budget"),
+        ("recall_xray", {"qurey": "role"}, "project, query, sessionKey, namespace, budget"),
         ("scoped_retrieve", {"question": "role", "principal": "bob"}, "Expected ana, the principal of this server"),
         ("replay", {"snapshot_id": "retr-snap-01k87pj0vvr6m3ue3e-0001"}, "Expected a snapshot that you may read"),
-        ("expand_citation", {"snapshot_id": "x", "label": "a#1", "max_tokens": 0}, "Expected a whole number from 1"),
+        ("expand_citation", {"snapshot_id": "x", "label": "a#1", "max_tokens": 0}, "at arguments: max_tokens"),
     ],
 )
 def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, name, arguments, message):
@@ -154,8 +150,7 @@ def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
 
 def test_a_snapshot_is_a_resource_in_every_format(asked: Callable[..., Any], capsys):
     snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
-    listed, page = asked(lambda client: client.list_resources()).resources
-    assert str(page.uri) == "ui://scoped-retrieval/xray.html"
+    (listed,) = asked(lambda client: client.list_resources()).resources
     assert (listed.name, str(listed.uri)) == (snapshot, f"scoped-retrieval://snapshots/{snapshot}/json")
     (read,) = asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot}/html")).contents
     assert read.mime_type.startswith("text/html")
@@ -294,33 +289,8 @@ def test_evidence_is_appended_where_a_grant_allows_it_and_else_there_is_no_such_
     result = called(asked, "append_evidence", rows, mode)
     found = called(asked, "scoped_retrieve", {"question": "okapi rule"}, mode).structured_content
     assert set(result.structured_content["evidence_ids"]) <= {one["evidence_id"] for one in found["citations"]}
-    assert "Expected one of text, kind" in refused(
+    assert "Expected one of the keys text, kind" in refused(
         asked, "append_evidence", {"rows": [{"text": "a", "zone": "public"}]}
     )
-    assert "Expected a text" in refused(asked, "append_evidence", {"rows": [{"title": "a"}]})
+    assert "rows[0].text" in refused(asked, "append_evidence", {"rows": [{"title": "a"}]})
     assert "Expected shop, the project" in refused(asked, "append_evidence", {**rows, "project": "pay"})
-
-
-def test_the_x_ray_has_a_page_for_clients_that_show_one(asked: Callable[..., Any]):
-    tools = {tool.name: tool for tool in asked(lambda client: client.list_tools()).tools}
-    assert {"recall_xray"} == {"recall_xray"}
-    uri = tools["recall_xray"].meta["ui"]["resourceUri"]
-    (page,) = asked(lambda client: client.read_resource(uri)).contents
-    assert page.mime_type == "text/html;profile=mcp-app"
-    assert (
-        "innerHTML" not in page.text
-        and "default-src 'none'" in page.text
-        and "http" not in page.text.replace("http-equiv", "")
-    )
-
-
-HOSTILE = "a\u202eb\x1b[31m\u200b\U000e0041 \u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f4bb 1\ufe0f\u20e3"
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-def test_the_page_of_an_xray_shows_the_escapes_of_every_other_view():
-    """What hides or reorders is an escape; joiners and selectors that a script or an emoji needs stay."""
-    script = xray_page().partition("function visible")[2].partition("function add")[0]
-    program = f"function visible{script}process.stdout.write(visible({json.dumps(HOSTILE)}))"
-    done = subprocess.run(["node", "-e", program], capture_output=True, check=True)
-    assert done.stdout.decode() == escape(HOSTILE)

@@ -83,8 +83,6 @@ def every_tool(server: tuple[str, ...]) -> None:
     assert child["parent_snapshot_id"] == snapshot
     added = called(server, "append_evidence", rows=json.dumps([{"text": "The okapi rule."}]))
     assert added["evidence_ids"]
-    (page,) = inspected(server, "--method", "resources/read", "--uri", "ui://scoped-retrieval/xray.html")["contents"]
-    assert page["mimeType"] == "text/html;profile=mcp-app"
     uri = f"scoped-retrieval://snapshots/{snapshot}/block"
     assert inspected(server, "--method", "resources/read", "--uri", uri)["contents"][0]["text"] == found["block"]
     assert snapshot in {one["name"] for one in inspected(server, "--method", "resources/list")["resources"]}

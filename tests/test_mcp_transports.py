@@ -90,13 +90,11 @@ async def every_tool(client: Client) -> None:
         await client.call_tool("drop_table", {})
 
     listed = {str(one.uri) for one in (await client.list_resources()).resources}
-    assert {f"scoped-retrieval://snapshots/{snapshot}/json", "ui://scoped-retrieval/xray.html"} <= listed
+    assert f"scoped-retrieval://snapshots/{snapshot}/json" in listed
     (template,) = (await client.list_resource_templates()).resource_templates
     uri = template.uri_template.format(snapshot_id=snapshot, format="block")
     (read,) = (await client.read_resource(uri)).contents
     assert read.text == found["block"]
-    (page,) = (await client.read_resource("ui://scoped-retrieval/xray.html")).contents
-    assert page.mime_type == "text/html;profile=mcp-app"
 
 
 @pytest.mark.parametrize("over", [over_stdio, over_http])

@@ -55,28 +55,3 @@ def test_a_client_that_sends_half_a_body_is_told_so_and_others_are_answered(shop
         slow.sendall(b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 90\r\n\r\n{")
         assert called(port, "GET", "/v1/health")["status"] == "ok"
         assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
-
-
-@pytest.mark.parametrize("sent", [b"", b"POST /v1/retr", b"GET /v1/health HTTP/1.1\r\nhost: local"])
-def test_a_connection_that_never_finishes_the_head_of_a_request_is_closed(shop: Path, sent: bytes):
-    limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
-    with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
-        slow.sendall(sent)
-        assert called(port, "GET", "/v1/health")["status"] == "ok"
-        assert slow.recv(1_000) == b""
-
-
-def test_connections_over_the_limit_are_closed_and_a_freed_place_is_taken(shop: Path):
-    limit = {"SCOPED_RETRIEVAL_SERVE_MAX_CONNECTIONS": "2"}
-    with server(*SERVE, **limit) as (_, port):
-        first, second, over = (socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(3))
-        with first, second, over:
-            assert over.recv(1_000) == b""
-        for _ in range(1_000):  # until the server has seen that they left
-            try:
-                assert called(port, "GET", "/v1/health")["status"] == "ok"
-                break
-            except (OSError, http.client.HTTPException):
-                continue
-        else:
-            pytest.fail("no place was freed")

@@ -152,7 +152,18 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
         file.write_text(file.read_text().replace(f"'step {number} of the {name}'", f"{number}"))
         git("commit", "-qam", f"{name}: step {number} returns a number")
     monkeypatch.chdir(tmp_path)
-    told = "--work w --no-semantic --least-queries 2 --metric R@10 --picture tuned.svg --json".split()
+    told = [
+        "--work",
+        "w",
+        "--no-semantic",
+        "--least-queries",
+        "2",
+        "--metric",
+        "R@10",
+        "--picture",
+        "tuned.svg",
+        "--json",
+    ]
     assert main(["tune", "shop", "--commits", *told]) == 0
     said = json.loads(capsys.readouterr().out)
     held_out = {row["collection"]: row for row in said["fitted"]["held_out"]}

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ..views.printed import json_document
 from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import given, named, settings_of
 from .output import EXIT, deliver, note, write_file
@@ -62,20 +61,13 @@ def show(
 
 
 def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int:
-    from ...nodes.vocabulary import Vocabulary
     from ..reading.replaying import replayed
     from ..servers.renderings import FORMATS, rendered
 
-    forms = Vocabulary("form", (*FORMATS.values, "export"), FORMATS.aliases)
-    if (form := forms.canonical(form, "--as")) == "export":
-        from ..reading.auditing.export import exported
-
-        text = json_document(exported(settings, name))
-    else:
-        if given("json"):
-            form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
-        text = rendered(settings, name, form).text
-    deliver(text, out)
+    form = FORMATS.canonical(form, "--as")
+    if given("json"):
+        form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
+    deliver(rendered(settings, name, form).text, out)
     status = replayed(settings, name).status
     note(f"snapshot: {name} ({status})")
     return EXIT["erased"] if status == "erased" else EXIT["ok"]

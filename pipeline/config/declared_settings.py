@@ -167,7 +167,6 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
         Setting("serve_max_connections", "integer", 1_024, "connections that the servers hold at the same time"),
         Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
-        Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
         Setting("serve_threads", "integer", 32, "requests of one principal that the servers answer at the same time"),
         Setting(

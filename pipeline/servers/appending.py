@@ -1,6 +1,6 @@
 """Adds a caller's own rows through an interface, in a project where a grant permits appending.
 
-Reads: rows as JSON, the current grants. Gives: `appended`, and `ROW_FIELDS`, the fields of a row.
+Reads: rows as JSON, the current grants. Gives: `appended`, and `NewRow`, a row as a caller gives it.
 
 Note: a caller sets the content of a row and never its trust. Owner, project, zone, authority, lifecycle and standing
 follow from its kind, as in an import of that kind, and the name of the source begins with the kind, so that no selector
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic_core import PydanticCustomError
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import AccessError, InputError
@@ -23,18 +25,48 @@ from ..config.opening import corpus_of
 from ..config.settings import Settings
 from ..context.masking import expect_unicode
 from ..corpus.identity import evidence_ids
-from ..progress import counted
 from ..redaction.masking import REDACTOR
 from ..sources.importing import normalize
 
-__all__ = ["KINDS", "ROW_FIELDS", "appendable", "appended"]
+__all__ = ["KINDS", "NewRow", "appendable", "appended"]
 
 KINDS = ("memory", "session-event", "artifact", "external")
 """Classes of source that a program may add to, none of which is trusted."""
 _TEXTS = ("title", "section", "uri", "session_id", "namespace", "branch")
 _TIMES = ("event_time", "valid_from", "valid_until")
 _LISTS = ("tags", "source_refs")
-ROW_FIELDS = ("text", "kind", "source", *_TEXTS, *_TIMES, *_LISTS)
+
+
+def _named(source: str) -> str:
+    if not source.strip() or not source.isprintable():
+        raise PydanticCustomError("expected", "Expected printable characters, got others")
+    return source
+
+
+def _stated(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("expected", "Expected a text, got none")
+    return text
+
+
+if TYPE_CHECKING:
+    NewRow = BaseModel
+else:
+    NewRow = create_model(
+        "NewRow",
+        __config__=ConfigDict(extra="forbid", strict=True),
+        __doc__="A row of evidence of the principal's own; how far it is trusted follows from its kind.",
+        text=(Annotated[str, AfterValidator(_stated)], Field(description=IMPORT_ROWS.columns["text"].doc)),
+        kind=(Literal[KINDS], Field(default="memory", description="what sort of source it is")),
+        source=(
+            Annotated[str, AfterValidator(_named)],
+            Field(default="appended", max_length=200, description="name of the source; the kind is put before it"),
+        ),
+        **{
+            name: (list[str] if name in _LISTS else str, Field(default=None, description=IMPORT_ROWS.columns[name].doc))
+            for name in (*_TEXTS, *_TIMES, *_LISTS)
+        },
+    )
 
 
 def appendable(settings: Settings) -> list[str]:
@@ -45,13 +77,16 @@ def appendable(settings: Settings) -> list[str]:
 def appended(
     settings: Settings, rows: Sequence[Mapping[str, Any]], project: str | None, encoder: Any
 ) -> dict[str, Any]:
-    """Add rows, all or none; returns `models.Appended`. Duplicate rows are stored once.
+    """Add rows, the values of `NewRow`s, all or none; returns `models.Appended`. Duplicate rows are stored once.
 
     Raises:
         AccessError: no grant lets the principal append to the project.
         InputError: a row is invalid; nothing was added.
         StoreError: the corpus cannot be read or written.
     """
+    if len(rows) > (most := settings["serve_max_requests"]):
+        raise InputError.described(f"1 to {most} rows", str(len(rows)), "rows")
+    expect_unicode(rows, "rows")
     project = project or settings["project"]
     if not project:
         raise InputError.described("a project", "none", "project", hint="name the project that the rows belong to")
@@ -59,7 +94,7 @@ def appended(
         hint = "`append` of a principal in the grants file lists the projects; see docs/serve.md"
         raise AccessError(f"Permission denied: you may not add rows to project {project!r} - at project", hint=hint)
     now = datetime.now(UTC)
-    table = _table([_row(row, f"rows[{place}]") for place, row in enumerate(rows)], project, settings.principal)
+    table = _table(rows, project, settings.principal)
     table, report = normalize(table, project=project, principal=settings.principal, now=now)
     if table.num_rows != len(rows):
         raise InputError.described("a text in every row", "an empty one", "rows")
@@ -68,38 +103,18 @@ def appended(
     return {"project": project, "evidence_ids": ids, "masked": report.redacted}
 
 
-def _row(row: Any, at: str) -> dict[str, Any]:
-    if not isinstance(row, Mapping):
-        raise InputError.of_kind("an object", row, at)
-    for name, value in row.items():
-        if name not in ROW_FIELDS:
-            raise InputError.one_of(ROW_FIELDS, name, at)
-        if name in _LISTS:
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise InputError.of_kind("a list of texts", value, f"{at}.{name}")
-        elif not isinstance(value, str):
-            raise InputError.of_kind("text", value, f"{at}.{name}")
-        expect_unicode(value, f"{at}.{name}")
-    if not str(row.get("text", "")).strip():
-        raise InputError.described("a text", "none", f"{at}.text")
-    kind, source = row.get("kind", "memory"), row.get("source", "appended")
-    if kind not in KINDS:
-        raise InputError.one_of(KINDS, kind, f"{at}.kind")
-    if not source.strip() or len(source) > 200 or not source.isprintable():
-        got = counted(len(source), "character") if source.isprintable() else "others"
-        raise InputError.described("1 to 200 printable characters", got, f"{at}.source")
-    given = {name: value for name, value in row.items() if name not in ("kind", "source")}
-    return {"origin_class": kind, "source_id": f"{kind}:{source}", **given}
-
-
 def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> pa.Table:
-    names = ("origin_class", "source_id", "text", *_TEXTS, *_TIMES, *_LISTS)
     columns = {
         name: pa.array(
             [row.get(name) for row in rows], pa.string() if name in _TIMES else IMPORT_ROWS.columns[name].type
         )
-        for name in names
+        for name in ("text", *_TEXTS, *_TIMES, *_LISTS)
     }
+    kinds = [row.get("kind", "memory") for row in rows]
+    columns["origin_class"] = pa.array(kinds)
+    columns["source_id"] = pa.array(
+        [f"{kind}:{row.get('source', 'appended')}" for kind, row in zip(kinds, rows, strict=True)]
+    )
     whose = {"owner_project": project, "owner_user": principal}
     columns |= {name: pa.array([value] * len(rows), pa.string()) for name, value in whose.items()}
     return pa.table(columns)

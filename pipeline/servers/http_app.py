@@ -9,7 +9,6 @@ is stored before its answer leaves, so a killed server loses no answered request
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import sys
@@ -120,57 +119,8 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        http=_protocol_of(seconds, settings["serve_max_connections"]), timeout_graceful_shutdown=seconds,
+        limit_concurrency=settings["serve_max_connections"], timeout_graceful_shutdown=seconds,
     )  # fmt: skip
-
-
-def _protocol_of(seconds: float, most: int) -> type[Any]:
-    """The HTTP/1.1 protocol of uvicorn with a timeout for the head of each request and a limit of connections.
-
-    The guard limits bodies; an unfinished head never reaches an application, so both are set on the connection. One over
-    the limit is closed at once: it costs no more than that.
-    """
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Protocol(H11Protocol):
-        _late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > most:
-                transport.close()
-            else:
-                self._watch()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop()
-            super().connection_lost(exc)
-
-        def _watch(self) -> None:
-            """Start the timer if no request is in progress, else stop it."""
-            if self._in_work():
-                self._stop()
-            elif self._late is None:
-                self._late = self.loop.call_later(seconds, self._give_up)
-
-        def _in_work(self) -> bool:
-            return self.cycle is not None and not self.cycle.response_complete
-
-        def _give_up(self) -> None:
-            self._late = None
-            if not self._in_work() and not self.transport.is_closing():
-                self.transport.close()
-
-        def _stop(self) -> None:
-            if self._late is not None:
-                self._late.cancel()
-                self._late = None
-
-    return Protocol
 
 
 def _answer(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The guard in front of every route: pages, credential, rate, size and time of the body, trace id, uniform errors, counters.
+"""The guard in front of every route: pages, credential, size and time of the body, trace id, uniform errors, counters.
 
 Reads: the ASGI scope, the current grants file. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
@@ -16,10 +16,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -33,7 +32,7 @@ from ..encoders.choice import is_loopback
 from .metrics import Metrics
 from .problems import RefusedError, body_of, problem_of
 
-__all__ = ["Guard", "Rate", "is_loopback", "replayed"]
+__all__ = ["Guard", "is_loopback", "replayed"]
 
 OPEN = frozenset({"/v1/health", "/openapi.json"})
 """Routes served without a credential: health and the interface description."""
@@ -57,7 +56,6 @@ class Guard:
         self._grants = grants
         self._tokenless = grants.now().tokens is None
         self._metrics = metrics
-        self._rate = Rate(settings["serve_requests_per_minute"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # no route has one
@@ -85,13 +83,11 @@ class Guard:
             _expect_text(scope)
             _expect_no_page(scope, self._tokenless)
             if scope["path"] not in OPEN:
-                state["principal"] = self._admitted(scope)
+                state["principal"] = self._principal_of(scope)
             await self._app(scope, await self._read(scope, receive), traced)
         except Exception as error:  # every error reaches the client in the common form with a trace id
             answered_with, problem = problem_of(error, trace_id)
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
-            if isinstance(error, RefusedError) and error.retry_after is not None:
-                headers["retry-after"] = str(error.retry_after)
             response = Response(body_of(problem), answered_with, headers, "application/json")
             await response(scope, receive, traced)
         finally:
@@ -99,30 +95,6 @@ class Guard:
             path = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(path, str(status)).inc()
             self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
-
-    def _admitted(self, scope: Scope) -> str:
-        """The principal of a request within its rate limit.
-
-        Raises:
-            RefusedError: the principal is not authorized, or over the rate limit.
-        """
-        refused, principal = None, None
-        try:
-            principal = self._principal_of(scope)
-        except RefusedError as error:
-            refused = error
-        if seconds := self._rate.seconds_to_wait(principal):
-            most = self._settings["serve_requests_per_minute"]
-            message, hint = (
-                f"Expected at most {most} requests a minute, got more",
-                "`serve_requests_per_minute` sets the limit",
-            )
-            raise RefusedError(
-                429, "too many requests", "rate_limited", message, hint, retry_after=seconds
-            ) from refused
-        if refused is not None:
-            raise refused
-        return str(principal)
 
     def _principal_of(self, scope: Scope) -> str:
         """The principal of a request.
@@ -241,26 +213,3 @@ def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
 def _too_large(most: int) -> RefusedError:
     hint = "`serve_max_bytes` sets the limit"
     return RefusedError(413, "too large", "too_large", f"Expected a body of at most {most:,} bytes, got more", hint)
-
-
-class Rate:
-    """A token bucket per principal: bursts of `per_minute` requests, and as many per minute on average. For one event loop.
-
-    Requests with an unknown credential share one bucket, so guessing tokens does not slow down other callers.
-    """
-
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = per_minute
-        self._clock = clock
-        self._left: dict[str | None, tuple[float, float]] = {}
-
-    def seconds_to_wait(self, principal: str | None) -> int:
-        """Counts an allowed request and returns 0; otherwise returns the seconds until the next is allowed."""
-        now = self._clock()
-        left, at = self._left.get(principal, (float(self._most), now))
-        left = min(self._most, left + (now - at) * self._most / 60)
-        if left >= 1:
-            self._left[principal] = left - 1, now
-            return 0
-        self._left[principal] = left, now
-        return math.ceil((1 - left) * 60 / self._most)

@@ -16,23 +16,24 @@ from pydantic import BeforeValidator
 
 from ...nodes.errors import InputError
 from ..deadline import within
+from ..parsing.documents import checked
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
 from .metrics import CONTENT_TYPE
 from .models import (
-    REQUEST_SCHEMA,
-    ROWS_SCHEMA,
     Answer,
     Answers,
     Appended,
+    Appending,
     Envelope,
     Expanded,
     Health,
     Problem,
-    Replayed,
+    RetrievalRequest,
     Snapshots,
     Verified,
     Why,
+    schema_of,
 )
 from .problems import RefusedError, problem_of
 from .renderings import FORMATS, Rendering
@@ -50,14 +51,14 @@ ROUTER = APIRouter(
         "5XX": {"model": Problem, "description": "The server could not answer."},
     }
 )
-_ONE_OR_MANY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"oneOf": [REQUEST_SCHEMA, {"type": "array", "items": REQUEST_SCHEMA}]}}
-        },
-    }
-}
+
+
+def _body_schema(schema: Any) -> dict[str, Any]:
+    """What the interface says of a body; routes parse it themselves, so that no key may be given twice."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+_ASKED = schema_of(RetrievalRequest)
 _FORMATS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The snapshot in this format.",
@@ -79,7 +80,6 @@ def _digits(value: Any) -> Any:
 
 
 DIGITS = BeforeValidator(_digits)
-_ROWS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": ROWS_SCHEMA}}}}
 EXPLAINED = ("json", "text", "markdown")
 """Formats of the last recall (S2.38)."""
 _EXPLAINED: dict[int | str, dict[str, Any]] = {
@@ -90,11 +90,17 @@ _EXPLAINED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@ROUTER.post("/v1/retrieve", responses={200: {"model": Answer | Answers}}, openapi_extra=_ONE_OR_MANY)
+@ROUTER.post(
+    "/v1/retrieve",
+    responses={200: {"model": Answer | Answers}},
+    openapi_extra=_body_schema({"oneOf": [_ASKED, {"type": "array", "items": _ASKED}]}),
+)
 async def retrieve(request: Request) -> Response:
     """Answer one request, or a list of them."""
     _expect_parameters(request)
-    asked = _body(await request.body())
+    asked = _parsed(await request.body())
+    if not isinstance(asked, dict | list):
+        raise InputError.of_kind("a request or a list of requests", asked, "body")
     principal_session = _principal_session(request)
     if isinstance(asked, dict):
         return _json(request, await _done(request, lambda: principal_session.retrieve(asked)))
@@ -148,23 +154,16 @@ async def recall_explain(
     return await _rendered(request, lambda: principal_session.explained(session, format))
 
 
-@ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_ROWS)
+@ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_body_schema(schema_of(Appending)))
 async def append(request: Request) -> Response:
     """Add rows of your own, where a grant lets you append."""
     _expect_parameters(request)
-    asked = _body(await request.body())
-    if not isinstance(asked, dict):
-        raise InputError.of_kind("an object with rows", asked, "body")
-    for name in asked:
-        if name not in ("rows", "project"):
-            raise InputError.one_of(("rows", "project"), name, "body")
-    rows, project, most = asked.get("rows"), asked.get("project"), request.app.state.settings["serve_max_requests"]
-    if not isinstance(rows, list) or not 1 <= len(rows) <= most:
-        raise InputError.described(f"1 to {most} rows", f"{len(rows)}" if isinstance(rows, list) else "none", "rows")
-    if "project" in asked and not isinstance(project, str):
-        raise InputError.of_kind("text", project, "project")
+    made, errors = checked(Appending, _parsed(await request.body()), "body")
+    if made is None:
+        raise InputError("\n".join(errors))
+    asked = made.model_dump(exclude_unset=True)
     principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.append(rows, project)))
+    return _json(request, await _done(request, lambda: principal_session.append(**asked)))
 
 
 @ROUTER.get("/v1/snapshots", responses={200: {"model": Snapshots}})
@@ -208,14 +207,6 @@ async def why(
     return _json(request, await _done(request, lambda: principal_session.why(snapshot_id, evidence)))
 
 
-@ROUTER.get("/v1/snapshots/{snapshot_id}/replay", responses={200: {"model": Replayed}})
-async def replay(request: Request, snapshot_id: str) -> Response:
-    """What the snapshot showed, from its run alone."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return await _rendered(request, lambda: principal_session.rendering(snapshot_id, "replay"))
-
-
 @ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
 async def expand(
     request: Request,
@@ -227,14 +218,6 @@ async def expand(
     _expect_parameters(request)
     principal_session = _principal_session(request)
     return _json(request, await _done(request, lambda: principal_session.expanded(snapshot_id, label, max_tokens)))
-
-
-@ROUTER.get("/v1/snapshots/{snapshot_id}/export", responses={200: {"content": {"application/json": {}}}})
-async def export(request: Request, snapshot_id: str) -> Response:
-    """For auditors: one file that `verify FILE` checks alone."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.exported(snapshot_id)))
 
 
 @ROUTER.get("/v1/verify", responses={200: {"model": Verified}})
@@ -291,14 +274,11 @@ def _json(request: Request, value: Any) -> Response:
     return Response(json_document(value).encode(), media_type="application/json")
 
 
-def _body(data: bytes) -> dict[str, Any] | list[Any]:
+def _parsed(data: bytes) -> Any:
     try:
-        value = strict_json(data.decode("utf-8"))
+        return strict_json(data.decode("utf-8"))
     except ValueError as error:
         raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error
-    if not isinstance(value, dict | list):
-        raise InputError.of_kind("a request or a list of requests", value, "body")
-    return value
 
 
 def _expect_parameters(request: Request) -> None:

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 import mcp_types as types
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -36,7 +35,7 @@ from ..deadline import within
 from ..indexing.following import makes_corpus, of_folder
 from ..views.printed import to_json, visible
 from .appending import appendable
-from .mcp_tools import APP_META, NAMED, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
+from .mcp_tools import NAMED, TOOLS, Given, Tool, arguments_of
 from .problems import problem_of
 from .renderings import MEDIA_TYPES
 from .retriever_pool import PrincipalSession, RetrieverPool
@@ -137,7 +136,6 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
                 )
                 for row in reversed(rows)
             ]
-            + [_page()]
         )
 
     async def templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
@@ -149,9 +147,6 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
 
     async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        if uri == XRAY_APP:
-            page = types.TextResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=xray_page(), _meta=APP_META)
-            return types.ReadResourceResult(contents=[page])
         name, _, form = uri.removeprefix("scoped-retrieval://snapshots/").partition("/")
         if not uri.startswith("scoped-retrieval://snapshots/") or not name:
             raise MCPError(types.INVALID_PARAMS, f"Expected {TEMPLATE}, got another URI")
@@ -163,7 +158,7 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         contents = types.TextResourceContents(uri=uri, mime_type=found.media_type, text=found.text)
         return types.ReadResourceResult(contents=[contents])
 
-    server: Server[Any] = Server(
+    return Server(
         "scoped-retrieval",
         version=version("scoped-retrieval"),
         instructions=INSTRUCTIONS,
@@ -174,8 +169,6 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
         on_list_resource_templates=templates,
         on_read_resource=read_resource,
     )
-    server.extensions = {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}}
-    return server
 
 
 def serve_stdio(settings: Settings, *, preset: Path | None = None) -> None:
@@ -244,18 +237,6 @@ def _declared(name: str, tool: Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.adds, destructive_hint=False, idempotent_hint=tool.adds, open_world_hint=False
         ),
-        _meta={"ui": {"resourceUri": tool.app}} if tool.app else None,
-    )
-
-
-def _page() -> types.Resource:
-    """The page that shows an x-ray, for clients that can show pages."""
-    return types.Resource(
-        uri=XRAY_APP,
-        name="xray",
-        title="Recall x-ray",
-        mime_type=APP_MIME_TYPE,
-        description="shows the answer of recall_xray",
     )
 
 

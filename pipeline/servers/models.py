@@ -1,7 +1,7 @@
 """Requests and answers of the servers, as pydantic types.
 
-Reads: the declared tables. Gives: the types of every answer, `REQUEST_SCHEMA` (the JSON schema of a request) and
-`field_schema`. Columns, types and docs are those of `nodes/tables/`; nothing restates them.
+Reads: the declared tables. Gives: the types of every answer, `RetrievalRequest`, and `request_field`, one field of it. Columns, types
+and docs are those of `nodes/tables/`; nothing restates them.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
 
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
-from ...nodes.tables import CITATIONS, CONDITIONS, IMPORT_ROWS, REQUESTS, SNAPSHOTS
+from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
 from ..redaction.masking import redact_text
-from ..requests.fields import FIELDS, GROUPS
+from ..requests.fields import FIELDS
 from ..views.recall_xray import RecallXraySnapshot
-from .appending import KINDS, ROW_FIELDS
+from .appending import NewRow
 
 __all__ = [
-    "REQUEST_SCHEMA", "ROWS_SCHEMA", "ROW_SCHEMA", "Answer", "Answers", "Appended", "Envelope", "Expanded", "Health", "Problem", "Replayed", "Snapshots", "Verified", "Why",
-    "field_schema",
+    "Answer", "Answers", "Appended", "Appending", "Envelope", "Expanded", "Health", "Problem", "Replayed", "RetrievalRequest", "Shown",
+    "ShownMore", "Snapshots", "Verified", "Why", "request_field", "schema_of",
 ]  # fmt: skip
 
 _WORDS: dict[str, v.Vocabulary] = {
@@ -66,11 +66,29 @@ def row_type(table: Table, *, without: tuple[str, ...] = ("request_id",), base: 
     return create_model(name, __base__=base or BaseModel, __doc__=table.doc, **fields)
 
 
+def request_field(name: str) -> tuple[Any, Any]:
+    """The type and the description of a field of a request, as JSON has it; all are optional."""
+    column = REQUESTS.columns[name]
+    type_ = str if pa.types.is_timestamp(column.type) else _python_type(column.type)
+    if name in _WORDS:
+        type_ = Literal[tuple(_WORDS[name].values)]
+    elif name in ("variables", "state"):
+        type_ = dict[str, Any] | str
+    return type_, Field(default=None, description=column.doc)
+
+
 if TYPE_CHECKING:
+    RetrievalRequest = BaseModel
     Citation = BaseModel
     Condition = BaseModel
     SnapshotRow = BaseModel
 else:
+    RetrievalRequest = create_model(
+        "RetrievalRequest",
+        __config__=ConfigDict(extra="allow"),
+        __doc__="A retrieval request. The names of the specification documents, in groups and in camel case, are accepted, too.",
+        **{name: request_field(name) for name in FIELDS},
+    )
     Citation = row_type(CITATIONS)
     Condition = row_type(CONDITIONS)
 
@@ -211,6 +229,14 @@ class ShownMore(Shown):
     evidence_id: str = Field(description="the evidence that the label names")
 
 
+class Appending(BaseModel):
+    """Rows of the principal's own, to be added."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    rows: list[NewRow] = Field(min_length=1)
+    project: str = Field(default=None, description="the project that they belong to; default: the server's")  # type: ignore[assignment]
+
+
 class Appended(BaseModel):
     """Rows that were added."""
 
@@ -311,87 +337,18 @@ class Health(BaseModel):
     version: str
 
 
-def field_schema(column: str) -> dict[str, JsonValue]:
-    """The JSON schema of one field of a request."""
-    declared = REQUESTS.columns[column]
-    known: dict[str, JsonValue] = {"description": declared.doc}
-    if column in _WORDS:
-        return {"type": "string", "enum": list(_WORDS[column].values), **known}
-    if column in ("variables", "state"):
-        return {"type": ["object", "string"], **known}
-    return {**_json_type(declared.type), **known}
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a model as one object, without titles and defaults that are absent: models read all of it."""
+    whole = model.model_json_schema()
 
+    def terse(schema: dict[str, Any]) -> dict[str, Any]:
+        if reference := schema.get("$ref"):
+            return terse(whole["$defs"][reference.rpartition("/")[2]])
+        found = {key: value for key, value in schema.items() if key not in ("title", "$defs") and value is not None}
+        if "properties" in found:
+            found["properties"] = {name: terse(each) for name, each in found["properties"].items()}
+        if "items" in found:
+            found["items"] = terse(found["items"])
+        return found
 
-def _json_type(type_: pa.DataType) -> dict[str, JsonValue]:
-    if pa.types.is_list(type_):
-        return {"type": "array", "items": _json_type(type_.value_type)}
-    if pa.types.is_boolean(type_):
-        return {"type": "boolean"}
-    if pa.types.is_integer(type_):
-        return {"type": "integer"}
-    if pa.types.is_floating(type_):
-        return {"type": "number"}
-    return {"type": "string"}
-
-
-def _row_schema() -> dict[str, JsonValue]:
-    own: dict[str, JsonValue] = {
-        "kind": {
-            "type": "string",
-            "enum": list(KINDS),
-            "default": "memory",
-            "description": "what sort of source it is",
-        },
-        "source": {"type": "string", "maxLength": 200, "description": "name of the source; the kind is put before it"},
-    }
-    columns: dict[str, JsonValue] = {
-        name: {**_json_type(IMPORT_ROWS.columns[name].type), "description": IMPORT_ROWS.columns[name].doc}
-        for name in ROW_FIELDS
-        if name not in own
-    }
-    return {
-        "type": "object",
-        "properties": {**columns, **own},
-        "required": ["text"],
-        "additionalProperties": False,
-        "description": "a row of evidence of the principal's own; how far it is trusted follows from its kind",
-    }
-
-
-def _leaf(group: str, column: str) -> str:
-    if group == "weights":
-        return column.removeprefix("weight_")
-    return {"anchor_symbols": "symbols", "window_days": "window"}.get(column, column)
-
-
-def _request_schema() -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {column: field_schema(column) for column in FIELDS}
-    groups: dict[str, JsonValue] = {
-        group: {
-            "type": ["object", "string"] if group == "weights" else "object",
-            "properties": {_leaf(group, column): field_schema(column) for column in sorted(columns)},
-        }
-        for group, columns in GROUPS.items()
-        if group != "scope"
-    }
-    return {
-        "title": "Request",
-        "type": "object",
-        "description": "A retrieval request; the field names of the specification documents, also in camel case, are accepted too.",
-        "properties": {**fields, **groups},
-    }
-
-
-ROW_SCHEMA = _row_schema()
-"""The fields of a row that is added through a server."""
-ROWS_SCHEMA: dict[str, JsonValue] = {
-    "type": "object",
-    "properties": {
-        "rows": {"type": "array", "minItems": 1, "items": ROW_SCHEMA},
-        "project": {"type": "string", "description": "the project that they belong to; default: the server's"},
-    },
-    "required": ["rows"],
-    "additionalProperties": False,
-}
-REQUEST_SCHEMA = _request_schema()
-"""Every field of a request, flat and in its group."""
+    return terse(whole)

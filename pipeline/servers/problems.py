@@ -32,20 +32,10 @@ LOG = logging.getLogger("scoped_retrieval.serve")
 
 
 class RefusedError(Exception):
-    """The server itself refuses a request: its credential, rate, size, time or method."""
+    """The server itself refuses a request: its credential, size, time or method."""
 
-    def __init__(
-        self,
-        status: int,
-        error: str,
-        code: str,
-        message: str,
-        hint: str | None = None,
-        *,
-        retry_after: int | None = None,
-    ) -> None:
+    def __init__(self, status: int, error: str, code: str, message: str, hint: str | None = None) -> None:
         self.status = status
-        self.retry_after = retry_after
         self.problem = Problem(error=error, code=code, message=message, hint=hint)
         super().__init__(message)
 

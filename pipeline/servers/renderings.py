@@ -14,6 +14,7 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..config.settings import Settings
 from ..reading.across_runs import last_of_session, snapshot_named
+from ..reading.auditing.export import exported
 from ..reading.replaying import bundle_of, replayed, rows_for
 from ..reading.reports import report_of
 from ..runs.ids import is_snapshot
@@ -43,17 +44,30 @@ __all__ = [
 
 FORMATS = Vocabulary(
     "format",
-    ("json", "text", "markdown", "xray", "audit", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
+    (
+        "json",
+        "text",
+        "markdown",
+        "xray",
+        "audit",
+        "tables",
+        "html",
+        "bundle",
+        "replay",
+        "export",
+        "block",
+        *BLOCK_FORMS.values,
+    ),
     {"md": "markdown", **BLOCK_FORMS.aliases},
 )
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was
-not shown; audit: the RetrievalAuditSnapshot of document 000; tables: rows by table; replay: the values of the answer; block: the text for
+not shown; audit: the RetrievalAuditSnapshot of document 000; tables: rows by table; replay: the values of the answer; export: one file for auditors, which `verify FILE` checks; block: the text for
 the model, and its forms.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
 MEDIA_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
+    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", "export", *JSON_FORMS), "application/json"),
     **dict.fromkeys(("text", "xray", "block", "block-text"), "text/plain; charset=utf-8"),
     **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
     "html": "text/html; charset=utf-8",
@@ -188,6 +202,7 @@ _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "html": lambda settings, name: (None, report_of(settings, name)),
     "bundle": lambda settings, name: (bundle_of(settings, name), ""),
     "replay": lambda settings, name: (replay_values(replayed(settings, name)), ""),
+    "export": lambda settings, name: (exported(settings, name), ""),
     "block": lambda settings, name: (None, replayed(settings, name).block or ""),
     **{name: _form(name) for name in BLOCK_FORMS.values},
 }

@@ -252,13 +252,6 @@ class PrincipalSession:
 
         return verified(self.settings, run)
 
-    def exported(self, snapshot: str) -> dict[str, Any]:
-        """The file of a snapshot that the principal audits; see `auditing.export`."""
-        from ..reading.across_runs import snapshot_named
-        from ..reading.auditing.export import exported
-
-        return exported(self.settings, snapshot_named(self.settings, snapshot))
-
     def expect_auditor(self) -> None:
         """Refuse a principal who does not audit the whole corpus.
 
