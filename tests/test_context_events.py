@@ -44,30 +44,6 @@ def row(kind: str, *, checks: tuple[str, ...] = (), **payload: Any) -> dict[str,
 # --- what fields state --------------------------------------------------------------------------------------------------
 
 
-def test_the_event_of_document_003_is_read_as_printed():
-    stated = {
-        "command": "npm test -- parser", "exit_code": 1, "stdout_ref": "artifacts/test-003.stdout.txt",
-        "stderr_ref": "artifacts/test-003.stderr.txt", "key_excerpt": "expected 3 received 2 at parser.test.ts:42",
-    }  # fmt: skip
-    found = row("ToolFinished", tool="run_command", **stated)
-    assert (found["kind"], found["tool"], found["command"]) == ("command.finished", "run_command", stated["command"])
-    assert (found["exit_code"], found["outcome"]) == (1, "failed")
-    assert found["refs"] == [stated["stdout_ref"], stated["stderr_ref"]] and found["summary"] == stated["key_excerpt"]
-
-
-def test_the_observation_of_document_003_is_read_as_printed():
-    stated = {
-        "kind": "command_result", "command": "pnpm test --filter parser", "exitCode": 1, "trustLevel": "fact",
-        "summary": "parser.test.ts:42 expected 3 received 2", "artifacts": ["artifacts/run-12-stderr.txt"],
-        "visibleExcerpt": "FAIL parser.test.ts ... expected 3 received 2",
-    }  # fmt: skip
-    (found,) = read({"id": "1", "createdAt": "2026-05-20T08:00:00Z", **stated}).events.to_pylist()
-    assert (found["summary"], found["excerpt"], found["refs"]) == (
-        stated["summary"], stated["visibleExcerpt"], stated["artifacts"],
-    )  # fmt: skip
-    assert found["outcome"] == "failed"
-
-
 @pytest.mark.parametrize(("fields", "outcome"), [
     ({"exitCode": 0}, "succeeded"), ({"exitCode": 3}, "failed"), ({"exit_code": 4294967295}, "failed"),
     ({"isError": True}, "failed"), ({"is_error": False}, "succeeded"), ({"status": "succeeded"}, "succeeded"),

@@ -232,18 +232,6 @@ def test_no_rule_file_is_a_condition_of_its_own(tmp_path: Path):
 # --- memories, tools, snapshots -------------------------------------------------------------------------------------------
 
 
-def test_a_memory_keeps_what_it_states_and_says_what_to_verify():
-    row = read_memories([memory(verify="the lock file")]).to_pylist()[0]
-    assert (row["verify"], row["from_seq"], row["lifecycle"], row["zone"]) == (
-        "the lock file",
-        -1,
-        "verified",
-        "internal",
-    )
-    bare = read_memories([{"memory_id": "m", "text": "x"}]).to_pylist()[0]
-    assert (bare["lifecycle"], bare["verify"], bare["confidence"], bare["scope"]) == ("candidate", None, None, None)
-
-
 @pytest.mark.parametrize("name", ["read_file", "Bash", "mcp__github__get_issue", "delete_everything"])
 def test_a_tool_without_a_capability_is_external_whatever_its_name_or_its_annotations_say(name: str):
     for value in (name, {"name": name, "annotations": {"readOnlyHint": True}}):
@@ -399,23 +387,6 @@ OBSERVATION = {
     "artifacts": ["artifacts/run-12-stderr.txt"], "trustLevel": "fact", "visibleExcerpt": "FAIL parser.test.ts ... expected 3 received 2",
 }  # fmt: skip
 """The observation that document 003 prints (S3.50)."""
-
-
-def test_the_state_of_the_document_is_read_as_printed():
-    found = facts({
-        "userGoal": "Fix it.", "phase": "diagnosing", "activeConstraints": ["Only fix this failure."], "latestObservation": OBSERVATION,
-        "modifiedFiles": ["./src/a.ts", "src/a.ts"], "artifactRefs": ["artifacts/1", "artifacts/2"], "turnCount": 9,
-    })  # fmt: skip
-    assert {slot: [(row["fact"], row["value"], row["origin"]) for row in rows] for slot, rows in found.items() if slot != "observation"} == {
-        "goal": [("", "Fix it.", "user")], "phase": [("", "diagnosing", "system")], "constraint": [("state:0", "Only fix this failure.", "user")],
-        "command": [("", "pnpm test --filter parser", "tool")], "turns": [("", "9", "system")], "modified": [("src/a.ts", "src/a.ts", "tool")],
-        "artifact": [("artifacts/1", "artifacts/1", "tool"), ("artifacts/2", "artifacts/2", "tool")],
-    }  # fmt: skip
-    assert json.loads(found["observation"][0]["value"]) == OBSERVATION
-    assert found["command"][0]["detail"] == "failed"
-    snake = {"exit_code": 0, "visible_excerpt": "ok", "command": "make"}
-    found = facts({"latest_observation": snake})
-    assert json.loads(found["observation"][0]["value"]) == {"exitCode": 0, "visibleExcerpt": "ok", "command": "make"}
 
 
 def test_a_state_names_constraints_by_topic_and_a_failure_by_its_check():

@@ -32,20 +32,10 @@ def asked(session: Session, expected: str, *later: dict[str, Any], **given: Any)
     return why(seen, expected, events=read_events(session.events))
 
 
-def test_what_no_source_has_was_not_recalled() -> None:
-    assert asked(Session(), "src/serializer.ts")["layer"] == "retrieval_not_recalled"
-
-
 def test_what_a_snapshot_did_not_select_was_not_recalled_for_its_reason() -> None:
     decided = [{"path": "src/b.ts", "evidence_id": "ev-b", "outcome": "dropped", "reason_code": "max_items"}]
     found = why(projected(), "src/b.ts", snapshots={"snap-1": decided})
     assert found["layer"] == "retrieval_not_recalled" and "max_items" in found["answer"]
-
-
-def test_a_memory_behind_the_cap_was_not_ranked() -> None:
-    found = asked(Session(), "m9", memories=[memory(f"m{n}", f"Fact {n}.") for n in range(10)])
-    assert found["layer"] == "ordering_not_ranked"
-    assert found["source_id"] == "memory:m9"
 
 
 @pytest.mark.parametrize("expected", ["e1", "a.test.ts:7 expected"])
@@ -81,13 +71,6 @@ def test_words_of_the_user_that_others_quote_are_lost_all_the_same() -> None:
     for expected in ("Never drop the table users.", "e1", "event:e1"):
         assert asked(session, expected, budget={"maxTokens": 4_000})["layer"] == "summary_lost_constraint"
     assert asked(session, "message 37", budget={"maxTokens": 4_000})["layer"] is None
-
-
-def test_a_rule_that_the_session_wrote_is_not_isolated() -> None:
-    session, rules = Session(), [{"path": "AGENTS.md", "text": "Use tabs."}]
-    assert asked(session, "AGENTS.md", rules=rules)["layer"] is None
-    session.add("file.modified", turn=1, path="AGENTS.md", version="2")
-    assert asked(session, "AGENTS.md", rules=rules)["layer"] == "trust_isolation_missing"
 
 
 @pytest.mark.parametrize(

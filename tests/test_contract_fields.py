@@ -11,21 +11,14 @@ from typing import Any
 
 import pytest
 import role_world
-from policy_world import MODE, NOW, ROWS, answer, asked
-from scoped_retrieval.nodes.score_terms import named
+from policy_world import NOW, ROWS, answer, asked
 from scoped_retrieval.nodes.tables import CONTRACTS
-from scoped_retrieval.nodes.vocabulary import TURN_TERMS
+from scoped_retrieval.nodes.vocabulary import WEIGHED_TERMS as PURPOSE_WEIGHTS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
 ACT_AS = {"principals.ana.act_as": ["bob"]}
 BOTH = {"principals.ana.projects": ["shop", "billing"]}
-LAST_DAYS = {"last": "3d", "paths": ["/sessions/"]}
-
-
-NO_WORDS = dict.fromkeys(
-    ("lexical", "anchor", "actionability", "file", "passages", "outlines", "file_name", "definition"), 0
-) | {"authority": 1}
 
 
 def ask(**fields: Any) -> Parts:
@@ -36,25 +29,10 @@ def mode(given: Mapping[str, Any] = {}, **fields: Any) -> Parts:
     return {"mode": {name.replace("__", "."): value for name, value in given.items()}, "request": {"mode": "planning"} | fields}  # fmt: skip
 
 
-def purpose(key: str, value: Any, **fields: Any) -> Parts:
-    return {"purpose": {key: value}, "request": fields}
-
-
-ONLY_LONG = {"allowed_paths": ["docs/long.md"]}
-ONLY_GUIDE = {"allowed_paths": ["docs/guide.md"], "max_tokens": 600}
-ONLY_DELIVERY = {"allowed_paths": ["docs/del*", "sot/"]}
-ONLY_ADR = {"allowed_paths": ["adr/", "docs/linked.md"]}
-NAMED = {
-    "question": "What of the queue in DEL-1, `drain_queue`?",
-    "branch": "main",
-    "test_suite": "unit",
-    "session_id": "s1",
-}
 NEAR = {"weights.scope": 5.0}
 CASES: dict[str, tuple[Parts, Parts]] = {
     "denied": ({}, {"grants": {"principals.ana.projects": []}}),
     "principal": ({"grants": ACT_AS}, {"grants": ACT_AS, "request": {"principal": "bob"}}),
-    "groups": ({}, {"grants": {"principals.ana.groups": ["dev"]}}),
     "project": ({"grants": BOTH}, {"grants": BOTH, "request": {"project": "billing"}}),
     "namespace": ({}, ask(namespace="other")),
     "workspace_root": ({}, ask(workspace_root="/home/ana/shop")),
@@ -63,10 +41,6 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "session_id": ({"purpose": NEAR}, {"purpose": NEAR, "request": {"session_id": "s1"}}),
     "purpose": ({}, ask(purpose="fix-test")),
     "mode": ({}, mode({"retrieval_params__k_out": 2})),
-    "search_paths": (mode(), mode({"search_paths": ["/docs/"]})),
-    "excluded_paths": (mode(), mode({"exclude": [{"what": "w", "paths": ["/docs/"]}]})),
-    "excluded_levels": (mode(), mode({"exclude": [{"what": "w", "levels": ["venture"]}]})),
-    "excluded_zones": (mode(), mode({"exclude": [{"what": "w", "zones": ["internal"]}]})),
     "allowed_sources": ({}, ask(allowed_sources=["memory"])),
     "denied_sources": ({}, ask(denied_sources=["memory"])),
     "allowed_paths": ({}, ask(allowed_paths=["docs/"])),
@@ -75,66 +49,26 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "window_start": ({}, ask(include_after=(NOW - timedelta(days=3)).isoformat())),
     "window_end": ({}, ask(exclude_after=(NOW - timedelta(days=3)).isoformat())),
     "allow_stale_memory": ({}, ask(allow_stale_memory=True)),
-    "include_states": ({}, purpose("include_states", ["verified"])),
     "accepted_authority": ({}, ask(accepted_authority=["project-doc"])),
     "min_authority": ({}, ask(min_authority=2)),
     "require_snapshot": ({}, ask(require_snapshot=True)),
-    "max_unverified_items": ({}, ask(max_unverified_items=4)),
-    "lane_k": ({}, ask(lane_k=1)),
-    "pool_k": ({}, ask(pool_k=3)),
-    "max_items": ({}, ask(max_items=3)),
-    "max_items_per_source": ({}, ask(max_items_per_source=1)),
-    "max_tokens": ({}, ask(max_tokens=200)),
-    "max_chars": ({}, ask(max_chars=700)),
-    "max_chunk_tokens": ({}, ask(max_chunk_tokens=4)),
-    "merge_policy": (ask(pool_k=4), ask(pool_k=4, merge_policy="authority-first")),
-    "output_shape": ({}, ask(output_shape="citation-pack")),
-    "detail": (ask(**ONLY_GUIDE), ask(detail="outline", **ONLY_GUIDE)),
-    "instruction_sources": ({}, purpose("instruction_sources", [])),
-    "mask": ({}, purpose("mask", ["email"])),
     "required_evidence": (
         ask(denied_sources=["decision-record"]),
         ask(denied_sources=["decision-record"], required_evidence=["decision-record"]),
     ),
     "recall_effort": ({}, ask(recall_effort="none")),
-    "mode_lanes": (mode(), mode({"strategies": [*MODE["strategies"], "Temporal search"]})),
-    "path_window_start": (
-        mode({"retrieval_params__time_window": LAST_DAYS | {"last": "9d"}}),
-        mode({"retrieval_params__time_window": LAST_DAYS}),
-    ),
-    "window_paths": (
-        mode({"retrieval_params__time_window": LAST_DAYS | {"paths": ["/none/"]}}),
-        mode({"retrieval_params__time_window": LAST_DAYS}),
-    ),
-    "chunk_expansion": (mode(**ONLY_LONG), mode({"retrieval_params__chunk_expansion": True}, **ONLY_LONG)),
-    "exact_lookups": (mode(**ONLY_DELIVERY), mode({"retrieval_params__exact_lookups": True}, **ONLY_DELIVERY)),
-    "citation_chaining": (
-        mode(**ONLY_ADR),
-        mode({"strategies": [*MODE["strategies"], "Citation chaining"]}, **ONLY_ADR),
-    ),
-    "include_deleted": (mode(), mode({"retrieval_params__include_deleted": True})),
-    "newest_first": (mode(), mode({"strategies": [*MODE["strategies"], "Temporal search"]})),
     "role": ({}, ask(role="architect")),
-    **{f"weight_{term}": (ask(**NAMED), ask(**NAMED, weights={term: 50})) for term in named("plain", "feedback")},
-    **{
-        f"weight_{term}": (
-            ask(question="retry payments", weights={"actionability": 0}),
-            ask(question="retry payments", weights={"actionability": 0, term: 50}),
-        )
-        for term in ("file", "passages")
-    },
-    **{
-        f"weight_{term}": (
-            ask(question=NAMED["question"], weights=NO_WORDS),
-            ask(question=NAMED["question"], weights=NO_WORDS | {term: 50}),
-        )
-        for term in ("file_name", "definition")
-    },
-    "weight_outlines": (
-        ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 0}),
-        ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 50}),
-    ),
+    "max_tokens": ({}, ask(max_tokens=200)),
+    "weight_lexical": ({}, ask(weights={"lexical": 50})),
 }
+"""Columns that a request sets, and no file of policies or grants; of the others, two that a request overrides."""
+OF_POLICIES = {
+    "groups", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "include_states", "max_unverified_items",
+    "lane_k", "pool_k", "max_items", "max_items_per_source", "max_chars", "max_chunk_tokens", "merge_policy", "output_shape",
+    "detail", "instruction_sources", "mask", "mode_lanes", "path_window_start", "window_paths", "chunk_expansion",
+    "exact_lookups", "citation_chaining", "include_deleted", "newest_first", *(f"weight_{term}" for term in PURPOSE_WEIGHTS),
+}  # fmt: skip
+"""Columns that a file of policies or grants sets: `test_policy_fields` changes each of its keys."""
 OF_ROLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "role_sources": ({}, {"source_policy.allowed_sources": ["docs:*"]}),
     "forbidden_sources": ({}, {"source_policy.forbidden_sources": ["external"]}),
@@ -179,11 +113,7 @@ def test_a_required_citation_leaves_out_what_has_none() -> None:
 
 
 def test_every_column_of_a_contract_is_tried() -> None:
-    elsewhere = {
-        "weight_cross_encoder",
-        *(f"weight_{term}" for term in TURN_TERMS),
-    }  # test_cross_encoder, test_turn_scores
-    tried = {*CASES, *OF_ROLES, "require_citation", *elsewhere}
+    tried = {*CASES, *OF_ROLES, "require_citation", *OF_POLICIES}
     assert set(CONTRACTS.columns) == tried | NO_EFFECT.keys()
     assert not tried & NO_EFFECT.keys()
     assert len(ROWS) > 30

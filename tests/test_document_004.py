@@ -228,23 +228,6 @@ def test_stored_vectors_are_compared_with_the_servers(store, server: ModelServer
     assert server.asked == []
 
 
-def test_one_index_serves_a_search_and_its_answers(store, server: ModelServer):
-    knowledge.embed(store, url=server.url)
-    knowledge.semantic_search(store, "payment", url=server.url)
-    assert list(store._corpora) == [knowledge.DEFAULT_MODEL]
-    ids_before = store.chunk_ids()
-    assert store.chunk_ids() is ids_before
-    store.insert_chunk({"chunk_id": "c5", "document_id": "adr-1", "content": "A fifth text."})
-    assert set(store.chunk_ids().values()) - set(ids_before.values()) == {"c5"}
-
-
-def test_frames_of_one_scope_are_made_once(store):
-    corpus = store.corpus()
-    assert corpus.frame(["shared"], ["ana"]) is corpus.frame()
-    assert corpus.frame(["other"]) is not corpus.frame()
-    assert corpus.frame(["other"]).evidence.num_rows == 0
-
-
 def test_a_server_that_is_down_costs_a_lane_and_not_the_answer(store, server: ModelServer):
     knowledge.embed(store, url=server.url)
     server.broken = (503, b"{}")
