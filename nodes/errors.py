@@ -13,7 +13,7 @@
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run or chain does not match its record                exit 5
 
-A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names,
+An error has its parts as fields, so that nobody parses its message. A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names,
 types and counts, never evidence or query text. A refusal is not an error: it is a row with a reason.
 """
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Self
 
 __all__ = [
     "DECLARE",
@@ -59,14 +59,21 @@ DECLARE = "declare the columns that it reads in `columns`, those of the contract
 
 
 class ScopedRetrievalError(Exception):
-    """Base of the tree. `exit_code` is what the command line returns."""
+    """Base of the tree. `exit_code` is what the command line returns.
+
+    `what` is the message without its place `at`; `choices` are the valid values of a closed list.
+    """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message = message
-        self.hint = hint
-        super().__init__(f"{message}\n\nHint: {hint}" if hint else message)
+    def __init__(self, what: str, *, at: object = "", hint: str = "", choices: Iterable[str] = ()) -> None:
+        self.what, self.at, self.hint, self.choices = what, str(at), hint, tuple(choices)
+        self.message = f"{what} - at {at}" if self.at else what
+        super().__init__(f"{self.message}\n\nHint: {hint}" if hint else self.message)
+
+    def moved(self, at: str) -> Self:
+        """The same error with another place."""
+        return type(self)(self.what, at=at, hint=self.hint, choices=self.choices)
 
 
 class InputError(ScopedRetrievalError, ValueError):
@@ -77,7 +84,7 @@ class InputError(ScopedRetrievalError, ValueError):
     @classmethod
     def expected(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
         """`Expected X, got Y - at path`, the one form for a value of the wrong kind."""
-        return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
+        return cls(f"Expected {expected}, got {_quoted(got)}", at=at, hint=hint)
 
     @classmethod
     def of_message(cls, text: str) -> InputError:
@@ -88,17 +95,18 @@ class InputError(ScopedRetrievalError, ValueError):
     @classmethod
     def described(cls, expected: str, got: str, at: str, *, hint: str = "") -> InputError:
         """An error whose `got` is a description, printed without quotes: `none`, `3 characters`."""
-        return cls(f"Expected {expected}, got {got} - at {at}", hint=hint)
+        return cls(f"Expected {expected}, got {got}", at=at, hint=hint)
 
     @classmethod
     def of_kind(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
         """A value of another kind; the message names its kind (see `kind_of`), not the value."""
-        return cls(f"Expected {expected}, got {kind_of(got)} - at {at}", hint=hint)
+        return cls(f"Expected {expected}, got {kind_of(got)}", at=at, hint=hint)
 
     @classmethod
     def one_of(cls, choices: Iterable[str], got: object, at: str, *, hint: str = "") -> InputError:
         """A value outside a closed list; the message lists every choice."""
-        return cls.expected(f"one of {', '.join(choices)}", got, at, hint=hint)
+        words = tuple(choices)
+        return cls(f"Expected one of {', '.join(words)}, got {_quoted(got)}", at=at, hint=hint, choices=words)
 
 
 class PolicyError(InputError):

@@ -127,7 +127,7 @@ def _added(
         elif isinstance(found, StoredChunk):
             store.add_chunk(found)
     except InputError as error:
-        errors.append(f"{error.message.rpartition(' - at ')[0]} - at {at}")
+        errors.append(error.moved(at).message)
         return 0
     return int(found is not None)
 

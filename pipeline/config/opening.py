@@ -114,7 +114,8 @@ def expect_known(settings: Settings, name: str) -> None:
         return
     if not exists(known := _known_file(settings[name])) or read_whole(known).decode() != id_:
         raise StoreError(
-            f"Expected {name} that you made or adopted, got another - at {settings[name]}",
+            f"Expected {name} that you made or adopted, got another",
+            at=settings[name],
             hint="a repository may have brought it. Remove it to make your own, or put --adopt before the command to "
             "use it from now on.",
         )
@@ -133,7 +134,8 @@ def expect_untracked(settings: Settings, name: str) -> None:
                 "ls-files", "-z", "--", f":(literal){(place.parent.resolve() / place.name).relative_to(root)}"
             ):
                 raise StoreError(
-                    f"Expected {name} that Git does not track, got files in its index - at {place}",
+                    f"Expected {name} that Git does not track, got files in its index",
+                    at=place,
                     hint=f"`git rm -r --cached {place}` takes them out; --adopt before the command uses them this once.",
                 )
 
@@ -152,7 +154,8 @@ def adopt(settings: Settings, *names: str) -> None:
                 write_atomic(known, id_.encode())
             except OSError as error:
                 raise StoreError(
-                    f"Expected a folder to remember the {name} of this user in, got {error.strerror} - at {known.parent}",
+                    f"Expected a folder to remember the {name} of this user in, got {error.strerror}",
+                    at=known.parent,
                     hint="XDG_STATE_HOME names the folder of the state of your programs.",
                 ) from error
 

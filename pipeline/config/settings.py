@@ -44,7 +44,8 @@ PROFILES = "profiles"
 FOLDER = ".scoped-retrieval"
 """The folder of the default corpus and runs."""
 PROJECT_FILE = "scoped-retrieval.toml"
-_MODEL_FOLDER, _OPENAI = "sentence-transformers:", "openai:"
+_OPENAI = "openai"
+"""The kind of an encoder on a server."""
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
 
@@ -116,7 +117,8 @@ class Settings:
             return getpass.getuser()
         except (KeyError, OSError) as error:
             raise InputError(
-                "Expected a local user, got none - at principal",
+                "Expected a local user, got none",
+                at="principal",
                 hint=f"set {ENV_PREFIX}PRINCIPAL, or `principal` in {user_file()}.",
             ) from error
 
@@ -244,7 +246,8 @@ def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, Setti
             InputError.one_of(names, chosen.value, f"{chosen.origin}: profile")
             if names
             else InputError(
-                f"Expected a profile of the settings files, got {chosen.value!r}, and they have none - at {chosen.origin}",
+                f"Expected a profile of the settings files, got {chosen.value!r}, and they have none",
+                at=chosen.origin,
                 hint=f"write its settings under [{PROFILES}.{chosen.value}] in {user_file()} or {PROJECT_FILE}.",
             )
         )
@@ -264,16 +267,16 @@ def _from_file(file: Path, kind: str) -> _File:
         content = tomllib.loads(file.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"Expected TOML in UTF-8, got another encoding - at {file}:{line}") from error
+        raise InputError("Expected TOML in UTF-8, got another encoding", at=f"{file}:{line}") from error
     except RecursionError as error:
-        raise InputError(f"Expected TOML in UTF-8, got too deep nesting - at {file}") from error
+        raise InputError("Expected TOML in UTF-8, got too deep nesting", at=file) from error
     except ValueError as error:
         found = _TOML_PLACE.fullmatch(str(error))
         problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
         from ..parsing.quoting import shown_problem  # imported here: most commands need no redaction
 
         problem = shown_problem(problem)
-        raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({problem}) - at {file}{line}") from error
+        raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({problem})", at=f"{file}{line}") from error
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     profiles = content.pop(PROFILES, {})
@@ -281,38 +284,25 @@ def _from_file(file: Path, kind: str) -> _File:
         raise InputError.described(f"tables [{PROFILES}.NAME]", "another value", f"{file}: {PROFILES}")
     for name, table in profiles.items():
         if "profile" in table:
-            raise InputError(f"Expected no profile in a profile, got one - at {file}: {PROFILES}.{name}.profile")
+            raise InputError("Expected no profile in a profile, got one", at=f"{file}: {PROFILES}.{name}.profile")
     return _File(
-        _of_table(content, file, kind),
-        {name: _of_table(table, file, kind, f"{PROFILES}.{name}.") for name, table in profiles.items()},
+        {name: _of_file(name, given, file, kind) for name, given in content.items()},
+        {
+            profile: {
+                name: _of_file(name, given, file, kind, f"{PROFILES}.{profile}.") for name, given in table.items()
+            }
+            for profile, table in profiles.items()
+        },
     )
 
 
-def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "") -> dict[str, SettingValue]:
-    values = {}
-    for name, given in table.items():
-        try:
-            values[name] = _of_file(name, given, file, kind, within)
-        except _UnquotedError:
-            raise
-        except InputError as error:
-            from ..parsing.quoting import shown_row
-
-            [(name, given)] = shown_row({name: given}).items()
-            _of_file(name, given, file, kind, within)
-            # A URL was refused, and its replacement would be accepted as a path.
-            expected = error.message.partition(", got ")[0]
-            raise InputError(f"{expected}, got {given!r} - at {file}: {within}{name}", hint=error.hint) from None
-    return values
-
-
-def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> SettingValue:
+def _of_file(name: str, given: Any, file: Path, kind: str, within: str = "") -> SettingValue:
     at = f"{file}: {within}{name}"
     setting = _declared(name, at)
     if kind != "project file":
         value = _parsed(setting, given, file.parent, at)
     elif not setting.project_file:
-        raise InputError(f"Expected no {name} in a project file, got one - at {at}", hint=_elsewhere(name))
+        raise InputError(f"Expected no {name} in a project file, got one", at=at, hint=_elsewhere(name))
     else:
         local = replace(setting, kind="path") if setting.kind == "place" else setting
         value = _parsed(local, given, file.parent, at)
@@ -328,7 +318,9 @@ def _elsewhere(name: str) -> str:
 
 def _declared(name: str, at: str) -> Setting:
     if name not in SETTINGS:
-        raise InputError.one_of(SETTINGS, name, at)
+        from ..parsing.quoting import shown_key
+
+        raise InputError.one_of(SETTINGS, shown_key(name), at.removesuffix(name) + shown_key(name))
     return SETTINGS[name]
 
 
@@ -338,75 +330,78 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         return None
     match setting.kind:
         case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
-            place = place_of(given, at)
+            try:
+                place = place_of(given, at)
+            except InputError as error:  # it quotes the URL
+                raise InputError.expected("a folder, or a URL of one", _shown(given, at), at, hint=error.hint) from None
             return base / at_home(place, at) if isinstance(place, Path) else place
-        case "path" if isinstance(given, (str, Path)) and str(given):
-            if is_url(given):
-                raise InputError.expected("a path of this machine", given, at)
-            return base / at_home(Path(given), at)
-        case "weights" if isinstance(given, (str, Path)) and str(given):
-            named = isinstance(given, str) and given in setting.choices
-            return given if named else _parsed(replace(setting, kind="path"), given, base, at)
-        case "paths" if isinstance(given, (str, list, tuple)):
-            items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
-            return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")
-        case "names" if isinstance(given, (str, list, tuple)):
-            items = given.split(",") if isinstance(given, str) else given
-            return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
+        case "weights" if isinstance(given, str) and given in setting.choices:
+            return given
+        case "path" | "weights" if isinstance(given, (str, Path)) and str(given):
+            return _path(given, base, at)
+        case "paths" if (items := _items(given)) is not None:
+            return tuple(_path(item, base, at) for item in items)
+        case "names" if (items := _items(given)) is not None:
+            return tuple(dict.fromkeys(map(str, items)))
+        case "list" if items := _items(given):
+            for item in items:
+                _expect_choice(item, setting, at)
+            return tuple(c for c in setting.choices if c in items)
         case "text" if isinstance(given, str) and given.strip():
             return given.strip()
         case "prompt" if isinstance(given, str):
             return given
-        case "encoder" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
-            return _of_model(setting, str(given).strip(), base, at)
-        case "choice" if isinstance(given, str):
-            if given not in setting.choices:
-                raise InputError.one_of(setting.choices, given, at)
+        case "variable" if isinstance(given, str) and given.strip():
+            from ..encoders.choice import expect_variable
+
+            expect_variable(given.strip(), at)
+            return given.strip()
+        case "encoder" if isinstance(given, str) and given.strip():
+            return _encoder(setting, given.strip(), base, at)
+        case "choice":
+            _expect_choice(given, setting, at)
             return given
-        case "list" if isinstance(given, (str, list, tuple)):
-            items = [i.strip() for i in given.split(",") if i.strip()] if isinstance(given, str) else list(given)
-            for item in items:
-                if item not in setting.choices:
-                    raise InputError.one_of(setting.choices, item, at)
-            if not items:
-                raise InputError.described(f"{', '.join(setting.choices)} or several", "none", at)
-            return tuple(c for c in setting.choices if c in items)
         case "flag":
             return _flag(given, at)
         case "integer" | "number":
             return _number(setting, given, at)
-    raise InputError.expected(f"a value of kind {setting.kind}", given, at)
+    raise InputError.expected(f"a value of kind {setting.kind}", _shown(given, at), at)
 
 
-class _UnquotedError(InputError):
-    """An error that quotes nothing of the value: it may be a password or a key."""
+def _items(given: Any) -> list[Any] | None:
+    """The items of a list, or of a text with commas; None for any other value."""
+    if isinstance(given, str):
+        given = [item.strip() for item in given.split(",")]
+    return [item for item in given if item != ""] if isinstance(given, (list, tuple)) else None
 
 
-def _of_model(setting: Setting, text: str, base: Path, at: str) -> str | Path:
-    """A model, a server, or the variable with its key. Every command reads the settings: no model is imported here."""
-    if setting.kind == "encoder":
-        return _encoder(text, base, at, setting.choices)
-    from ..encoders.choice import expect_variable
-
-    try:
-        expect_variable(text, at)
-    except InputError as error:
-        raise _UnquotedError(error.message, hint=error.hint) from None
-    return text
+def _path(given: str | Path, base: Path, at: str) -> Path:
+    if is_url(given):
+        raise InputError.described("a path of this machine", "a URL", at)
+    return base / at_home(Path(given), at)
 
 
-def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:
-    if not any(_is_choice(text, choice) for choice in choices):
-        raise InputError.one_of(choices, text, at)
-    if text.startswith(_OPENAI):
+def _expect_choice(given: Any, setting: Setting, at: str) -> None:
+    if not any(_is_choice(str(given), choice) for choice in setting.choices):
+        raise InputError.one_of(setting.choices, _shown(given, at), at)
+
+
+def _shown(given: Any, at: str) -> Any:
+    """The value if a message may quote it; it may be a password or a key in the wrong place."""
+    from ..parsing.quoting import shown  # imported here: most commands need no redaction
+
+    return shown(given, at)
+
+
+def _encoder(setting: Setting, text: str, base: Path, at: str) -> str:
+    """A model, a folder or a server. Every command reads the settings: no model is imported here."""
+    _expect_choice(text, setting, at)
+    kind, _, name = text.partition(":")
+    if kind == _OPENAI:
         from ..encoders.choice import Served
 
-        try:
-            return f"{_OPENAI}{Served.of(text.removeprefix(_OPENAI), at)}"
-        except InputError as error:
-            raise _UnquotedError(error.message, hint=error.hint) from None
-    name = text.removeprefix(_MODEL_FOLDER)
-    return text if name == text else f"{_MODEL_FOLDER}{base / at_home(Path(name), at)}"
+        return f"{kind}:{Served.of(name, at)}"
+    return f"{kind}:{base / at_home(Path(name), at)}" if name else text
 
 
 def _is_choice(given: str, choice: str) -> bool:

@@ -93,7 +93,7 @@ def _again(folder: Path, profile: str) -> CrossEncoder:
     """Loads the same model in another process."""
     model = load_cross_encoder(folder)
     if model.profile != profile:
-        raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile} - at {folder}")
+        raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile}", at=folder)
     return model
 
 
@@ -112,7 +112,8 @@ class CrossEncoder:
             from transformers.models.auto.tokenization_auto import AutoTokenizer
         except ImportError as error:
             raise ModelError(
-                f"Expected torch and transformers, got neither or one - at {folder}",
+                "Expected torch and transformers, got neither or one",
+                at=folder,
                 hint="install scoped-retrieval[semantic]",
             ) from error
         with loading("a cross-encoder", folder, _HINT):
@@ -128,13 +129,13 @@ class CrossEncoder:
             model, info = loaded
             self._model = model.eval().to("cpu")
         if (labels := int(model.config.num_labels)) != 1:
-            raise ModelError(f"Expected a model with one label, got {labels} - at {folder}", hint=_HINT)
+            raise ModelError(f"Expected a model with one label, got {labels}", at=folder, hint=_HINT)
         if missing := len(info["missing_keys"]) + len(info["mismatched_keys"]):
             raise ModelError(
-                f"Expected the weights of the whole model, got none for {missing} parts - at {folder}", hint=_HINT
+                f"Expected the weights of the whole model, got none for {missing} parts", at=folder, hint=_HINT
             )
         if tokenizer.pad_token_id is None:
-            raise ModelError(f"Expected a tokenizer that pads, got one that does not - at {folder}", hint=_HINT)
+            raise ModelError("Expected a tokenizer that pads, got one that does not", at=folder, hint=_HINT)
         tokenizer.padding_side = "right"
         self._torch, self._tokenizer, self._folder = torch, tokenizer, folder
         limit = min(
@@ -163,7 +164,7 @@ class CrossEncoder:
         with torch.inference_mode():
             logit = float(self._model(**{name: torch.tensor([row]) for name, row in padded.items()}).logits[0, 0])
         if not np.isfinite(logit):
-            raise ModelError(f"Expected a finite score, got {logit} - at {self._folder}")
+            raise ModelError(f"Expected a finite score, got {logit}", at=self._folder)
         return logit
 
 
@@ -209,5 +210,5 @@ def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: P
 def _weights(folder: Path) -> Path:
     if not (file := folder / WEIGHTS).is_file():
         got = "none" if folder.is_dir() else "no folder"
-        raise ModelError(f"Expected a cross-encoder with {WEIGHTS}, got {got} - at {folder}", hint=_HINT)
+        raise ModelError(f"Expected a cross-encoder with {WEIGHTS}, got {got}", at=folder, hint=_HINT)
     return file

@@ -156,7 +156,8 @@ class MiniLmEncoder:
             raise
         except (ImportError, OSError, ValueError, RuntimeError) as error:
             raise ModelError(
-                f"Expected the model {NAME} to load, got {type(error).__name__} - at encoder",
+                f"Expected the model {NAME} to load, got {type(error).__name__}",
+                at="encoder",
                 hint=f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR",
             ) from error
         self._tokenizer.no_padding()
@@ -195,14 +196,14 @@ def _tokenizer(file: Path) -> Any:
 
         return Tokenizer.from_file(str(file))
     except Exception as error:  # the library has no narrower exception
-        raise ModelError(f"Expected a tokenizer to load, got {error} - at {file.name}", hint=_AGAIN) from error
+        raise ModelError(f"Expected a tokenizer to load, got {error}", at=file.name, hint=_AGAIN) from error
 
 
 def _on_cpu(weights: Path) -> Any:
     from .minilm import MiniLM, products_are_exact
 
     if not products_are_exact():
-        raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
+        raise ModelError("Expected exact products of bytes, got others", at="torch", hint="upgrade torch")
     return MiniLM(weights)
 
 
@@ -216,12 +217,13 @@ def _weights() -> Path | None:
 
 def _check(folder: Path) -> None:
     for name in missing_files():
-        raise ModelError(f"Expected a file of the model, got none - at {name}", hint=_AGAIN)
+        raise ModelError("Expected a file of the model, got none", at=name, hint=_AGAIN)
     for name, published in _FILES.items():
         with (folder / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != published:
             raise ModelError(
-                f"Expected a file with SHA-256 {published}, got {digest} - at {name}",
+                f"Expected a file with SHA-256 {published}, got {digest}",
+                at=name,
                 hint=f"{_AGAIN}; vectors of another model are not comparable",
             )

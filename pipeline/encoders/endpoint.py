@@ -76,7 +76,7 @@ class Endpoint:
     def error(self, got: str, hint: str | None = None) -> ModelError:
         """An error about this server."""
         return ModelError(
-            f"Expected {self.expected}, got {got} - at {self.url}", hint=_WRONG_MODEL if hint is None else hint
+            f"Expected {self.expected}, got {got}", at=self.url, hint=_WRONG_MODEL if hint is None else hint
         )
 
     def _once(
@@ -145,7 +145,8 @@ class Endpoint:
         if not key or not key.isascii() or not key.isprintable() or " " in key:
             got = "one with other characters than a header takes" if key else "none"
             raise ModelError(
-                f"Expected a key, got {got} - at the environment variable {self.key_variable}",
+                f"Expected a key, got {got}",
+                at=f"the environment variable {self.key_variable}",
                 hint="export it, or unset encoder_key_variable where the server takes requests without one",
             )
         return {"Authorization": f"Bearer {key}"}

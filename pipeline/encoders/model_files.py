@@ -67,7 +67,7 @@ def loading(model: str, folder: Path, hint: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ModelError(f"Expected {model} that loads, got {type(error).__name__} - at {folder}", hint=hint) from error
+        raise ModelError(f"Expected {model} that loads, got {type(error).__name__}", at=folder, hint=hint) from error
     finally:
         logging.set_verbosity(before)
 

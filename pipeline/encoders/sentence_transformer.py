@@ -112,7 +112,7 @@ def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEnc
     """Loads the same model in another process."""
     encoder = SentenceTransformerEncoder(choice)
     if profile is not None and encoder.profile != profile:
-        raise ModelError(f"Expected the encoder {profile}, got {encoder.profile} - at {choice.name}")
+        raise ModelError(f"Expected the encoder {profile}, got {encoder.profile}", at=choice.name)
     return encoder
 
 
@@ -125,7 +125,7 @@ def located(choice: EncoderChoice) -> Path:
     name = choice.name.removeprefix(SENTENCE_TRANSFORMERS)
     if (folder := Path(name).expanduser()).is_dir():
         return folder.resolve()
-    raise ModelError(f"Expected the folder of a model, got none - at {name}", hint=_HINT)
+    raise ModelError("Expected the folder of a model, got none", at=name, hint=_HINT)
 
 
 def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -134,24 +134,25 @@ def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
         modules = json.loads((folder / _MODULES).read_bytes())
         kinds = [str(module["type"]) for module in modules]
     except FileNotFoundError as error:
-        raise ModelError(f"Expected a model with {_MODULES}, got none - at {folder}", hint=_HINT) from error
+        raise ModelError(f"Expected a model with {_MODULES}, got none", at=folder, hint=_HINT) from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ModelError(
-            f"Expected {_MODULES} with a list of modules, got {type(error).__name__} - at {folder}", hint=_HINT
+            f"Expected {_MODULES} with a list of modules, got {type(error).__name__}", at=folder, hint=_HINT
         ) from error
     if foreign := [kind for kind in kinds if not kind.startswith(_OWN)]:
         raise ModelError(
-            f"Expected modules of sentence-transformers, got {len(foreign)} of another package - at {folder}",
+            f"Expected modules of sentence-transformers, got {len(foreign)} of another package",
+            at=folder,
             hint="code that a model brings along is not run",
         )
     weights = weights_of(folder)
     for other in folder.rglob("pytorch_model*.bin"):
         if not any(file.parent == other.parent for file in weights):
             raise ModelError(
-                f"Expected weights in {WEIGHTS_SUFFIX}, got {other.relative_to(folder)} - at {folder}", hint=_HINT
+                f"Expected weights in {WEIGHTS_SUFFIX}, got {other.relative_to(folder)}", at=folder, hint=_HINT
             )
     if not weights:
-        raise ModelError(f"Expected weights in {WEIGHTS_SUFFIX}, got none - at {folder}", hint=_HINT)
+        raise ModelError(f"Expected weights in {WEIGHTS_SUFFIX}, got none", at=folder, hint=_HINT)
     return weights, files_about(folder, deep=True)
 
 
@@ -166,7 +167,8 @@ def _loaded(folder: Path, files: str) -> _Model:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ModelError(
-            f"Expected sentence-transformers and torch, got neither or one - at {folder}",
+            "Expected sentence-transformers and torch, got neither or one",
+            at=folder,
             hint="install scoped-retrieval[semantic]",
         ) from error
 
@@ -213,9 +215,9 @@ def _vectors(
         with single_threads() as pool:
             found = np.vstack(list(pool.map(batch, range(0, len(texts), size))))
     except Exception as error:  # a model may raise anything
-        raise ModelError(f"Expected vectors, got {type(error).__name__} - at {folder}", hint=_HINT) from error
+        raise ModelError(f"Expected vectors, got {type(error).__name__}", at=folder, hint=_HINT) from error
     if not np.isfinite(found).all():
-        raise ModelError(f"Expected finite vectors, got others - at {folder}", hint=_HINT)
+        raise ModelError("Expected finite vectors, got others", at=folder, hint=_HINT)
     return found
 
 
@@ -233,6 +235,7 @@ def _expect_all_weights(model: Any, folder: Path) -> None:
     needed = sum(part.numel() for name, part in model.named_parameters() if ".pooler." not in name)
     if stored < needed:
         raise ModelError(
-            f"Expected weights of {needed} numbers, got {stored} - at {folder}",
+            f"Expected weights of {needed} numbers, got {stored}",
+            at=folder,
             hint="the weights are not those of the whole model",
         )

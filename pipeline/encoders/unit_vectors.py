@@ -63,13 +63,14 @@ def encoded(
     encode = getattr(encoder, "encode_queries", encoder.encode) if queries else encoder.encode
     vectors = encode(texts)
     if vectors.dtype != np.int16:
-        raise ModelError(f"Expected int16, got {vectors.dtype} - at encoder {encoder.profile}", hint=_HINT)
+        raise ModelError(f"Expected int16, got {vectors.dtype}", at=f"encoder {encoder.profile}", hint=_HINT)
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int64)
     if len(long := np.flatnonzero(squares >= TOO_LONG)):
         before, total = place or (0, 0)
         text = f"text {before + long[0] + 1} of {total}, " if place else ""
         raise ModelError(
-            f"Expected a squared length below {TOO_LONG}, got {squares[long[0]]} - at {text}encoder {encoder.profile}",
+            f"Expected a squared length below {TOO_LONG}, got {squares[long[0]]}",
+            at=f"{text}encoder {encoder.profile}",
             hint=_HINT,
         )
     return vectors

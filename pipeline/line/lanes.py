@@ -74,8 +74,7 @@ def _profile_or_error(encoder: Any) -> str | ModelError:
 
 def _fault(lane: str, error: ModelError) -> str:
     """The recorded part of a fault: expectation, result and hint, without the folder or address."""
-    message = error.message.rpartition(" - at ")[0] or error.message
-    return f"{lane}: {message}" + (f"; {error.hint}" if error.hint else "")
+    return f"{lane}: {error.what}" + (f"; {error.hint}" if error.hint else "")
 
 
 def _unlike(own: str, known: str) -> str:

@@ -73,7 +73,7 @@ def _parsed(read: Callable[..., Any], *given: Any) -> Any:
     try:
         return read(*given)
     except InputError as error:
-        problem = error.message.removesuffix(" - at ") + (f" ({error.hint})" if error.hint else "")
+        problem = f"{error.what} ({error.hint})" if error.hint else error.what
         raise PydanticCustomError("expected", "{problem}", {"problem": problem}) from None
 
 

@@ -72,7 +72,7 @@ def json_text(
     except TypeError as error:
         raise InputError.described("JSON values", str(error), at) from error
     except UnicodeEncodeError as error:
-        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}") from error
+        raise InputError("Expected Unicode text, got a lone surrogate", at=at) from error
     except (ValueError, RecursionError) as error:
         cyclic = "Circular" in str(error) or isinstance(error, RecursionError)
         got = "a circular reference" if cyclic else "NaN or infinity" if "range" in str(error) else str(error)

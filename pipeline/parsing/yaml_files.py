@@ -57,7 +57,7 @@ def _check_depth(text: str, file: str) -> None:
     for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
-            raise PolicyError(f"Expected YAML, got too deep nesting - at {file}:{event.start_mark.line + 1}")
+            raise PolicyError("Expected YAML, got too deep nesting", at=f"{file}:{event.start_mark.line + 1}")
 
 
 class _MisplacedError(Exception):
@@ -79,23 +79,23 @@ def parse(data: bytes, file: str) -> Any:
     try:
         text = data.decode("utf-8")
         if SURROGATE.search(text):
-            raise PolicyError(f"Expected Unicode text, got a lone surrogate - at {file}")
+            raise PolicyError("Expected Unicode text, got a lone surrogate", at=file)
         if len(text) > _CERTAINLY_SHALLOW:
             _check_depth(text, file)
         return yaml.load(text, _Loader)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not - at {file}:{line}") from error
+        raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not", at=f"{file}:{line}") from error
     except RecursionError as error:
-        raise PolicyError(f"Expected YAML, got too deep nesting - at {file}") from error
+        raise PolicyError("Expected YAML, got too deep nesting", at=file) from error
     except _MisplacedError as error:
-        raise PolicyError(f"Expected {error.what} - at {file}:{error.line}") from error
+        raise PolicyError(f"Expected {error.what}", at=f"{file}:{error.line}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         breaks = data.count(b"\n")  # a premature end is reported after the last line
         where = f"{file}:{min(mark.line, breaks) + 1}" if mark else file
-        raise PolicyError(f"Expected YAML, got {_problem(error)} - at {where}") from error
+        raise PolicyError(f"Expected YAML, got {_problem(error)}", at=where) from error
     except PolicyError:
         raise
     except ValueError as error:
-        raise PolicyError(f"Expected YAML, got a number with too many digits - at {file}") from error
+        raise PolicyError("Expected YAML, got a number with too many digits", at=file) from error

@@ -169,7 +169,7 @@ def pinned_corpus(settings: Settings, run: Run) -> Corpus:
         return corpus_of(settings, generation)
     except StoreError as error:
         hint = "what is not written in the run is judged by the rows it was made from; --corpus names their folder"
-        raise StoreError(f"Expected generation {generation}, got none - at {settings['corpus']}", hint=hint) from error
+        raise StoreError(f"Expected generation {generation}, got none", at=settings["corpus"], hint=hint) from error
 
 
 def unknown(id_: str, kind: str | None = None) -> AccessError:
@@ -178,6 +178,7 @@ def unknown(id_: str, kind: str | None = None) -> AccessError:
 
     kind = kind or ("snapshot" if is_snapshot(id_) else "run")
     return AccessError(
-        f"Expected a {kind} that you may read, got none - at {id_}",
+        f"Expected a {kind} that you may read, got none",
+        at=id_,
         hint=f"`log{' --of runs' if kind == 'run' else ''}` lists yours; auditors need a grant with `audit: true`.",
     )

@@ -51,7 +51,7 @@ def as_damage(run_id: str) -> Iterator[None]:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
         got = type(error).__name__
-        raise StoreError(f"Expected a run as this version writes it, got {got} - at {run_id}") from error
+        raise StoreError(f"Expected a run as this version writes it, got {got}", at=run_id) from error
 
 
 def audited_projects(settings: Settings, run: Run) -> frozenset[str]:

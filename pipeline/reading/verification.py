@@ -49,7 +49,7 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         raise unknown(run_id)
     if anchor is not None and not ids:
         # Runs of others are not reported, so the answer is the same whether there are any.
-        raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run - at LOG")
+        raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run", at="LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
     if reports and (problem := log_head_problem(settings, store)):
         found = RunProblem("changed", LOG, problem)

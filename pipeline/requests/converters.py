@@ -53,7 +53,7 @@ def name(value: Any, at: str) -> str:
         raise InputError.of_kind("text", value, at)
     if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
         raise InputError(
-            f"Expected 1 to {MAX_NAME} printable characters, got {counted(len(value), 'character')} - at {at}"
+            f"Expected 1 to {MAX_NAME} printable characters, got {counted(len(value), 'character')}", at=at
         )
     return value
 
@@ -74,7 +74,7 @@ def text(value: Any, at: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"Expected Unicode text, got a lone surrogate at {error.start} - at {at}") from None
+            raise InputError(f"Expected Unicode text, got a lone surrogate at {error.start}", at=at) from None
     return value
 
 

@@ -208,9 +208,9 @@ def unknown_field(path: str, at: str) -> InputError:
     """The error for an unknown name, with the nearest known one."""
     leaf = _snake(path.rpartition(".")[2])
     if leaf == "asked_at":
-        return InputError(f"Expected no asked_at: it is set on arrival - at {at}")
+        return InputError("Expected no asked_at: it is set on arrival", at=at)
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
-        return InputError(f"Expected no {leaf}: rights come from the credential - at {at}")
+        return InputError(f"Expected no {leaf}: rights come from the credential", at=at)
     return InputError.expected("a field of a request", path, at, hint=_nearest(path.rpartition(".")[0], leaf))
 
 
@@ -243,7 +243,7 @@ def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
         if isinstance(column, InputError):
             raise column
         if column in found:
-            raise InputError(f"Expected {column} once, got it twice - at {where}")
+            raise InputError(f"Expected {column} once, got it twice", at=where)
         found[column] = converter_of(column)(value, where)
     return found
 

@@ -110,7 +110,7 @@ def _text(path: Path) -> str:
 
 
 def _other_encoding(at: str) -> InputError:
-    return InputError(f"Expected UTF-8 text, got another encoding - at {at}")
+    return InputError("Expected UTF-8 text, got another encoding", at=at)
 
 
 def _undecoded(file: str, number: int) -> Undecoded:
@@ -157,7 +157,7 @@ def _json(text: str, file: str) -> list[Row]:
         raise InputError.described("every field once", _again(error), file) from None
     except ValueError as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise InputError(f"Expected JSON, got text that is no JSON - at {file}:{line}") from None
+        raise InputError("Expected JSON, got text that is no JSON", at=f"{file}:{line}") from None
     if isinstance(value, dict):
         value = value["requests"] if set(value) == {"requests"} else [value]
     if not isinstance(value, list):
@@ -178,17 +178,18 @@ def _parquet(path: Path) -> list[Row]:
             table = file.read(use_threads=False)
     except (pa.ArrowException, OSError, ValueError):  # column names are decoded when the file is opened
         raise InputError(
-            f"Expected a whole Parquet file, got one that is damaged or cut off - at {path.name}",
+            "Expected a whole Parquet file, got one that is damaged or cut off",
+            at=path.name,
             hint="write the file again",
         ) from None
     if twice := sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
-        raise InputError(f"Expected each column once, got {shown_keys(twice)} twice - at {path.name}")
+        raise InputError(f"Expected each column once, got {shown_keys(twice)} twice", at=path.name)
     try:
         return [FileRow(row, path.name, n, "row") for n, row in enumerate(table.to_pylist(), start=1)]
     except _NO_VALUES:
         rows = [_parquet_row(table, path.name, number) for number in range(1, table.num_rows + 1)]
     if all(isinstance(row, Unreadable) for row in rows):
-        raise InputError(f"{_NEITHER} - at {path.name}")
+        raise InputError(f"{_NEITHER}", at=path.name)
     return rows
 
 
@@ -237,7 +238,7 @@ def _header(cells: list[str], file: str) -> list[str]:
     if not _decoded(names):
         raise _other_encoding(f"{file}:1")
     if repeated := sorted({n for n in names if names.count(n) > 1}):
-        raise InputError(f"Expected each column once, got {shown_keys(repeated)} twice - at {file}:1")
+        raise InputError(f"Expected each column once, got {shown_keys(repeated)} twice", at=f"{file}:1")
     return names
 
 

@@ -52,9 +52,9 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Expected a JSON object, got text that does not parse - at {file}") from error
+        raise InputError("Expected a JSON object, got text that does not parse", at=file) from error
     if not inside:
-        raise InputError(f"Expected a file of the work tree, got a link out of it - at {file}")
+        raise InputError("Expected a file of the work tree, got a link out of it", at=file)
     if not isinstance(value, dict):
         raise InputError.of_kind("a JSON object", value, str(file))
     found = {}

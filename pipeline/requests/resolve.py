@@ -142,7 +142,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
                 repeats[digest] += 1
                 request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
             elif request["request_id"] in resolved or request["request_id"] in failed:
-                raise InputError(f"Expected a unique request_id, got a duplicate - at {row.at}.request_id")
+                raise InputError("Expected a unique request_id, got a duplicate", at=f"{row.at}.request_id")
             resolved[request["request_id"]] = request
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
@@ -191,7 +191,7 @@ def _parse(row: Row, index: int) -> _Parsed:
     except ScopedRetrievalError as error:
         return _Parsed(row, at, place, readable_columns(row), error)
     except RecursionError:
-        return _Parsed(row, at, place, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
+        return _Parsed(row, at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
 
 
 def _unread(row: _Parsed) -> _Parsed:
@@ -289,7 +289,8 @@ def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
     for column in _COMPARED:
         if column in row.given and any(masked.get(text, text) != text for text in _given_texts(row, column)):
             raise InputError(
-                f"Expected a {column} without a secret, got one with a secret - at {row.place_of(column)}",
+                f"Expected a {column} without a secret, got one with a secret",
+                at=row.place_of(column),
                 hint="it is compared with bounds, so it cannot be masked: use another value, or omit it",
             )
 
@@ -307,7 +308,7 @@ def _resolve(
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
-            raise InputError(f"Expected the name of a principal, got a secret - at {row.place_of('principal')}")
+            raise InputError("Expected the name of a principal, got a secret", at=row.place_of("principal"))
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):

@@ -58,7 +58,8 @@ def load_roles(folder: Path | None = None) -> Roles:
         one = read_overlay(file, at)
         if one.overlay.role_id != name.removesuffix(".json"):
             raise PolicyError(
-                f"Expected {name.removesuffix('.json')}, got '{shown_key(one.overlay.role_id)}' - at {at}: role_id",
+                f"Expected {name.removesuffix('.json')}, got '{shown_key(one.overlay.role_id)}'",
+                at=f"{at}: role_id",
                 hint="the file name determines it",
             )
         found.append(one)

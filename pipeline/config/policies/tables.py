@@ -227,7 +227,7 @@ def _files(folder: str | Path | None, names: Vocabulary, model: type[D], digest:
         found = document(model, parse(data, place), place)
         if (stated := getattr(found, names.name)) != name:
             hint = "the file name determines it"
-            raise PolicyError(f"Expected {name}, got '{stated}' - at {place}: {names.name}", hint=hint)
+            raise PolicyError(f"Expected {name}, got '{stated}'", at=f"{place}: {names.name}", hint=hint)
         yield name, version[:16], found
 
 
@@ -241,13 +241,13 @@ def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 
 def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
     if not folder.is_dir():
-        raise PolicyError(f"Expected a folder with `purposes/*.yaml`, got none - at {folder}")
+        raise PolicyError("Expected a folder with `purposes/*.yaml`, got none", at=folder)
     found = {}
     kind = f"{names.name}s"
     for path in sorted([*folder.glob(f"{kind}/*.yaml"), *folder.glob(f"{kind}/*.yml")]):
         if path.stem not in names or path.suffix != ".yaml":
             listed = ", ".join(f"{word}.yaml" for word in names.values)
-            raise PolicyError(f"Expected one of {listed}, got '{path.name}' - at {path.parent}")
+            raise PolicyError(f"Expected one of {listed}, got '{path.name}'", at=path.parent)
         found[path.stem] = (str(path), path.read_bytes())
     return found
 

@@ -203,7 +203,8 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
     kinds = {is_snapshot(name) for name in (before, after)}
     if len(kinds) > 1:
         raise InputError(
-            f"Expected two snapshots or two runs, got one of each - at {before}, {after}",
+            "Expected two snapshots or two runs, got one of each",
+            at=f"{before}, {after}",
             hint="`log RUN` lists the snapshots of a run",
         )
     of_snapshots = kinds.pop()

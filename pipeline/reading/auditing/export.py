@@ -112,7 +112,8 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":
         raise AccessError(
-            f"Permission denied: only auditors of its projects may do this - at {snapshot_id}",
+            "Permission denied: only auditors of its projects may do this",
+            at=snapshot_id,
             hint="an export holds what was decided about every row; `show --as xray` has your part of it",
         )
     found = replay(run, snapshot_id)
@@ -121,7 +122,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     own = own_line(run, snapshot_id)
     if own is None:
-        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG")
+        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none", at="LOG")
     lines = [line for line in run.store.log.lines() if line.number >= own.number]
     content = _Content(
         snapshot_id=snapshot_id,
@@ -169,8 +170,8 @@ def _table(rows: list[dict[str, Any]], declared: Table) -> pa.Table:
         if all(row.keys() == set(schema.names) for row in rows):
             return pa.Table.from_pylist(rows, _plain(schema)).cast(schema)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-        raise VerificationError(f"Expected values of {declared.name}, got others - at tables") from error
-    raise VerificationError(f"Expected the columns of {declared.name}, got others - at tables")
+        raise VerificationError(f"Expected values of {declared.name}, got others", at="tables") from error
+    raise VerificationError(f"Expected the columns of {declared.name}, got others", at="tables")
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -195,7 +196,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         raise InputError(f"{error.strerror}: exported snapshot {path}") from error
     except (ValueError, ValidationError) as error:
         raise InputError(
-            f"Expected an exported snapshot, got another file - at {path}", hint="`show --as export` writes them"
+            "Expected an exported snapshot, got another file", at=path, hint="`show --as export` writes them"
         ) from error
     content, problems = file.content, list[str]()
     signed = trust.trusted_key is not None and trust.is_signature(file.signed, file.signature)
@@ -220,7 +221,7 @@ def _problems(content: _Content) -> Iterator[str]:
     provenance = PROVENANCE.build({"part": list(content.provenance), "value": list(content.provenance.values())})
     if stored["snapshots"].num_rows != 1:
         rows = counted(stored["snapshots"].num_rows, "row")
-        raise VerificationError(f"Expected one snapshot, got {rows} - at tables.snapshots")
+        raise VerificationError(f"Expected one snapshot, got {rows}", at="tables.snapshots")
     snapshot = stored["snapshots"].to_pylist()[0]
     (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())
     if digest != snapshot["snapshot_digest"]:
@@ -254,9 +255,9 @@ def _own_body(content: _Content) -> Mapping[str, Any]:
     lines = [strict_json(line) for line in content.log]
     for place in range(1, len(lines)):
         if lines[place]["previous"] != _sha256(content.log[place - 1]):
-            raise VerificationError(f"Expected lines of the log that chain, got another - at log[{place}]")
+            raise VerificationError("Expected lines of the log that chain, got another", at=f"log[{place}]")
     if not lines or lines[0]["body"]["kind"] not in ("live", "run") or lines[0]["body"]["run_id"] != content.run_id:
-        raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none - at log[0]")
+        raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none", at="log[0]")
     return lines[0]["body"]
 
 
@@ -267,10 +268,10 @@ def _of_manifest(content: _Content, own: Mapping[str, Any]) -> tuple[Mapping[str
         VerificationError: it is another, or names others.
     """
     if _sha256(content.manifest or "") != own["manifest_sha256"]:
-        raise VerificationError("Expected the manifest that the log names, got another - at manifest")
+        raise VerificationError("Expected the manifest that the log names, got another", at="manifest")
     manifest = strict_json(content.manifest or "")
     if _sha256(content.named or "") not in {part["named"] for part in manifest["tables"]["snapshots"]["parts"]}:
-        raise VerificationError("Expected the snapshots that the manifest names, got others - at named")
+        raise VerificationError("Expected the snapshots that the manifest names, got others", at="named")
     return manifest, set((content.named or "").splitlines())
 
 

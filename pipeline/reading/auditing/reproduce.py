@@ -244,6 +244,7 @@ def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
         expect_reader(settings, run)
     if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):
         raise AccessError(
-            f"Permission denied: only auditors of all its projects may do this - at {snapshot or run.run_id}",
+            "Permission denied: only auditors of all its projects may do this",
+            at=f"{snapshot or run.run_id}",
             hint="reproduction compares everything that was decided, which only auditors of the projects may read",
         )

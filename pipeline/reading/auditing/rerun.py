@@ -59,7 +59,8 @@ class Recorded:
         lost = [name for name in stored.column_names if requests[name].null_count > stored[name].null_count]
         if lost:
             raise ErasedError(
-                f"Expected the texts of the request, got erased ones - at {snapshot_id or run.run_id}.{lost[0]}",
+                "Expected the texts of the request, got erased ones",
+                at=f"{snapshot_id or run.run_id}.{lost[0]}",
                 hint="`show` shows what is left of it",
             )
         written = run.table("snapshots", snapshot_id=snapshot_id).select(CAPTURES.schema.names)
@@ -111,7 +112,7 @@ def line_of(
     try:
         lanes = ordered_lanes(recorded["lanes"].split(","))
     except (KeyError, AttributeError) as error:
-        raise StoreError(f"Expected the lanes of the run in its settings, got none - at {run.run_id}") from error
+        raise StoreError("Expected the lanes of the run in its settings, got none", at=run.run_id) from error
     bm25: Bm25 = bm25_of(run)
     parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
     # A run without an encoder or cross-encoder is executed again without one.
@@ -166,7 +167,7 @@ def bm25_of(run: Any) -> Any:
     stored = run.settings.get("bm25")
     match = re.fullmatch(r"k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
     if match is None:
-        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")
+        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r}", at=run.run_id)
     return Bm25(float(match["k1"]), float(match["b"]))
 
 

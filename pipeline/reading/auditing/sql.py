@@ -107,7 +107,7 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
     try:
         import duckdb
     except ImportError as error:
-        raise ModelError("Expected duckdb, got none - at sql", hint="install scoped-retrieval[sql]") from error
+        raise ModelError("Expected duckdb, got none", at="sql", hint="install scoped-retrieval[sql]") from error
     named = named_in(query)
     tables = tables_of(settings, named, runs)
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -130,7 +130,8 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
         except duckdb.Error as error:
             message = str(error).split("\n\n")[0].replace("\n", " ")
             raise InputError(
-                f"Expected a query over tables of runs, got {message} - at QUERY",
+                f"Expected a query over tables of runs, got {message}",
+                at="QUERY",
                 hint=_hint(any_run=bool(tables) or not named),
             ) from error
 
@@ -191,7 +192,8 @@ def _audited(settings: Settings, name: str) -> Any:
     expect_reader(settings, run)
     if not audits_whole(settings, run):
         raise AccessError(
-            f"Permission denied: only auditors of all its projects may do this - at {name}",
+            "Permission denied: only auditors of all its projects may do this",
+            at=name,
             hint="SQL sees whole tables; `show` and `diff` have what you may see of a snapshot",
         )
     return run

@@ -114,7 +114,7 @@ def changes_of(pairs: Sequence[str], at: str = "--set") -> dict[str, Any]:
         if not equals:
             raise InputError.expected("NAME=VALUE", pair, at)
         if name.strip() in given:
-            raise InputError(f"Expected {name.strip()} once, got it twice - at {at}")
+            raise InputError(f"Expected {name.strip()} once, got it twice", at=at)
         given[name.strip()] = _number(value.strip())
     return changed_columns(given, at)
 
@@ -171,7 +171,8 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
         recorded = Recorded.of(run).only([row["request_id"] for row in mine])
     if not recorded.requests.num_rows:
         raise InputError(
-            f"Expected a request that was answered, got one that was refused when it was asked - at {name}",
+            "Expected a request that was answered, got one that was refused when it was asked",
+            at=name,
             hint="`show --as xray` has the reason; ask it again as it should be",
         )
     grants = None if audit else grants_now(settings)
