@@ -114,6 +114,16 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert rates == {"block": pytest.approx(1000 / tokens), "block@500": pytest.approx(1000 / tokens), "block@1": 0.0}
 
 
+def test_a_label_of_lines_counts_where_the_block_shows_one_of_them(tmp_path: Path, code: Path) -> None:
+    labels = [("q1", "sum.py:2"), ("q2", "sum.py:1"), ("q3", "text.py:1-2"), ("q3", "sum.py")]
+    qrels = pd.DataFrame(labels, columns=["query_id", "path"]).assign(doc_id="", relevance=1)
+    qrels.to_parquet(code / "qrels.parquet", index=False)
+    done = evaluate([open_collection(code)], work=tmp_path / "w", semantic=False, metrics=["R@5"], blocks=[1])
+    shown = done.means("line shown")["code"].to_dict()
+    assert shown == {"block": pytest.approx(2 / 3), "block@1": 0.0}  # nothing of sum.py answers q2
+    assert done.means("R@5").loc["full", "code"] > 0, "files count as before"
+
+
 def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
     from ir_measures import AP, RR, Judged, P, iter_calc, nDCG
 

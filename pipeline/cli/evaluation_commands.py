@@ -52,7 +52,7 @@ def evaluate(
     from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
-    from ..evaluation.rankings import ALONE, DOCUMENTS, RECALLED, TOKENS
+    from ..evaluation.rankings import ALONE, DOCUMENTS, LINES, RECALLED, TOKENS
     from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of()
@@ -75,7 +75,7 @@ def evaluate(
     )
     note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
-    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, RECALLED, ALONE):
+    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES, RECALLED, ALONE):
         text += _means(name, done.means(name))
     for kind, table in done.compared(metrics[0]).items():
         text += compared_table(f"{metrics[0]}, {kind}", table, against)

@@ -2,7 +2,8 @@
 
 A collection is a folder with a corpus, queries and judgements (`layouts`). Three shapes are read: documents (doc_id,
 title, text), conversations (a `user` per row: each user becomes a project) and code snapshots (commit, path, blob_sha:
-each task runs as of its own commit). Snapshots are read as `index --history` reads a branch, each one a commit.
+each task runs as of its own commit). Snapshots are read as `index --history` reads a branch, each one a commit. The
+judgements of code name files, or lines of them: `path:line` or `path:from-to`.
 
 Note: names are only unique inside a collection, so projects of conversations and request ids include the collection's
 name: `locomo/conv-1`.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +48,8 @@ class Collection:
     """The evidence column that qrels refer to."""
     qrels: pd.DataFrame
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
+    labels: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """query_id, doc_id, first, last: the judgements of code that name lines."""
 
     @property
     def folder(self) -> Path:
@@ -71,6 +74,20 @@ class Collection:
             with self.layout.file(part).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
+
+    def gold_lines(self) -> pd.DataFrame:
+        """The judged lines, without blank ones: query_id, doc_id, line, text."""
+        if not len(self.labels):
+            return self.labels
+        commits = self.read("queries").assign(query_id=lambda q: self._named(q["query_id"]))[["query_id", "commit"]]
+        files = self.read("corpus", ["commit", "path", "blob_sha"]).rename(columns={"path": "doc_id"})
+        texts = self.read("blobs").set_index("blob_sha")["text"]
+        found = []
+        for row in self.labels.merge(commits, on="query_id").merge(files, on=["commit", "doc_id"]).to_dict("records"):
+            for number, text in enumerate(texts[row["blob_sha"]].splitlines(), start=1):
+                if row["first"] <= number <= row["last"] and text.strip():
+                    found.append((row["query_id"], row["doc_id"], number, text.strip()))
+        return pd.DataFrame(found, columns=pd.Index(["query_id", "doc_id", "line", "text"]))
 
     def rows(self) -> Iterator[pa.Table]:
         """Its corpus as import rows."""
@@ -215,11 +232,14 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
     qrels = layout.read("qrels")
     qrels = qrels[qrels["relevance"] > 0]
     qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
+    labels = pd.DataFrame()
     if shape == "code":
-        qrels = qrels.assign(doc_id=qrels["path"])
-    return Collection(
-        folder.name, shape, layout, "path" if shape == "code" else "entity", qrels[["query_id", "doc_id", "relevance"]]
-    )
+        named = qrels["path"].str.extract(r"^(?P<doc_id>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?$")
+        named = named.assign(query_id=qrels["query_id"], last=named["last"].fillna(named["first"]))
+        labels = named[named["first"].notna()].astype({"first": int, "last": int})
+        qrels = qrels.assign(doc_id=named["doc_id"]).drop_duplicates(["query_id", "doc_id"])
+    key = "path" if shape == "code" else "entity"
+    return Collection(folder.name, shape, layout, key, qrels[["query_id", "doc_id", "relevance"]], labels)
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

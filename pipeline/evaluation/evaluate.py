@@ -323,14 +323,17 @@ def _measured(
     others = {f"{name}.run": ranking for name, ranking in collection.rankings().items()}
     qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]
     trec.mkdir(parents=True, exist_ok=True)
-    values = []
+    lines, values = collection.gold_lines(), []
     for system, ranking in {**rankings, **blocks, **others}.items():
         ranking = ranking[ranking["query_id"].isin(queries)]
         write_trec_run(trec / f"{system.removesuffix('.run')}.run", ranking, system)
         figures = per_query(qrels, ranking, metrics)
         if system in blocks:
             figures = figures.join(tables.block_figures(qrels, ranking, queries, system))
-        values.append(figures.reset_index().melt(id_vars="query_id", var_name="metric").assign(system=system))
+            if len(lines):
+                figures = figures.join(tables.lines_shown(lines, documents, queries, system))
+        long = figures.reset_index().melt(id_vars="query_id", var_name="metric").dropna(subset="value")
+        values.append(long.assign(system=system))
     block = blocks.get(BLOCK, rankings[FULL].head(0))
     gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
     return _Measured(values, gold, evidence)

@@ -28,8 +28,8 @@ WITHOUT = "without {term}"
 """The name of the line without a score term, as a system."""
 EACH = "each"
 """Instead of a term: every term with a weight, one at a time."""
-GOLD, DOCUMENTS, TOKENS = "gold shown", "documents shown", "tokens"
-"""Measures of blocks: relevant documents shown, all documents shown, and tokens."""
+GOLD, DOCUMENTS, TOKENS, LINES = "gold shown", "documents shown", "tokens", "line shown"
+"""Measures of blocks: relevant documents shown, all documents shown, tokens, and whether a judged line is shown."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Measured:
     @classmethod
     def of(cls, run: Run, without: Sequence[str] = ()) -> Measured:
         """The tables of a run, and the order without each of the named score terms."""
-        hits, ranked, trimmed, blocks = (run.table(name) for name in ("hits", "ranked", "trimmed", "blocks"))
+        hits, ranked, trimmed, blocks = (
+            run.table(name, texts=name == "trimmed") for name in ("hits", "ranked", "trimmed", "blocks")
+        )
         orders = {FULL: ranked}
         if without:
             terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
@@ -83,6 +85,21 @@ class Measured:
             TOKENS: blocks["tokens"].groupby(blocks["request_id"].map(asked)).sum(),
         }
         return pd.DataFrame(figures, index=pd.Index(queries, name="query_id")).fillna(0.0).astype(float)
+
+    def lines_shown(
+        self, gold: pd.DataFrame, documents: pd.Series, queries: Sequence[str], system: str
+    ) -> pd.DataFrame:
+        """For each query with judged lines whether a block of a budget shows one of them, in its place and whole."""
+        asked = {under(query, system): query for query in queries}
+        columns = ["request_id", "evidence_id", "line_start", "line_end", "visible_text"]
+        items = _of(self.trimmed, list(asked)).select(columns).to_pandas()
+        items = items.assign(query_id=items["request_id"].map(asked), doc_id=items["evidence_id"].map(documents))
+        pairs = items.merge(gold, on=["query_id", "doc_id"])
+        inside = (pairs["line_start"] <= pairs["line"]) & (pairs["line"] <= pairs["line_end"])
+        seen = [text in visible for text, visible in zip(pairs["text"], pairs["visible_text"], strict=True)]
+        shown = set(pairs.loc[inside & pd.Series(seen, index=pairs.index, dtype=bool), "query_id"])
+        judged = pd.Index(sorted(set(gold["query_id"]) & set(queries)), name="query_id")
+        return pd.DataFrame({LINES: [float(query in shown) for query in judged]}, index=judged)
 
 
 def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ...]:

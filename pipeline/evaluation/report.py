@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from .rankings import ALONE, DOCUMENTS, GOLD, RECALLED, TOKENS, lane_shares
+from .rankings import ALONE, DOCUMENTS, GOLD, LINES, RECALLED, TOKENS, lane_shares
 from .significance import compared
 
 GOLD_PER_1000 = "gold/1k tokens"
@@ -67,7 +67,7 @@ class Evaluation:
                 "rows": sum(self.rows[one] for one in values["collection"].unique()),
                 "run_id": self.run_id,
             }
-            for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, RECALLED, ALONE):
+            for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES, RECALLED, ALONE):
                 tested = {}
                 if metric in self.measures:
                     tested = compared(_wide(values, metric), self.against).to_dict("index")
