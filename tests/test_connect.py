@@ -51,6 +51,10 @@ def test_removing_what_is_not_there_changes_nothing(shop: Path, capsys):
     (shop / ".mcp.json").write_text('{ "mcpServers": {} }')
     assert run("connect", "claude-code", "--remove", capsys=capsys)[0] == 0
     assert (shop / ".mcp.json").read_text() == '{ "mcpServers": {} }'
+    for how in ((), ("--hook",)):
+        assert run("connect", "claude-code", *how, capsys=capsys)[0] == 0
+        assert run("connect", "claude-code", *how, "--remove", capsys=capsys)[0] == 0
+    assert not (shop / ".mcp.json").exists() and not (shop / ".claude" / "settings.json").exists()
 
 
 def test_what_is_written_starts_the_server(shop: Path, monkeypatch: pytest.MonkeyPatch, capsys):
@@ -165,6 +169,11 @@ def test_a_hook_that_is_set_up_wrongly_says_so_and_stops_no_prompt(
     monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "default role"}'))
     code, out, err = run("prompt-hook", *wrong, capsys=capsys)
     assert (code, out) == (1, "") and "error: " in err and "no block for this prompt" in err
+
+
+def test_another_command_keeps_its_exit_code_whatever_its_arguments_are(shop: Path, capsys):
+    code, _, err = run("ask", "prompt-hook", "--projct", "shop", capsys=capsys)
+    assert (code, "no block for this prompt" in err) == (2, False)
 
 
 def test_a_setting_that_is_wrong_stops_no_prompt(shop: Path, monkeypatch, capsys):

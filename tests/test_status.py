@@ -64,3 +64,23 @@ def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch
 
     main([])
     assert capfd.readouterr().out.split() == ["xray"]
+
+
+def test_the_last_answer_is_the_last_one_that_was_asked_for_whoever_s_rights_it_has(shop: Path, monkeypatch, capsys):
+    GRANTS.write_text(
+        yaml.safe_dump(
+            {"principals": {"ana": {"projects": ["shop"], "act_as": ["bob"]}, "bob": {"projects": ["shop"]}}}
+        )
+    )
+    assert run("ask", "default role", "--project", "shop", capsys=capsys)[0] == 0
+    asked = run("ask", "createSession", "--project", "shop", "--set", "principal=bob", capsys=capsys)
+    assert (asked[0], run("show", "@", capsys=capsys)[:2]) == (0, (0, asked[1]))
+
+
+def test_a_field_is_given_once(shop: Path, capsys):
+    for flags in (
+        ("--set", "question=other"),
+        ("--as-of", "2026-01-01T00:00:00Z", "--set", "time.as_of=2026-01-01T00:00:00Z"),
+    ):
+        code, out, err = run("ask", "default role", *flags, capsys=capsys)
+        assert (code, out, f"at {flags[-2]} {flags[-1].partition('=')[0]}" in err) == (2, "", True)

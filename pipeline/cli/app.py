@@ -77,16 +77,6 @@ def _application(modules: tuple[str, ...]) -> Any:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
-    code = _run(args)
-    if code == USAGE and "prompt-hook" in args:
-        # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
-        note("no block for this prompt: the hook is not set up as expected; `connect claude-code --hook` fixes it")
-        return 1
-    return code
-
-
-def _run(args: list[str]) -> int:
-    """The exit code of one command."""
     GIVEN.set({})
     as_json = "--json" in args
     for stream in (sys.stdout, sys.stderr):
@@ -123,7 +113,12 @@ def _usage(error: Exception, as_json: bool) -> int:
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` lists its arguments and options." if context else ""
     message = error.format_message()  # type: ignore[attr-defined]
-    return print_error(InputError(message, hint=hint), as_json=as_json)
+    code = print_error(InputError(message, hint=hint), as_json=as_json)
+    if context and context.info_name == "prompt-hook":
+        # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
+        note("no block for this prompt: the hook is not set up as expected; `connect claude-code --hook` fixes it")
+        return 1
+    return code
 
 
 def _completed(app: typer.Typer) -> typer.Typer:

@@ -55,8 +55,11 @@ def connect(
     changes = not show and text != (existing or "")
     if changes:
         linked = path.resolve()  # a symbolic link to a configuration folder stays a link
-        make_folders(linked.parent)
-        write_atomic(linked, text.encode(), private=existing is not None)
+        if text.strip():
+            make_folders(linked.parent)
+            write_atomic(linked, text.encode(), private=existing is not None)
+        else:
+            linked.unlink()
     warnings = [] if remove else _warnings()
     if given("json"):
         emit({"path": str(path), "written": changes, "text": text, "warnings": warnings})

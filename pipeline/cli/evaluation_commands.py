@@ -153,7 +153,7 @@ def tune(
     ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
-    """Fit weights of score terms to labeled collections, or to a repository's own history. Figures are for held-out queries."""
+    """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available
     from ..evaluation.commit_tuning import draw, tune_commits

@@ -20,12 +20,11 @@ ASK_FLAGS = {
     "workspace_root": "--workspace",
     "session_id": "--session",
     "mode": "--mode",
-    "anchors.failing_test": "--failing-test",
-    "anchors.error_text": "--error-text",
-    "anchors.current_files": "--file",
-    "time.as_of": "--as-of",
+    "failing_test": "--failing-test",
+    "error_text": "--error-text",
+    "current_files": "--file",
     "as_of": "--as-of",
-    "budget.max_tokens": "--max-tokens",
+    "max_tokens": "--max-tokens",
 } | {
     field: f"--set {field}"
     for field in ("role", "branch", "namespace", "test_suite", "variables", "allowed_sources", "denied_sources", "allowed_paths",

@@ -178,6 +178,7 @@ def ask(
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
     from ..indexing.following import up_to_date
+    from ..requests.fields import column_of
     from ..requests.files import cell
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
@@ -190,21 +191,26 @@ def ask(
     settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
     if workspace is not None and not workspace.is_dir():
         raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
-    defaults = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
-    fields: dict[str, Any] = {
-        "question": question,
-        **defaults,
+    typed = {
+        "question": question or None,
+        "project": settings["project"] if _given(settings, "project") else None,
+        "purpose": purpose,
         "workspace_root": str(workspace.resolve()) if workspace else None,
         "session_id": session,
         "mode": mode,
-        "anchors": {
-            "failing_test": failing_test,
-            "error_text": error_text,
-            "current_files": file or None,
-        },
-        "time": {"as_of": as_of},
-        "budget": {"max_tokens": max_tokens},
-    } | {name: cell(name, value) for name, value in pairs_of(chosen)}
+        "failing_test": failing_test,
+        "error_text": error_text,
+        "current_files": file or None,
+        "as_of": as_of,
+        "max_tokens": max_tokens,
+    }
+    changes = pairs_of(chosen)
+    for name, _ in changes:
+        if typed.get(column_of(name) or name) is not None:
+            raise InputError.described("a field once", "a value of its own flag, too", f"--set {name}")
+    defaults = {} if preset else {name: settings[name] for name in ("project", "purpose")}
+    fields = defaults | {name: value for name, value in typed.items() if value is not None}
+    fields |= {name: cell(name, value) for name, value in changes}
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):

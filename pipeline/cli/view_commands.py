@@ -43,7 +43,11 @@ def show(
         ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judgements of a run's requests: its html has their quality.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Judgements of a run's requests, whose html has their quality: a document is an evidence id or a path.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
@@ -67,8 +71,9 @@ def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int
     form = FORMATS.canonical(form, "--as")
     if given("json"):
         form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
-    deliver(rendered(settings, name, form).text, out)
-    status = replayed(settings, name).status
+    found = rendered(settings, name, form)
+    deliver(found.text, out)
+    status = found.status or replayed(settings, name).status
     note(f"snapshot: {name} ({status})")
     return EXIT["erased"] if status == "erased" else EXIT["ok"]
 
@@ -89,8 +94,10 @@ def _show_run(settings: Any, run_id: str, form: str | None, qrels: Path | None, 
         judged = read_qrels(qrels)
 
         def of_run(run: Any, requests: list[str]) -> Any:
-            by_id = judged["doc_id"].isin(documents_of(run, "evidence_id")).any()
-            return quality_of(run, judged, "evidence_id" if by_id else "path", requests)
+            paths, named = documents_of(run, "path"), set(judged["doc_id"])
+            return quality_of(
+                run, judged, {id_: id_ if id_ in named else path for id_, path in paths.items()}, requests
+            )
 
         quality = of_run
     deliver(report_of(settings, run_id, quality), out)

@@ -77,7 +77,7 @@ def snapshot_named(settings: Settings, name: str) -> str:
     from ..runs import Runs
 
     if late := _LATE.fullmatch(name):
-        whose = {"session_id": late["session"]} if late["session"] else {"principal": settings.principal}
+        whose = {"session_id": late["session"]} if late["session"] else {"asker": settings.principal}
         found = _latest(settings, whose, int(late["back"] or 1))
         if found is None:
             raise unknown(name, "snapshot")

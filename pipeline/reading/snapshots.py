@@ -102,7 +102,7 @@ def readable_under(
     wanted: Mapping[str, str | None] | None = None,
     last: int | None = None,
 ) -> list[dict[str, Any]]:
-    """`readable_snapshots` under these grants, None without a grants file; `wanted` are values by column."""
+    """`readable_snapshots` under these grants, None without a grants file; `wanted` are values by column, `asker` that of who asked."""
     with as_damage(run.run_id):
         return _rows_for(settings, run, grants, wanted or {}, last)
 
@@ -142,12 +142,13 @@ def _rows_for(
 ) -> list[dict[str, Any]]:
     table, audiences, of = _judged(run, Viewer(settings.principal, grants_for(run, grants)))
     mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+    table = table.append_column("asker", pc.coalesce(table["asked_by"], table["principal"]))
     for column, value in wanted.items():
         if value is not None:
             mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
     kept = mask.nonzero()[0]
     kept = kept if last is None else kept[max(0, len(kept) - last) :]
-    listed = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
+    listed = table.drop_columns(["principal", "asked_by", "asker", "reached"]).take(pa.array(kept)).to_pylist()
     return [
         row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
         for row, code in zip(listed, of[kept].tolist(), strict=True)

@@ -57,10 +57,9 @@ class Client:
         if not isinstance(servers, dict):
             raise InputError.of_kind("an object", servers, f"{path}: {self.key}")
         others = {name: each for name, each in servers.items() if name != NAME}
-        if server or len(others) < len(servers):
-            content[self.key] = others | ({NAME: server} if server else {})
-            return _dumped(content)
-        return existing or ""
+        if server is None and len(others) == len(servers):
+            return existing or ""
+        return _dumped(_with(content, self.key, others | ({NAME: server} if server else {})))
 
 
 CLIENTS: Mapping[str, Client] = {
@@ -98,7 +97,7 @@ def with_hook(args: Sequence[str] | None, existing: str | None, path: Path) -> s
         kept.append({"hooks": [{"type": "command", "command": shlex.join([NAME, *args]), "timeout": 30}]})
     if kept == groups:
         return existing or ""
-    return _dumped({**content, "hooks": {**hooks, "UserPromptSubmit": kept}})
+    return _dumped(_with(content, "hooks", _with(hooks, "UserPromptSubmit", kept)))
 
 
 def _without_ours(group: Any) -> Any:
@@ -127,8 +126,15 @@ def _json(existing: str | None, path: Path) -> dict[str, Any]:
     return content
 
 
+def _with(content: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
+    """The content with a value in place of the one of that name, or without one where it is empty."""
+    if value:
+        return {**content, name: value}
+    return {other: each for other, each in content.items() if other != name}
+
+
 def _dumped(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n" if content else ""
 
 
 def _toml(key: str, server: Mapping[str, Any] | None, existing: str, path: Path) -> str:

@@ -83,6 +83,8 @@ class Rendering:
     value: Any
     text: str
     """The sanitized text for every interface and for files."""
+    status: str | None = None
+    """That of the answer, where it was replayed for the format."""
 
     @property
     def media_type(self) -> str:
@@ -103,10 +105,10 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
     if not is_snapshot(snapshot_id):
         expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
         raise InputError.expected(expected, snapshot_id, "snapshot_id")
-    value, text = _MAKERS[format_](settings, snapshot_id)
-    if value is not None:
-        return Rendering(snapshot_id, format_, value, json_document(value))
-    return Rendering(snapshot_id, format_, None, text if format_ == "block" else printed(text))
+    replay = replayed(settings, snapshot_id) if format_ in _REPLAYED else None
+    value, text = _of_replay(format_, replay) if replay else _MAKERS[format_](settings, snapshot_id)
+    text = json_document(value) if value is not None else text if format_ == "block" else printed(text)
+    return Rendering(snapshot_id, format_, value, text, replay.status if replay else None)
 
 
 def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
@@ -184,14 +186,15 @@ def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     return (tables if audit else caller_rows(tables)), ""
 
 
-def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
-    def made(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
-        found = replayed(settings, snapshot_id)
-        return block_form(name, found.block, found.citations.to_pylist(), found.context_block)
+def _of_replay(format_: str, found: Replay) -> tuple[Any, str]:
+    if format_ == "replay":
+        return replay_values(found), ""
+    if format_ == "block":
+        return None, found.block or ""
+    return block_form(format_, found.block, found.citations.to_pylist(), found.context_block)
 
-    return made
 
-
+_REPLAYED = ("replay", "block", *BLOCK_FORMS.values)
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
     "text": lambda settings, name: (None, render_xray(xray_of(settings, name))),
@@ -201,9 +204,6 @@ _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "tables": _tables,
     "html": lambda settings, name: (None, report_of(settings, name)),
     "bundle": lambda settings, name: (bundle_of(settings, name), ""),
-    "replay": lambda settings, name: (replay_values(replayed(settings, name)), ""),
     "export": lambda settings, name: (exported(settings, name), ""),
-    "block": lambda settings, name: (None, replayed(settings, name).block or ""),
-    **{name: _form(name) for name in BLOCK_FORMS.values},
 }
-"""Functions that return the value or the text of each format."""
+"""Functions that return the value or the text of each other format."""
