@@ -1,5 +1,6 @@
 ; language: PHP
 ; grammar: tree_sitter_php.language_php
+; parsed: whole
 (class_declaration name: (name) @name) @class
 (interface_declaration name: (name) @name) @class
 (trait_declaration name: (name) @name) @class

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tree_sitter import Node
 
 from .grammars import grammar
-from .lines import LINE_CHARACTERS, TINY_BYTES, Chunk, Lines, Outline
+from .lines import LINE_CHARACTERS, MAX_BYTES, TINY_BYTES, Chunk, Lines, Outline
 from .statements import levels_of_tree
 
 __all__ = ["outline_code", "outline_plain_code"]
@@ -30,6 +31,8 @@ _GROUP_BYTES = 1_200
 _NAME_CHARACTERS = 120
 _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench"])
 _SELF = frozenset([b"self", b"cls", b"this"])
+_INSIDE = re.compile(rb"\s|[.()\[\]{}?&|,=:+*-]|$")
+"""Begins a line that does not begin a statement at the margin."""
 _COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
 _OUTER = frozenset(
     ["decorated_definition", "export_statement", "lexical_declaration", "template_declaration", "variable_declaration"]
@@ -79,13 +82,57 @@ class _Definition:
 
 
 def outline_code(lines: Lines, splitter: str) -> Outline:
-    """The definitions of a file in order, with the names it defines and the names it refers to."""
-    rules = grammar(splitter)
-    bom = lines.data.startswith(b"\xef\xbb\xbf")
-    data = lines.data[3:] if bom else lines.data
+    """The definitions of a file in order, with the names it defines and the names it refers to.
+
+    A file is parsed in stretches, so that versions of a file share most of the work. A stretch begins at the margin below a
+    blank line, and is the shortest one that parses without an error. If there is none, the file is parsed as a whole.
+    """
+    outline = Outline([], statements=(statements := list[int]()))
+    for row, part in _stretches(lines, splitter) or [(0, _parsed(splitter, lines.data)[0])]:
+        if part is None:
+            return outline_plain_code(lines)
+        outline.symbols += ((row + line, name) for line, name in part.symbols)
+        outline.calls += ((row + line, name) for line, name in part.calls)
+        statements += part.statements or ()
+        for chunk in part.chunks:
+            before = outline.chunks[-1] if outline.chunks else None
+            if before and before.loose and chunk.loose and before.section is chunk.section is None:
+                before.end = row + chunk.end
+            else:
+                outline.chunks.append(replace(chunk, start=row + chunk.start, end=row + chunk.end))
+    outline.chunks = _Layout(lines).joined(outline.chunks)
+    return outline
+
+
+def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
+    """The stretches of a file, each with its first line and outline; None if it is to be parsed as a whole."""
+    found, start = list[tuple[int, Outline]](), 0
+    if grammar(splitter).whole:
+        return None
+    for line in range(1, lines.count + 1):
+        if line < lines.count and (lines.raw[line - 1].strip() or _INSIDE.match(lines.raw[line])):
+            continue
+        outline, parses = _remembered(splitter, lines.text(start, line))
+        if outline is not None and parses:
+            found.append((start, outline))
+            start = line
+        elif lines.size(start, line) > MAX_BYTES:
+            return None
+    return found if start == lines.count else None
+
+
+@lru_cache(maxsize=8192)
+def _remembered(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
+    return _parsed(splitter, data)
+
+
+def _parsed(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
+    """The outline of code before short chunks are joined, None if it is none, and whether it parsed without an error."""
+    rules, lines = grammar(splitter), Lines(data)
+    data = data.removeprefix(b"\xef\xbb\xbf")
     root = rules.tree(data)
     if root is None:
-        return outline_plain_code(lines)
+        return None, False
     defined, referred = [], []
     for captures in rules.matches(root):
         if "reference" in captures:
@@ -101,8 +148,9 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
         of_definition = node.start_byte in starts or node.end_byte in ends
         if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
             calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
-    statements = levels_of_tree(lines, root)
-    return Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()), statements=statements)
+    outline = Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()))
+    outline.statements = levels_of_tree(lines, root)
+    return outline, not root.has_error
 
 
 def outline_plain_code(lines: Lines) -> Outline:
@@ -208,7 +256,11 @@ class _Layout:
 
     def of(self, definitions: Sequence[_Definition]) -> list[Chunk]:
         self._fill(definitions, 0, self.lines.count, None, 0)
-        return self._group(self._join_loose(self.chunks))
+        return self.chunks
+
+    def joined(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The chunks, short ones joined with their neighbors."""
+        return self._group(self._join_loose(chunks))
 
     def _fill(self, definitions: Sequence[_Definition], start: int, end: int, around: str | None, depth: int) -> None:
         at = start

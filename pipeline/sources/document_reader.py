@@ -42,6 +42,8 @@ TASKS_HERE = 4
 _OF_HEADERS = ("title", "level", "document_type", "tags")
 """Columns that may come from a header, where secrets are not masked yet."""
 
+_PLACED = [field.name for field in PLACE][1:]
+
 
 class Text(NamedTuple):
     """A text to be read: its key in the cache, a path of its kind, and its bytes, None if they are missing."""
@@ -177,7 +179,7 @@ class DocumentReader:
 
 def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
     """A group of the cache from texts: key, a path of the kind, and bytes."""
-    rows = list[dict[str, Any]]()
+    rows, numbers = list[dict[str, Any]](), dict[tuple[object, ...], int]()
     documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[int, ...]]()
     for key, path, data in texts:
         kind = file_kind(path)
@@ -199,14 +201,18 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
             "stated_time": None if dated is None else microseconds(dated, path),
         }
         found |= {"notes": report.notes, "version": document.version}
+        described = repr(common)
         for chunk in document.chunks:
             own = chunk.kind or kind
-            event = None if chunk.happened is None else microseconds(chunk.happened, path)
-            row = columns_of(own) | chunk.columns() | {"language": own.language, "event_time": event} | common
-            rows.append(row)
-            places.append((chunk.occurrence, chunk.line_start, chunk.line_end, chunk.byte_start, chunk.byte_end))
-    chunks, number = _distinct(table_of(rows, CHUNKS.remove(len(CHUNKS) - 1)))
-    columns = [number, *(zip(*places, strict=True) if places else [()] * 5)]
+            row = chunk.columns() | {"happened": chunk.happened}
+            place = [row.pop(name) for name in _PLACED]
+            number = numbers.setdefault((own, described, *row.values()), len(rows))
+            if number == len(rows):
+                event = None if chunk.happened is None else microseconds(chunk.happened, path)
+                rows.append(columns_of(own) | row | {"language": own.language, "event_time": event} | common)
+            places.append((number, *place))
+    chunks = _masked(table_of(rows, CHUNKS.remove(len(CHUNKS) - 1)))
+    columns = zip(*places, strict=True) if places else [()] * len(PLACE)
     structs = pa.StructArray.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, PLACE, strict=True)], fields=list(PLACE)
     )
@@ -219,8 +225,8 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
     return sink.getvalue().to_pybytes()
 
 
-def _distinct(rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
-    """CHUNKS of the rows, secrets masked, and the chunk of each row."""
+def _masked(rows: pa.Table) -> pa.Table:
+    """CHUNKS of the rows, secrets masked."""
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     columns |= zip(_OF_HEADERS, redact_columns([columns[name] for name in _OF_HEADERS]), strict=True)
     marked = pc.match_substring(columns["text"], "[REDACTED:")
@@ -228,19 +234,8 @@ def _distinct(rows: pa.Table) -> tuple[pa.Table, np.ndarray]:
         columns["text"] = pc.replace_with_mask(
             columns["text"], marked, redact_columns([columns["text"].filter(marked)])[0]
         )
-    codes, first = _codes([*columns.values()], rows.num_rows)
-    table = pa.table({name: column.take(first) for name, column in columns.items()})
-    offsets, forms = row_forms([table["section"].combine_chunks(), table["text"].combine_chunks()], table.num_rows)
+    offsets, forms = row_forms([columns["section"], columns["text"]], rows.num_rows)
     data, bounds = forms.tobytes(), offsets.tolist()
     hashes = [sha256(data[low:high]).digest()[:8] for low, high in pairwise(bounds)]
     same = pa.array(np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64))
-    return pa.table([*(table[name] for name in CHUNKS.names[:-1]), same], schema=CHUNKS), codes
-
-
-def _codes(columns: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]:
-    """A number for each distinct row, in order of first appearance, and the row of each first appearance."""
-    offsets, forms = row_forms(columns, rows)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(forms))]
-    encoded = pa.Array.from_buffers(pa.large_binary(), rows, buffers).dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    return codes, pa.array(np.unique(codes, return_index=True)[1])
+    return pa.table([*(columns[name] for name in CHUNKS.names[:-1]), same], schema=CHUNKS)

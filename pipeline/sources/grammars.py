@@ -2,7 +2,7 @@
 
 Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. A language is one file in `data/grammars`: its query,
 below lines with its grammar (`; grammar: MODULE.FUNCTION`), the files whose patterns precede its own (`; inherits: FILE
-...`), and its name in the documentation if it is not the name of the file (`; language: C++`). Every grammar comes in
+...`), `; parsed: whole` if a part of a file is not code by itself, and its name in the documentation if it is not the name of the file (`; language: C++`). Every grammar comes in
 the wheel of its language; nothing is fetched. The `tags.scm` files of the wheels are made for jumping to a name and
 lack patterns needed here (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
 
@@ -28,7 +28,7 @@ __all__ = ["CAPTURES", "QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
-_HEADER = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
+_HEADER = re.compile(r"^; (grammar|inherits|parsed): (.+)$", re.MULTILINE)
 _PLACE = re.compile(r"row (\d+), column \d+")
 CAPTURES = ("class", "function", "constant", "test", "tester", "name", "owner", "reference")
 """The captures that patterns may have, see `Grammar`."""
@@ -53,6 +53,8 @@ class Grammar:
     parser: Parser
     query: Query
     most_bytes: int | None = None
+    whole: bool = False
+    """Whether only whole files are code: parts of a template would be text."""
 
     def tree(self, data: bytes) -> Node | None:
         """The root of the syntax tree; None if the text is too far from the language to be worth the time."""
@@ -81,17 +83,18 @@ class Grammar:
         return [captures for _, captures in cursor.matches(root)]
 
 
-def _declared() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+def _declared() -> dict[str, tuple[str, str, tuple[str, ...], bool]]:
     found = {}
     for file in sorted(QUERIES.iterdir(), key=lambda file: file.name):
         if "grammar" in (header := dict(_HEADER.findall(file.read_text(encoding="utf-8")))):
             name, (module, _, function) = file.name.removesuffix(".scm"), header["grammar"].rpartition(".")
-            found[name] = module, function, (*header.get("inherits", "").split(), name)
+            found[name] = module, function, (*header.get("inherits", "").split(), name), "parsed" in header
     return found
 
 
 _GRAMMARS = _declared()
-"""By splitter: the module of its wheel, the function that returns the language, and the files of its query."""
+"""By splitter: the module of its wheel, the function that returns the language, the files of its query, and whether only whole
+files parse."""
 SPLITTERS = frozenset(_GRAMMARS)
 """The languages cut by a grammar."""
 WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.values()}))
@@ -107,7 +110,7 @@ def grammar(splitter: str) -> Grammar:
     """
     from tree_sitter import Language, Parser  # imported only to cut a file: `ask` loads no parser
 
-    module, function, names = _GRAMMARS[splitter]
+    module, function, names, whole = _GRAMMARS[splitter]
     try:
         language = Language(getattr(import_module(module), function)())
     except ModuleNotFoundError as error:
@@ -121,7 +124,7 @@ def grammar(splitter: str) -> Grammar:
     captures = {query.capture_name(number) for number in range(query.capture_count)}
     if unknown := sorted(captures - set(CAPTURES)):
         raise InputError.one_of(CAPTURES, unknown[0], f"data/grammars/{splitter}.scm")
-    return Grammar(Parser(language), query, _MOST_BYTES.get(splitter))
+    return Grammar(Parser(language), query, _MOST_BYTES.get(splitter), whole)
 
 
 def _query(language: Language, names: Iterable[str]) -> Query:

@@ -70,6 +70,10 @@ class Lines:
         """Columns of white space at the start of the line."""
         return len(self.raw[line]) - len(self.raw[line].lstrip(b" \t"))
 
+    def text(self, start: int, end: int) -> bytes:
+        """Lines [start, end)."""
+        return self.data[self.starts[start] : self.starts[end]]
+
     def size(self, start: int, end: int) -> int:
         """The size in bytes of lines [start, end)."""
         return self.starts[end] - self.starts[start]

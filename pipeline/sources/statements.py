@@ -8,7 +8,7 @@ document. Both give a number per line:
    -n    no statement begins, but those of level n end here: a closing brace, `else`
   127    part of an import, a package clause or a licence, which answer nothing
 
-Note: a block of statements is a node with several children that begin lines, and no tokens but its braces. So no list of
+Note: a block of statements is the root, or a node with several children that begin lines, and no tokens but its braces. So no list of
 node types is needed, and a grammar that is added has statements, too.
 """
 
@@ -69,8 +69,9 @@ def levels_of_tree(lines: Lines, root: Node) -> list[int]:
         children = node.children
         statements = [child for child in children if child.is_named and _begins(lines, child)]
         among = _TABLE if len(statements) > _FEW and not _CALL.search(node.type) else _BLOCK
-        block = len(statements) > 1 and all(
-            child.is_named or child.type in among or child.type.startswith("#") for child in children
+        block = node is root or (
+            len(statements) > 1
+            and all(child.is_named or child.type in among or child.type.startswith("#") for child in children)
         )
         if block:
             _mark(lines, levels, statements, level)
