@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plugin_package import SOURCE, install
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.leaktest import LeakReport, batches, leak_test
+from scoped_retrieval.pipeline.leaktest import LeakReport, leak_test
 from small_corpus import Story, row
 
 ROWS = (
@@ -54,7 +54,6 @@ def test_a_plugin_that_only_narrows_leaks_nothing_and_its_gates_are_tested(folde
 
 
 def test_a_lane_that_remembers_rows_of_others_is_found(folder, monkeypatch):
-    monkeypatch.setattr(batches, "THROUGH_DOORS", 0)  # the answers show it
     report = probed(folder, monkeypatch, SOURCE.replace("def recall(", REMEMBERS))
     assert not report.ok
     assert "another answer" in {leak.kind for leak in report.leaks}
