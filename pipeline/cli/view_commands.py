@@ -42,13 +42,6 @@ def show(
             "anthropic, decisions, ledger.",
         ),
     ] = None,
-    qrels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Judgements of a run's requests, whose html has their quality: a document is an evidence id or a path.",
-        ),
-    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """Show an answer again, or explain it. Nothing is retrieved again; with --json, all of its values."""
@@ -59,7 +52,7 @@ def show(
     if kind == "snapshot":
         return _show_snapshot(settings, name, form or "block", out)
     if kind == "run":
-        return _show_run(settings, name, form, qrels, out)
+        return _show_run(settings, name, form, out)
 
     return show_input(settings, name, form or "text", out)
 
@@ -78,29 +71,14 @@ def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int
     return EXIT["erased"] if status == "erased" else EXIT["ok"]
 
 
-def _show_run(settings: Any, run_id: str, form: str | None, qrels: Path | None, out: Path | None) -> int:
+def _show_run(settings: Any, run_id: str, form: str | None, out: Path | None) -> int:
     from ...nodes.errors import InputError
     from ..reading.reports import report_of
 
     if form != "html":
         hint = f"`show {run_id} --as html` is its report, `log {run_id}` lists its answers."
         raise InputError.one_of(("html",), form, "--as", hint=hint)
-    quality = None
-    if qrels is not None:
-        from ..evaluation.judgements import read_qrels
-        from ..evaluation.reweighing import documents_of
-        from ..evaluation.run_quality import quality_of
-
-        judged = read_qrels(qrels)
-
-        def of_run(run: Any, requests: list[str]) -> Any:
-            paths, named = documents_of(run, "path"), set(judged["doc_id"])
-            return quality_of(
-                run, judged, {id_: id_ if id_ in named else path for id_, path in paths.items()}, requests
-            )
-
-        quality = of_run
-    deliver(report_of(settings, run_id, quality), out)
+    deliver(report_of(settings, run_id), out)
     return EXIT["ok"]
 
 

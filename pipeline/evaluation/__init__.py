@@ -5,9 +5,8 @@
   also without a score term, and its block; `metrics`: by their `ir_measures` names; `significance`: tests and
   intervals; `report`: the figures together
 - `frozen_terms`: score terms ranked again under other weights; `tuning`: weights fitted to them, and measured on
-  held-out queries; `reweighing`: weights changed by hand, with sliders in a notebook
-- `lost_gold`: where judged rows were lost; `run_quality`: for the report of a run; `roles`: role overlays on their
-  golden sets
+  held-out queries; `commit_tuning`: the same from a repository's history; `reweighing`: weights changed by hand, with sliders in a notebook
+- `lost_gold`: where judged rows were lost; `roles`: role overlays on their golden sets
 """
 
 from __future__ import annotations

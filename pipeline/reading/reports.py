@@ -5,7 +5,7 @@ Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `events_of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -24,11 +24,8 @@ from .snapshots import as_damage, audits_whole, readable_snapshots
 __all__ = ["events_of", "measured", "report_of"]
 
 
-def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]], Any] | None = None) -> str:
+def report_of(settings: Settings, name: str) -> str:
     """The HTML report of a snapshot or a run, as far as the principal may see it.
-
-    Args:
-        quality: for a run, returns figures of its requests by their ids, for auditors of all of them.
 
     Raises:
         AccessError: it does not exist or belongs to another principal.
@@ -60,7 +57,6 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     tables = {table: run.table(table) for table in COUNTED}
     tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
     audit = all("recalled" in row for row in snapshots)
-    judged = quality(run, asked.to_pylist()) if quality and audit else None
     whole = audits_whole(settings, run)
     mine = {row["snapshot_id"] for row in snapshots}
     with as_damage(run.run_id):
@@ -76,7 +72,6 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
         seconds=seconds,
         took=took,
         shards=shards,
-        quality=judged,
     )
 
 

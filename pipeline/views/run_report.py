@@ -31,7 +31,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def run_report(  # noqa: PLR0913 - options by keyword
+def run_report(
     run_id: str,
     snapshots: Sequence[Mapping[str, Any]],
     tables: Mapping[str, pa.Table],
@@ -41,7 +41,6 @@ def run_report(  # noqa: PLR0913 - options by keyword
     seconds: Mapping[str, float] | None = None,
     took: Mapping[str, Timings] | None = None,
     shards: Sequence[tuple[str, int, float]] = (),
-    quality: Any = None,
 ) -> str:
     """The report of a run.
 
@@ -54,7 +53,6 @@ def run_report(  # noqa: PLR0913 - options by keyword
         took: for auditors, by snapshot the seconds of its line and how many requests shared them, if measured.
         shards: for a batch, the name of each shard, its requests and its seconds: its requests run together, so none
             has a time of its own.
-        quality: figures of judged requests (`evaluation.run_quality`), which then come first in the table.
     """
     statuses = _counted([row["status"] for row in snapshots])
     blocks, contracts = tables["blocks"], tables["contracts"]
@@ -69,13 +67,6 @@ def run_report(  # noqa: PLR0913 - options by keyword
         {"title": "Conditions", "note": "", "caption": "Conditions reported to users", "what": "condition",
          "counted": "requests", "rows": _counted(_spoken(tables["conditions"], audit))},
     ]  # fmt: skip
-    if quality is not None:
-        parts[:0] = [
-            {"title": "Quality", "note": counted(len(quality.shown), 'judged request'), "caption": "Mean of each measure",
-             "what": "measure", "counted": "mean", "rows": quality.means(), "most": 1.0},
-            {"title": "Quality by request", "note": "", "caption": "nDCG@10 of each judged request", "what": "nDCG@10",
-             "counted": "requests", "rows": quality.fifths()},
-        ]  # fmt: skip
     if seconds:
         slowest = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))[:_SLOWEST]
         total = sum(seconds.values())
@@ -88,11 +79,10 @@ def run_report(  # noqa: PLR0913 - options by keyword
             {"title": "Losses", "note": "Candidates that were not shown, of all requests", "caption": "Where candidates were lost",
              "what": "stage and reason", "counted": "candidates", "rows": _losses(tables["decisions"])}
         )  # fmt: skip
-    worst = {request: place for place, request in enumerate(quality.worst())} if quality is not None else {}
     listed = sorted(
         snapshots,
         key=lambda row: (
-            row["status"] == "ok", worst.get(row["request_id"], len(worst)), items.get(row["request_id"], 0), row["request_id"],
+            row["status"] == "ok", items.get(row["request_id"], 0), row["request_id"],
         ),
     )  # fmt: skip
     rows = [
@@ -114,7 +104,7 @@ def run_report(  # noqa: PLR0913 - options by keyword
         head,
         parts,
         {
-            "caption": f"Requests{more}: what failed, found or shows least comes first",
+            "caption": f"Requests{more}: what failed or shows least comes first",
             "columns": _COLUMNS if took else [column for column in _COLUMNS if column is not _TIME],
             "rows": rows,
         },
