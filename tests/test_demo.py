@@ -122,7 +122,6 @@ def test_one_screen_shows_a_question_its_block_its_refused_twin_and_a_report(dem
     assert "accountant" not in demo.screen()
     page = Path(lines[-1]).read_text(encoding="utf-8")
     assert "keeps the role of an admin" in page
-    assert "Lineage" in page
 
 
 def test_the_commands_it_prints_open_what_it_showed(demo, monkeypatch, capsys):

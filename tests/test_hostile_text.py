@@ -44,18 +44,22 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         pool = RetrieverPool(chosen)
         server = mcp_server(chosen, pool)
 
-        def resources(snapshot: str) -> dict[str, str]:
+        def tools(snapshot: str) -> dict[str, str]:
             async def read() -> dict[str, str]:
                 async with Client(server) as client:
-                    uri = f"scoped-retrieval://snapshots/{snapshot}/"
-                    return {form: (await client.read_resource(uri + form)).contents[0].text for form in FORMATS.values}
+                    return {
+                        form: (await client.call_tool("replay", {"snapshot_id": snapshot, "format": form}))
+                        .content[0]
+                        .text
+                        for form in FORMATS.values
+                    }
 
             return anyio.run(read)
 
         sent = {"base_url": "http://localhost", "client": ("127.0.0.1", 9), "headers": {"x-scoped-retrieval": "1"}}
         http = TestClient(application(chosen), **sent)
         with http as client, Retriever.open(str(chosen["corpus"]), principal="ana", runs=str(chosen["runs"])) as asked:
-            yield {"asked": asked, "settings": chosen, "http": client, "mcp": resources, "folder": folder}
+            yield {"asked": asked, "settings": chosen, "http": client, "mcp": tools, "folder": folder}
         pool.close()
 
 

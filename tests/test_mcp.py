@@ -1,4 +1,4 @@
-"""The MCP server, driven by the official client: tools, scope, errors, resources, both protocol eras, and one answer everywhere."""
+"""The MCP server, driven by the official client: tools, scope, errors, both protocol eras, and one answer everywhere."""
 
 from __future__ import annotations
 
@@ -148,16 +148,6 @@ def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
         scope_of(unset)
 
 
-def test_a_snapshot_is_a_resource_in_every_format(asked: Callable[..., Any], capsys):
-    snapshot = called(asked, "scoped_retrieve", ASKED).structured_content["snapshot_id"]
-    (listed,) = asked(lambda client: client.list_resources()).resources
-    assert (listed.name, str(listed.uri)) == (snapshot, f"scoped-retrieval://snapshots/{snapshot}/json")
-    (read,) = asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot}/html")).contents
-    assert read.mime_type.startswith("text/html")
-    with pytest.raises(MCPError, match="Expected a snapshot that you may read"):
-        asked(lambda client: client.read_resource(f"scoped-retrieval://snapshots/{snapshot[:-1]}9/json"))
-
-
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_command_answers_on_standard_input_and_output(shop: Path, mode: str):
     command = StdioServerParameters(
@@ -249,8 +239,7 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
         }
         for form in FORMATS.values:
             served = client.get(f"/v1/snapshots/{http}", params={"format": form}).text
-            uri = f"scoped-retrieval://snapshots/{http}/{form}"
-            (read,) = asked(lambda client, uri=uri: client.read_resource(uri)).contents
+            read = called(asked, "replay", {"snapshot_id": http, "format": form}).content[0]
             assert read.text == served == rendered(settings, http, form).text, form
             other = {"bundle": ("show", http, "--as", "bundle"), "replay": ("show", http, "--json")}
             shown = ("show", http, "--as", form)

@@ -11,7 +11,6 @@ import pytest
 from audited_runs import SAYS, audited, settings_of
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
-from scoped_retrieval.pipeline.line.driver import STEPS
 from scoped_retrieval.pipeline.reading.reports import report_of
 from scoped_retrieval.pipeline.views.report import snapshot_page
 from scoped_retrieval.pipeline.views.run_report import AUDITORS_GET
@@ -86,7 +85,7 @@ def test_evidence_is_escaped_wherever_it_stands():
     assert text.count("{{ 7 * 7 }}{% raw %}") == 7  # the template engine reads no evidence
 
 
-def test_an_auditor_reads_funnel_gates_losses_plan_and_lineage(world):
+def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
     text = report_of(settings_of(world.folder), world.ana)
     for heading in (
         "What the model saw",
@@ -94,17 +93,14 @@ def test_an_auditor_reads_funnel_gates_losses_plan_and_lineage(world):
         "Evidence, in the order of the block",
         "Gates",
         "Plan",
-        "Lineage",
     ):
         assert f">{heading}</h2>" in text
-    for step in STEPS:
-        assert f"<summary>{step.replace('_', ' ')}" in text
 
 
 def test_a_caller_reads_the_block_and_nothing_of_other_rows(world):
     text = report_of(settings_of(world.folder, "bob"), world.bob)
     assert SAYS in text
-    for heading in ("From recalled to visible", "Gates", "Not shown", "Plan", "Lineage"):
+    for heading in ("From recalled to visible", "Gates", "Not shown", "Plan"):
         assert f">{heading}</h2>" not in text
 
 

@@ -14,7 +14,6 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from served import SERVE, called, server
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
-pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 ASKED = json.dumps({"question": "default role"})
 

@@ -41,10 +41,10 @@ OPERATIONS = (
     "GET /v1/recall/xray", "GET /engram/v1/recall/xray", "GET /v1/recall/explain", "GET /engram/v1/recall/explain",
     "GET /v1/snapshots", "GET /v1/snapshots/{snapshot_id}", "GET /v1/snapshots/{snapshot_id}/why",
     "GET /v1/verify",
-    "GET /v1/health", "GET /metrics",
+    "GET /v1/health",
 )  # fmt: skip
 NOTHING_TO_GET_WRONG = (
-    "GET /v1/health", "GET /metrics",
+    "GET /v1/health",
 )  # fmt: skip
 """Any text is a name, and there is nothing else to send."""
 

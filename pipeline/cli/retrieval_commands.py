@@ -19,7 +19,7 @@ from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, 
 __all__ = ["register"]
 
 Texts = list[str] | None
-FORMATS = ("block", "bundle", "search-result", "openai", "block-markdown", "block-text")
+FORMATS = ("block", "bundle", "search-result", "openai")
 READABLE = "`doctor` lists the projects that you may search"
 """The hint for a refusal, the same whether or not the project exists."""
 FAILURES_SHOWN = 10
@@ -168,8 +168,7 @@ def ask(
         str,
         typer.Option(
             "--format",
-            help="block, search-result (of Anthropic's Messages API), openai (messages), block-markdown, block-text, or "
-            "bundle: a RetrievalBundle as JSON.",
+            help="block, search-result (of Anthropic's Messages API), openai (messages) or bundle: a RetrievalBundle as JSON.",
         ),
     ] = "block",
 ) -> int:
@@ -218,8 +217,7 @@ def ask(
     if format_ == "bundle":
         emit(found.bundle)
     elif format_ != "block" and not given("json"):
-        value, text = block_form(format_, found.block, found.citations, found.context_block)
-        deliver(text if value is None else json_document(value), None)
+        deliver(json_document(block_form(format_, found.block, found.citations, found.context_block)), None)
     else:
         deliver(json_document(answer_values(found)) if given("json") else found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")

@@ -30,7 +30,7 @@ def serve(
     preset: PresetFlag = None,
 ) -> int:
     """Serve retrieval over HTTP or MCP. Bearer tokens in the grants file map to principals; --json shows the address or scope without serving (extra `serve`)."""
-    _expect_extra("fastapi", "uvicorn", "prometheus_client", *(["mcp"] * (mcp or stdio)))
+    _expect_extra("fastapi", "uvicorn", *(["mcp"] * (mcp or stdio)))
     settings = settings_of("corpus", "runs")
     if mcp or stdio:
         from ..servers import mcp_server

@@ -35,7 +35,7 @@ def show(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="block (default), search-result, openai, block-markdown, block-text; xray (why each item is shown, and what was "
+            help="block (default), search-result, openai; xray (why each item is shown, and what was "
             "not); text, markdown, json (document 002); "
             "audit (document 000); bundle (document 004); html; tables; export (one "
             "file for auditors, which `verify FILE` checks). A run: html. A model input: text (default), neutral, openai, "

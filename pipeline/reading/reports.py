@@ -41,16 +41,7 @@ def report_of(settings: Settings, name: str) -> str:
         rows, audit = rows_for(settings, name, TABLES_READ)
         with as_damage(run.run_id):
             took = run.request_seconds_of(name) if audit else None
-            # Times of a whole batch disclose others' requests, too; an unmeasured session has none.
-            whole = audit and not run.live and audits_whole(settings, run)
-            seconds = run.node_seconds if whole and not (took and took.nodes) else None
-        return snapshot_page(
-            rows,
-            audit=audit,
-            lineage=run.lineage if audit else None,
-            took=took,
-            seconds=seconds,
-        )
+        return snapshot_page(rows, audit=audit, took=took)
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)
     asked = pa.array([row["request_id"] for row in snapshots], pa.string())

@@ -31,7 +31,6 @@ from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings
 from .http_guard import Guard, is_loopback
 from .http_routes import ROUTER
-from .metrics import Metrics
 from .problems import RefusedError, body_of, problem_of
 from .retriever_pool import RetrieverPool
 
@@ -52,7 +51,6 @@ _EXPECTED = {
 
 def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     """The application; its resources are opened at startup and closed at shutdown."""
-    metrics, grants = Metrics(), WatchedGrants(settings.grants_path)
     pool = RetrieverPool(settings, preset=preset)
 
     @asynccontextmanager
@@ -75,9 +73,9 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.retrievers, app.state.metrics, app.state.settings = pool, metrics, settings
+    app.state.retrievers, app.state.settings = pool, settings
     app.include_router(ROUTER)
-    app.add_middleware(Guard, settings=settings, grants=grants, metrics=metrics)
+    app.add_middleware(Guard, settings=settings, grants=WatchedGrants(settings.grants_path))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app

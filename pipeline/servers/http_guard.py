@@ -1,4 +1,4 @@
-"""The guard in front of every route: pages, credential, size and time of the body, trace id, uniform errors, counters.
+"""The guard in front of every route: pages, credential, size and time of the body, trace id, uniform errors.
 
 Reads: the ASGI scope, the current grants file. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import time
 import uuid
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -29,7 +28,6 @@ from ...nodes.errors import InputError
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from ..encoders.choice import is_loopback
-from .metrics import Metrics
 from .problems import RefusedError, body_of, problem_of
 
 __all__ = ["Guard", "is_loopback", "replayed"]
@@ -50,12 +48,11 @@ _PORTS = {"http": 80, "https": 443}
 class Guard:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, grants: WatchedGrants, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, grants: WatchedGrants) -> None:
         self._app = app
         self._settings = settings
         self._grants = grants
         self._tokenless = grants.now().tokens is None
-        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # no route has one
@@ -64,21 +61,18 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace_id, started, status = uuid.uuid4().hex, time.perf_counter(), 500
+        trace_id = uuid.uuid4().hex
         state = scope.setdefault("state", {})
         state["trace_id"] = trace_id
 
         async def traced(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-trace-id"] = trace_id
                 headers.update(_HEADERS)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        self._metrics.in_work.inc()
         try:
             _expect_text(scope)
             _expect_no_page(scope, self._tokenless)
@@ -90,11 +84,6 @@ class Guard:
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             response = Response(body_of(problem), answered_with, headers, "application/json")
             await response(scope, receive, traced)
-        finally:
-            self._metrics.in_work.dec()
-            path = getattr(scope.get("route"), "path", "other")
-            self._metrics.requests.labels(path, str(status)).inc()
-            self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
 
     def _principal_of(self, scope: Scope) -> str:
         """The principal of a request.

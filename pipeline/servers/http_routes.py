@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BeforeValidator
 
 from ...nodes.errors import InputError
@@ -19,7 +19,6 @@ from ..deadline import within
 from ..parsing.documents import checked
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
-from .metrics import CONTENT_TYPE
 from .models import (
     Answer,
     Answers,
@@ -42,14 +41,33 @@ from .retriever_pool import MOST_LISTED, PrincipalSession, expect_healthy
 __all__ = ["ROUTER"]
 
 T = TypeVar("T")
+
+
+async def _expect_parameters(request: Request) -> None:
+    """Refuse unknown query parameters: a misspelled one would be ignored silently."""
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise InputError.one_of(known or ["no parameter"], name, "the query string")
+    repeated = [name for name in known if len(request.query_params.getlist(name)) > 1]
+    if repeated:
+        raise InputError.described("each parameter once", "it twice", repeated[0])
+
+
+async def _asker(request: Request) -> PrincipalSession:
+    return request.app.state.retrievers.session_of(request.state.principal)
+
+
+Asker = Annotated[PrincipalSession, Depends(_asker)]
 ROUTER = APIRouter(
+    dependencies=[Depends(_expect_parameters)],
     responses={
         "4XX": {
             "model": Problem,
             "description": "The request, its credential, or what it names is not what was expected.",
         },
         "5XX": {"model": Problem, "description": "The server could not answer."},
-    }
+    },
 )
 
 
@@ -95,15 +113,13 @@ _EXPLAINED: dict[int | str, dict[str, Any]] = {
     responses={200: {"model": Answer | Answers}},
     openapi_extra=_body_schema({"oneOf": [_ASKED, {"type": "array", "items": _ASKED}]}),
 )
-async def retrieve(request: Request) -> Response:
+async def retrieve(request: Request, asker: Asker) -> Response:
     """Answer one request, or a list of them."""
-    _expect_parameters(request)
     asked = _parsed(await request.body())
     if not isinstance(asked, dict | list):
         raise InputError.of_kind("a request or a list of requests", asked, "body")
-    principal_session = _principal_session(request)
     if isinstance(asked, dict):
-        return _json(request, await _done(request, lambda: principal_session.retrieve(asked)))
+        return _json(await _done(request, lambda: asker.retrieve(asked)))
     most = request.app.state.settings["serve_max_requests"]
     if not asked or len(asked) > most:
         raise InputError.described(f"1 to {most} requests", str(len(asked)), "requests")
@@ -112,7 +128,7 @@ async def retrieve(request: Request) -> Response:
         try:
             if not isinstance(row, dict):
                 raise InputError.of_kind("an object", row, f"requests[{place}]")
-            return await _done(request, lambda: principal_session.retrieve(row))
+            return await _done(request, lambda: asker.retrieve(row))
         except Exception as error:  # a row that fails in a known way does not affect the others
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
@@ -120,55 +136,52 @@ async def retrieve(request: Request) -> Response:
             message = problem.message.replace(" - at requests[0]", f" - at requests[{place}]")
             return problem.model_copy(update={"message": message}).model_dump(exclude_none=True)
 
-    return _json(request, {"results": await asyncio.gather(*(one(*numbered) for numbered in enumerate(asked)))})
+    return _json({"results": await asyncio.gather(*(one(*numbered) for numbered in enumerate(asked)))})
 
 
 @ROUTER.get("/v1/recall/xray", responses={200: {"model": Envelope}}, operation_id="recall_xray")
 @ROUTER.get("/engram/v1/recall/xray", responses={200: {"model": Envelope}}, operation_id="engram_recall_xray")
 async def recall_xray(
     request: Request,
+    asker: Asker,
     q: Annotated[str, Query(description="the question")],
     session: Annotated[str | None, Query(description="the session of the request")] = None,
     namespace: Annotated[str | None, Query(description="narrows to one namespace")] = None,
     budget: Annotated[int | None, DIGITS, Query(ge=1, description="characters of the block")] = None,
 ) -> Response:
     """Ask, and show why each item surfaced: the x-ray of document 002."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    found, _ = await _done(request, lambda: principal_session.recall_xray(q, session, namespace, budget))
-    return _json(request, found)
+    found, _ = await _done(request, lambda: asker.recall_xray(q, session, namespace, budget))
+    return _json(found)
 
 
 @ROUTER.get("/v1/recall/explain", responses=_EXPLAINED, operation_id="recall_explain")
 @ROUTER.get("/engram/v1/recall/explain", responses=_EXPLAINED, operation_id="engram_recall_explain")
 async def recall_explain(
     request: Request,
+    asker: Asker,
     session: Annotated[str | None, Query(description="session whose last recall to show; default: any session")] = None,
     format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
-    _expect_parameters(request)
     if format not in EXPLAINED:
         raise InputError.one_of(EXPLAINED, format, "format")
-    principal_session = _principal_session(request)
-    return await _rendered(request, lambda: principal_session.explained(session, format))
+    return await _rendered(request, lambda: asker.explained(session, format))
 
 
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_body_schema(schema_of(Appending)))
-async def append(request: Request) -> Response:
+async def append(request: Request, asker: Asker) -> Response:
     """Add rows of your own, where a grant lets you append."""
-    _expect_parameters(request)
     made, errors = checked(Appending, _parsed(await request.body()), "body")
     if made is None:
         raise InputError("\n".join(errors))
     asked = made.model_dump(exclude_unset=True)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.append(**asked)))
+    return _json(await _done(request, lambda: asker.append(**asked)))
 
 
 @ROUTER.get("/v1/snapshots", responses={200: {"model": Snapshots}})
 async def snapshots(
     request: Request,
+    asker: Asker,
     run: Annotated[str | None, Query(description="of this run")] = None,
     status: Annotated[str | None, Query(description="of this status")] = None,
     last: Annotated[
@@ -176,76 +189,58 @@ async def snapshots(
     ] = 100,
 ) -> Response:
     """List the snapshots that you may read, oldest first."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.snapshots(run, status, last)))
+    return _json(await _done(request, lambda: asker.snapshots(run, status, last)))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}", responses=_FORMATS)
 async def snapshot(
     request: Request,
+    asker: Asker,
     snapshot_id: str,
     format: Annotated[str, Query(json_schema_extra={"enum": list(FORMATS.values)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """A stored snapshot; by default the x-ray of document 002."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return await _rendered(request, lambda: principal_session.rendering(snapshot_id, format))
+    return await _rendered(request, lambda: asker.rendering(snapshot_id, format))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/why", responses={200: {"model": Why}})
 async def why(
     request: Request,
+    asker: Asker,
     snapshot_id: str,
     evidence: Annotated[
         str, Query(description="a label of its block such as doc#1, an evidence id, a path, or path#line")
     ],
 ) -> Response:
     """Where a row was lost, which rule decided, and what would admit it."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.why(snapshot_id, evidence)))
+    return _json(await _done(request, lambda: asker.why(snapshot_id, evidence)))
 
 
 @ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
 async def expand(
     request: Request,
+    asker: Asker,
     snapshot_id: str,
     label: Annotated[str, Query(description="a label of its block, such as doc#1")],
     max_tokens: Annotated[int | None, DIGITS, Query(ge=1, description="tokens of the block")] = None,
 ) -> Response:
     """Show more of what a citation names: a snapshot of its own, inside the same contract."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.expanded(snapshot_id, label, max_tokens)))
+    return _json(await _done(request, lambda: asker.expanded(snapshot_id, label, max_tokens)))
 
 
 @ROUTER.get("/v1/verify", responses={200: {"model": Verified}})
 async def verify(
-    request: Request, run: Annotated[str | None, Query(description="a run or snapshot")] = None
+    request: Request, asker: Asker, run: Annotated[str | None, Query(description="a run or snapshot")] = None
 ) -> Response:
     """Check what is stored against its records."""
-    _expect_parameters(request)
-    principal_session = _principal_session(request)
-    return _json(request, await _done(request, lambda: principal_session.verified(run)))
+    return _json(await _done(request, lambda: asker.verified(run)))
 
 
 @ROUTER.get("/v1/health", responses={200: {"model": Health}})
 async def health(request: Request) -> Response:
     """Whether the server answers and finds its corpus."""
     await _done(request, lambda: expect_healthy(request.app.state.settings))
-    return _json(request, {"status": "ok", "version": version("scoped-retrieval")})
-
-
-@ROUTER.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
-async def metrics(request: Request) -> Response:
-    """For auditors of the whole corpus: counters in the text format of Prometheus."""
-    await _done(request, _principal_session(request).expect_auditor)
-    return Response(request.app.state.metrics.text(), headers={"content-type": CONTENT_TYPE})
-
-
-def _principal_session(request: Request) -> PrincipalSession:
-    return request.app.state.retrievers.session_of(request.state.principal)
+    return _json({"status": "ok", "version": version("scoped-retrieval")})
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:
@@ -267,10 +262,7 @@ async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response
     return Response(found.text.encode(), media_type=found.media_type)
 
 
-def _json(request: Request, value: Any) -> Response:
-    for one in value.get("results", [value]):
-        if "block" in one:
-            request.app.state.metrics.retrievals.labels(one["status"]).inc()
+def _json(value: Any) -> Response:
     return Response(json_document(value).encode(), media_type="application/json")
 
 
@@ -279,14 +271,3 @@ def _parsed(data: bytes) -> Any:
         return strict_json(data.decode("utf-8"))
     except ValueError as error:
         raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error
-
-
-def _expect_parameters(request: Request) -> None:
-    """Refuse unknown query parameters: a misspelled one would be ignored silently."""
-    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
-    for name in request.query_params:
-        if name not in known:
-            raise InputError.one_of(known or ["no parameter"], name, "the query string")
-    repeated = [name for name in known if len(request.query_params.getlist(name)) > 1]
-    if repeated:
-        raise InputError.described("each parameter once", "it twice", repeated[0])

@@ -40,11 +40,10 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Given:
-    """The answer of a tool: values, their text, and their snapshot."""
+    """The answer of a tool: values, and their text."""
 
     value: dict[str, Any]
     text: str
-    snapshot_id: str | None
 
 
 class Arguments(BaseModel):
@@ -153,7 +152,7 @@ class Append(Arguments):
 
 def _retrieve(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = principal_session.retrieve(given)
-    return Given(_of(Shown, found), _block_text(found), found["snapshot_id"])
+    return Given(_of(Shown, found), _block_text(found))
 
 
 def _of(model: type[BaseModel], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,30 +172,30 @@ def _recall_xray(principal_session: PrincipalSession, given: Mapping[str, Any]) 
     )
     form = given.get("format", "json")
     if form == "json" or snapshot_id is None:
-        return Given(found, json_document(found), snapshot_id)
-    return Given(found, principal_session.rendering(snapshot_id, form).text, snapshot_id)
+        return Given(found, json_document(found))
+    return Given(found, principal_session.rendering(snapshot_id, form).text)
 
 
 def _replay(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = principal_session.rendering(given["snapshot_id"], "replay")
     form = given.get("format", "block")
     shown = found if form == "replay" else principal_session.rendering(found.snapshot_id, form)
-    return Given(_of(Shown, found.value), shown.text, found.snapshot_id)
+    return Given(_of(Shown, found.value), shown.text)
 
 
 def _why(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = principal_session.why(given["snapshot_id"], given["evidence"])
-    return Given(found, json_document(found), None)
+    return Given(found, json_document(found))
 
 
 def _expand(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = principal_session.expanded(given["snapshot_id"], given["label"], given.get("max_tokens"))
-    return Given(_of(ShownMore, found), _block_text(found), found["snapshot_id"])
+    return Given(_of(ShownMore, found), _block_text(found))
 
 
 def _append(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
     found = principal_session.append(given["rows"])
-    return Given(found, json_document(found), None)
+    return Given(found, json_document(found))
 
 
 _FIELDS: dict[str, Any] = {name: request_field(name) for name in FIELDS}

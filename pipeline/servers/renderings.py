@@ -19,7 +19,7 @@ from ..reading.replaying import bundle_of, replayed, rows_for
 from ..reading.reports import report_of
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
-from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
+from ..views.block_forms import BLOCK_FORMS, block_form
 from ..views.printed import json_document, printed
 from ..views.recall_text import envelope, render_xray
 from ..views.recall_xray import TABLES_READ, recall_xray
@@ -67,9 +67,9 @@ the model, and its forms.
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
 MEDIA_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", "export", *JSON_FORMS), "application/json"),
-    **dict.fromkeys(("text", "xray", "block", "block-text"), "text/plain; charset=utf-8"),
-    **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
+    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", "export", *BLOCK_FORMS.values), "application/json"),
+    **dict.fromkeys(("text", "xray", "block"), "text/plain; charset=utf-8"),
+    "markdown": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",
 }
 
@@ -191,7 +191,7 @@ def _of_replay(format_: str, found: Replay) -> tuple[Any, str]:
         return replay_values(found), ""
     if format_ == "block":
         return None, found.block or ""
-    return block_form(format_, found.block, found.citations.to_pylist(), found.context_block)
+    return block_form(format_, found.block, found.citations.to_pylist(), found.context_block), ""
 
 
 _REPLAYED = ("replay", "block", *BLOCK_FORMS.values)

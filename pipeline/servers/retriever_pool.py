@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...nodes.errors import AccessError, ErasedError, InputError, StoreError
+from ...nodes.errors import ErasedError, InputError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
@@ -251,19 +251,6 @@ class PrincipalSession:
         from ..reading.verification import verified
 
         return verified(self.settings, run)
-
-    def expect_auditor(self) -> None:
-        """Refuse a principal who does not audit the whole corpus.
-
-        Raises:
-            AccessError: a project of the corpus is not theirs to audit.
-        """
-        from ..config.opening import corpus_of
-        from ..reading.grants import audits_corpus
-
-        if not audits_corpus(self.settings, corpus_of(self.settings).projects()):
-            hint = "counters of all principals need `audit: true` in every project of the corpus"
-            raise AccessError("Permission denied: you do not audit the whole corpus - at /metrics", hint=hint)
 
     def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}

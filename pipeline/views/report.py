@@ -19,7 +19,7 @@ from typing import Any
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
-from .lineage import Node, duration, steps_of
+from .lineage import duration
 from .printed import printed
 from .xray import STAGES, Row, Rows, Rung, caller_rows, ladder, line_of, one_of, ranges_of, text_of
 
@@ -43,25 +43,16 @@ def snapshot_page(
     rows: Rows,
     *,
     audit: bool = True,
-    lineage: Mapping[str, Any] | None = None,
     took: Timings | None = None,
-    seconds: Mapping[str, float] | None = None,
 ) -> str:
     """The report of one snapshot.
 
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out everything about rows that the caller may not know of.
-        lineage: the graph of the run, for auditors.
-        took: for auditors, the seconds of the line and of its nodes, and how many requests it answered together, if
-            measured: a caller's page does not depend on the rest of the corpus.
-        seconds: for a batch, the seconds of each node for all requests of the run.
+        took: for auditors, the seconds of the line, and how many requests it answered together, if measured: a caller's page does not depend on the rest of the corpus.
     """
-    timed = "Times are those of all requests of the run together." if seconds else ""
-    if took is not None and took[2]:
-        seconds, timed = took[2], f"Times are those of the pass that answered this request{_beside(took)}."
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
-    rows_of = {name: len(table) for name, table in rows.items()}
     rungs = ladder(rows)
     rows = rows if audit else caller_rows(rows)
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
@@ -89,8 +80,6 @@ def snapshot_page(
         ladder=_ladder(rungs) if audit else [],
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
-        timed=timed,
-        lineage=_steps(lineage, rows_of, seconds) if audit and lineage else [],
     )
 
 
@@ -246,22 +235,6 @@ def _plan(rows: Rows) -> list[list[str]]:
     return [
         [q["sub_query_id"], q["intent"], ", ".join(q["lanes"]), str(q["lane_k"]), line_of(q.get("query_text"))]
         for q in rows.get("sub_queries", ())
-    ]
-
-
-def _steps(
-    lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None
-) -> list[dict[str, Any]]:
-    """The steps of the graph in the order of the line, each with its nodes, their rows, times and inputs."""
-    timed = bool(seconds)
-
-    def cells(node: Node) -> list[str]:
-        spent = [text_of(node.seconds and duration(node.seconds))] if timed else []
-        return [node.name, text_of(node.rows), *spent, ", ".join(sorted((*node.made_of, *node.inputs)))]
-
-    return [
-        {"id": step.name, "name": step.title, "summary": step.summary, "nodes": [cells(node) for node in step.nodes]}
-        for step in steps_of(lineage, rows_of, seconds)
     ]
 
 
