@@ -343,7 +343,9 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
             return tuple(_path(item, base, at) for item in items)
         case "names" if (items := _items(given)) is not None:
             return tuple(dict.fromkeys(map(str, items)))
-        case "list" if items := _items(given):
+        case "list" if (items := _items(given)) is not None:
+            if not items:
+                raise InputError.described(f"{', '.join(setting.choices)} or several", "none", at)
             for item in items:
                 _expect_choice(item, setting, at)
             return tuple(c for c in setting.choices if c in items)
