@@ -75,7 +75,7 @@ def test_only_auditors_ask(world):
         with pytest.raises(AccessError):
             tables_of(settings_of(world.folder, who), ["snapshots"], [name])
     own = world.bob.rpartition("-")[0].replace("retr-snap-", "run-")
-    with pytest.raises(AccessError, match="only auditors of all its projects"):
+    with pytest.raises(AccessError, match="only auditors of its projects"):
         tables_of(settings_of(world.folder, "bob"), ["snapshots"], [own])
 
 

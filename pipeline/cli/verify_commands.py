@@ -143,7 +143,7 @@ def _verify_turn(event: Path) -> int:
     ]
     text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
     text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
-    text += f"visible tools: {', '.join(turn.event.visible_tools) or '-'}\n"
+    text += f"visible tools: {', '.join(turn.event.visible_tool_set) or '-'}\n"
     emit(turn.as_dict(), text=text)
     if not turn.agrees:
         return EXIT["differs"]

@@ -151,7 +151,11 @@ class MiniLmEncoder:
         )  # we use our own threads, which a fork does not inherit
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
-            self._model = _on_cpu(folder / "model.safetensors")
+            from .minilm import MiniLM, products_are_exact
+
+            if not products_are_exact():
+                raise ModelError("Expected exact products of bytes, got others", at="torch", hint="upgrade torch")
+            self._model = MiniLM(folder / "model.safetensors")
         except ModelError:
             raise
         except (ImportError, OSError, ValueError, RuntimeError) as error:
@@ -197,14 +201,6 @@ def _tokenizer(file: Path) -> Any:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # the library has no narrower exception
         raise ModelError(f"Expected a tokenizer to load, got {error}", at=file.name, hint=_AGAIN) from error
-
-
-def _on_cpu(weights: Path) -> Any:
-    from .minilm import MiniLM, products_are_exact
-
-    if not products_are_exact():
-        raise ModelError("Expected exact products of bytes, got others", at="torch", hint="upgrade torch")
-    return MiniLM(weights)
 
 
 def _weights() -> Path | None:

@@ -1,6 +1,6 @@
 """Which runs and snapshots a principal may open; a forbidden id gets the same answer as an unknown one.
 
-Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `expect_reader`, `known_runs`,
+Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `expect_reader`, `expect_auditor`, `known_runs`,
 `hears_of_damage`, `pinned_corpus` and `unknown`, the uniform refusal.
 """
 
@@ -14,7 +14,7 @@ from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, Verif
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
 from .grants import Audience, Viewer, audits_any, audits_everything, grants_for, grants_or_none
-from .snapshots import as_damage, readable_snapshots, readable_under
+from .snapshots import as_damage, audits_whole, readable_snapshots, readable_under
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "audience_of",
+    "expect_auditor",
     "expect_reader",
     "hears_of_damage",
     "known_runs",
@@ -72,6 +73,19 @@ def expect_reader(settings: Settings, run: Run) -> None:
         if hears_of_damage(settings, run.run_id):
             raise
     raise unknown(run.run_id)
+
+
+def expect_auditor(settings: Settings, run: Run, snapshot_id: str | None = None, *, hint: str) -> None:
+    """Refuse a principal who does not audit a snapshot, or every snapshot of a run.
+
+    Raises:
+        AccessError: they do not, or may read nothing of it; absent and foreign ones are not distinguished.
+    """
+    if snapshot_id is None:
+        expect_reader(settings, run)
+    if not (audience_of(settings, run, snapshot_id) == "audit" if snapshot_id else audits_whole(settings, run)):
+        message = "Permission denied: only auditors of its projects may do this"
+        raise AccessError(message, at=snapshot_id or run.run_id, hint=hint)
 
 
 def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:

@@ -16,32 +16,40 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field
 
 from ...nodes.errors import InputError
 from ..config.settings import Settings
+from ..parsing.documents import TEXT, ModelDocument, document, expected
 from ..parsing.quoting import shown
-from ..sources.jsonl import Record, parse_json
+from ..sources.jsonl import parse_json
 from .replaying import replayed
 
 if TYPE_CHECKING:
     from ..runs.replay import Replay
 
-__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replayed_turn"]
+__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "replayed_turn"]
 
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
-@dataclass(frozen=True)
-class ModelRequestEvent:
+def _hex(value: str) -> str:
+    if (found := _SHA256.fullmatch(value)) is None:
+        raise expected("a SHA-256 in hex", str(shown(value)))
+    return found[1]
+
+
+class ModelRequestEvent(ModelDocument):
     """`ModelRequestEvent` of document 000. `context_hash` is SHA-256 in hex, None if the event has none."""
 
-    snapshot_ids: tuple[str, ...]
-    model_input: Path | None
-    visible_tools: tuple[str, ...]
-    context_hash: str | None
-    unread: tuple[str, ...]
-    """Fields of the event unrelated to retrieval."""
+    model_config = ConfigDict(extra="allow")
+
+    retrieval_snapshot_ids: Annotated[tuple[Annotated[str, TEXT], ...], Field(min_length=1)]
+    model_input_ref: str | None = None
+    visible_tool_set: tuple[str, ...] = ()
+    context_hash: Annotated[str, AfterValidator(_hex)] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +89,8 @@ class ModelTurn:
             "input_sha256": self.input_sha256,
             "context_hash": self.event.context_hash,
             "input_matches": self.input_matches,
-            "visible_tools": list(self.event.visible_tools),
-            "unread": list(self.event.unread),
+            "visible_tools": list(self.event.visible_tool_set),
+            "unread": sorted(self.event.model_extra or ()),
             "snapshots": [
                 {
                     "snapshot_id": one.replay.snapshot_id,
@@ -101,32 +109,6 @@ class ModelTurn:
         }
 
 
-def load_event(path: Path) -> ModelRequestEvent:
-    """The event in a JSON file.
-
-    Raises:
-        InputError: the file cannot be read, is not a JSON object, or a field is invalid.
-    """
-    at = str(path)
-    record = Record(at, parse_json(_bytes(path, "--event names the JSON file of one event"), at))
-    snapshots = record.strings("retrievalSnapshotIds")
-    if not snapshots:
-        raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))
-    input_ref = record.text("modelInputRef")
-    stated = record.text("contextHash")
-    found = _SHA256.fullmatch(stated) if stated else None
-    if stated and not found:
-        raise InputError.expected("a SHA-256 in hex", shown(stated), record.place("contextHash"))
-    tools = record.strings("visibleToolSet") or []
-    return ModelRequestEvent(
-        snapshot_ids=tuple(dict.fromkeys(snapshots)),
-        model_input=path.parent / input_ref if input_ref else None,
-        visible_tools=tuple(tools),
-        context_hash=found[1] if found else None,
-        unread=tuple(sorted(record.unread())),
-    )
-
-
 def replayed_turn(settings: Settings, file: Path) -> ModelTurn:
     """The turn of the event in a file that a harness wrote; each snapshot as the principal may see it.
 
@@ -134,11 +116,12 @@ def replayed_turn(settings: Settings, file: Path) -> ModelTurn:
         InputError: the event or the model's input cannot be read.
         AccessError, StoreError, VerificationError: as `replaying.replayed` raises them.
     """
-    event = load_event(file)
+    content = parse_json(_bytes(file, "--event names the JSON file of one event"), str(file))
+    event = document(ModelRequestEvent, content, str(file))
     hint = "modelInputRef of the event is the file with the model's input, relative to the event's"
-    data = _bytes(event.model_input, hint) if event.model_input else None
+    data = _bytes(file.parent / event.model_input_ref, hint) if event.model_input_ref else None
     snapshots = []
-    for name in event.snapshot_ids:
+    for name in dict.fromkeys(event.retrieval_snapshot_ids):
         one = replayed(settings, name)
         found = one.block.encode() in data if data is not None and one.block else None
         snapshots.append(TurnSnapshot(one, found))

@@ -104,7 +104,19 @@ def readable_under(
 ) -> list[dict[str, Any]]:
     """`readable_snapshots` under these grants, None without a grants file; `wanted` are values by column, `asker` that of who asked."""
     with as_damage(run.run_id):
-        return _rows_for(settings, run, grants, wanted or {}, last)
+        table, audiences, of = _judged(run, Viewer(settings.principal, grants_for(run, grants)))
+        mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+        table = table.append_column("asker", pc.coalesce(table["asked_by"], table["principal"]))
+        for column, value in (wanted or {}).items():
+            if value is not None:
+                mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
+        kept = mask.nonzero()[0]
+        kept = kept if last is None else kept[max(0, len(kept) - last) :]
+        listed = table.drop_columns(["principal", "asked_by", "asker", "reached"]).take(pa.array(kept)).to_pylist()
+    return [
+        row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
+        for row, code in zip(listed, of[kept].tolist(), strict=True)
+    ]
 
 
 class StoredRunSummary(NamedTuple):
@@ -135,24 +147,6 @@ def _summary(run: Any, viewer: Viewer) -> StoredRunSummary:
             first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
             return StoredRunSummary(first, statuses)
         return StoredRunSummary(run.manifest.get("created_at"), statuses)
-
-
-def _rows_for(
-    settings: Settings, run: Any, grants: pa.Table | None, wanted: Mapping[str, str | None], last: int | None
-) -> list[dict[str, Any]]:
-    table, audiences, of = _judged(run, Viewer(settings.principal, grants_for(run, grants)))
-    mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
-    table = table.append_column("asker", pc.coalesce(table["asked_by"], table["principal"]))
-    for column, value in wanted.items():
-        if value is not None:
-            mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
-    kept = mask.nonzero()[0]
-    kept = kept if last is None else kept[max(0, len(kept) - last) :]
-    listed = table.drop_columns(["principal", "asked_by", "asker", "reached"]).take(pa.array(kept)).to_pylist()
-    return [
-        row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
-        for row, code in zip(listed, of[kept].tolist(), strict=True)
-    ]
 
 
 def _judged(run: Any, viewer: Viewer) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
-from ....nodes.errors import AccessError, InputError, StoreError, VerificationError
+from ....nodes.errors import InputError, StoreError, VerificationError
 from ....nodes.schema import Table
 from ....nodes.tables import PROVENANCE
 from ...config.opening import trust_of
@@ -41,7 +41,7 @@ from ...runs.log import Line, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
 from ...runs.writing import named_lines
 from ...storage.durable import read_whole
-from ..access import audience_of, open_run
+from ..access import expect_auditor, open_run
 
 __all__ = ["CheckedExport", "check_file", "exported", "own_line"]
 
@@ -110,12 +110,8 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         VerificationError: stored data does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
-    if audience_of(settings, run, snapshot_id) != "audit":
-        raise AccessError(
-            "Permission denied: only auditors of its projects may do this",
-            at=snapshot_id,
-            hint="an export holds what was decided about every row; `show --as xray` has your part of it",
-        )
+    hint = "an export holds what was decided about every row; `show --as xray` has your part of it"
+    expect_auditor(settings, run, snapshot_id, hint=hint)
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
     texts = run.texts_of(snapshot_id)

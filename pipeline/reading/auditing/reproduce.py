@@ -17,15 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.audit.snapshot_digest import COVERED
-from ....nodes.errors import AccessError, ModelError
+from ....nodes.errors import ModelError
 from ....nodes.schema import Table
 from ...config.settings import Settings
 from ...line.driver import Line, run_line
 from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
-from ..access import audience_of, expect_reader, open_run, pinned_corpus
-from ..snapshots import audits_whole
+from ..access import expect_auditor, open_run, pinned_corpus
 from .rerun import Recorded, line_of, policies_now
 
 __all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
@@ -102,7 +101,8 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     """
     run = open_run(settings, name)
     snapshot = name if is_snapshot(name) else None
-    _expect_auditor(settings, run, snapshot)
+    hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
+    expect_auditor(settings, run, snapshot, hint=hint)
     recorded = Recorded.of(run, snapshot)
     try:
         policies = policies_now(settings)
@@ -237,14 +237,3 @@ def _cause(
     if named:
         return named[0], "it differs from the one that the run names"
     return "record", "nothing that the run rests on changed: `verify` says whether the record was rewritten"
-
-
-def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
-    if not snapshot:
-        expect_reader(settings, run)
-    if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):
-        raise AccessError(
-            "Permission denied: only auditors of all its projects may do this",
-            at=f"{snapshot or run.run_id}",
-            hint="reproduction compares everything that was decided, which only auditors of the projects may read",
-        )

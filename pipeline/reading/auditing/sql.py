@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....nodes.errors import AccessError, InputError, ModelError
+from ....nodes.errors import InputError, ModelError
 from ....nodes.tables import TABLES
 from ...config.settings import Settings
 from ...runs.parts import PERSISTED
-from ..access import expect_reader, known_runs, open_run
+from ..access import expect_auditor, known_runs, open_run
 from ..snapshots import audits_whole
 
 __all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
@@ -189,13 +189,7 @@ def _with_run(run: Any, name: str) -> pa.Table:
 
 def _audited(settings: Settings, name: str) -> Any:
     run = open_run(settings, name)
-    expect_reader(settings, run)
-    if not audits_whole(settings, run):
-        raise AccessError(
-            "Permission denied: only auditors of all its projects may do this",
-            at=name,
-            hint="SQL sees whole tables; `show` and `diff` have what you may see of a snapshot",
-        )
+    expect_auditor(settings, run, hint="SQL sees whole tables; `show` and `diff` have what you may see of a snapshot")
     return run
 
 
