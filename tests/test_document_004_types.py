@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import json
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
-from role_world import asked, overlay
 from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
 from scoped_retrieval.pipeline.config.policies import overlays
 from scoped_retrieval.pipeline.views import bundle_models as models
@@ -83,19 +79,3 @@ def test_the_arguments_and_defaults_of_retrieve_are_those_of_the_document() -> N
         "store": missing, "role_id": missing, "task_text": missing, "overlay": None, "packet_context_summary": None,
         "lexical_only": False, "embedding_model": "nomic-embed-text", "ollama_url": "http://localhost:11434",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", ["overlay", "bundle"])
-def test_the_command_line_says_whether_a_file_is_valid(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from scoped_retrieval.pipeline.cli.output import to_json
-
-    good: dict[str, Any] = overlay() if kind == "overlay" else json.loads(to_json(asked(overlay()).bundle))
-    file = tmp_path / f"{good['role_id']}.json"
-    for value, code in ((good, 0), (good | {"role_id": 7}, 2)):
-        file.write_text(json.dumps(value), encoding="utf-8")
-        assert main([kind, "validate", str(file), "--json"]) == code
-        told = json.loads(capsys.readouterr().out)
-        assert told["valid"] == (code == 0)
-        assert [error.endswith("role_id") for error in told["errors"]] == ([] if code == 0 else [True])

@@ -29,7 +29,6 @@ from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
 from ..views.bundle_models import validate_bundle
-from .cases import either_case
 from .stages import (
     DEFAULT_MODEL,
     DEFAULT_URL,
@@ -38,6 +37,7 @@ from .stages import (
     QueryEncoder,
     assemble_bundle,
     build_query,
+    either_case,
     lexical_search,
     merge_candidates,
     metadata_filter,
@@ -45,6 +45,7 @@ from .stages import (
     policies_of,
     rerank,
     semantic_search,
+    snake,
 )
 from .stored_records import PROJECT, StoredChunk, StoredDocument, StoredRecords
 
@@ -196,7 +197,8 @@ def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
     return len(missing)
 
 
-retrieveAsync, buildQuery, lexicalSearch, semanticSearch = retrieve_async, build_query, lexical_search, semantic_search  # noqa: N816
-mergeCandidates, metadataFilter, assembleBundle = merge_candidates, metadata_filter, assemble_bundle  # noqa: N816
-fallbackDecisions, packetKnowledge, evidenceProvenance = fallback_decisions, packet_knowledge, evidence_provenance  # noqa: N816
-ingestFile, validateOverlay, validateBundle = ingest_file, validate_overlay, validate_bundle  # noqa: N816
+def __getattr__(name: str) -> Any:
+    """A function by its camelCase name: `ingestFile` for `ingest_file`."""
+    if snake(name) in __all__:
+        return globals()[snake(name)]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,10 +10,12 @@ seven calls in sequence decide as one `retrieve` over the same candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +51,6 @@ from ..line.driver import PLANNED, SCOPED, build_driver
 from ..requests.resolve import resolve_requests
 from ..sources.importing import normalize
 from ..views.bundle import TABLES_READ, bundle, query_trace
-from .cases import either_case, snake
 from .stored_records import (
     PRINCIPAL,
     PROJECT,
@@ -75,6 +76,27 @@ SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
 REQUEST = "request"
 REACHED = 0.5
 """The share of the reach that the best lexical score is assumed to have if candidates carry no reach."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def snake(word: str) -> str:
+    """`taskText` as `task_text`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+
+
+def either_case(function: F) -> F:
+    """The function, taking its keyword arguments in snake_case or camelCase."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        named = {snake(name): value for name, value in kwargs.items()}
+        if len(named) < len(kwargs):
+            raise TypeError(f"{function.__name__}() got an argument under two names")
+        return function(*args, **named)
+
+    return cast(F, called)
 
 
 @either_case
