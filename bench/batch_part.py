@@ -19,7 +19,7 @@ import ten_thousand
 from bench_records import Row
 from options import Options
 from ours import NOW
-from scoped_retrieval.nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, LANE_STATES, QUERY_VECTORS
+from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, LANE_STATES, QUERY_VECTORS
 from scoped_retrieval.pipeline.asking.retriever import SHARD_REQUESTS, Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -119,7 +119,7 @@ def shard_inputs(work: Path, options: Options) -> tuple[dict[str, Any], dict[str
         **line.policies, "requests": requests, "failures": FAILURES.empty(), "grants": line.grants,
         "lanes": line.lanes, "bm25": line.bm25, "counters": line.counters, "provenance": line.provenance,
         "captures": captures, "lane_states": LANE_STATES.empty(), "query_vectors": QUERY_VECTORS.empty(),
-        "cross_encoder_scores": CROSS_ENCODER_SCORES.empty(),
+        "cross_encoder": line.pairs,
     }  # fmt: skip
     overrides = build_driver().execute(list(SCOPED), inputs=inputs)
     return inputs | line.corpus.frame(["p000"]).inputs(), overrides

@@ -37,11 +37,13 @@ from .tables import (
     FactChecks,
     Failures,
     FilterLadder,
+    Fits,
     Hits,
     ItemDetails,
     LaneStates,
     Packs,
     Placements,
+    Pool,
     Provenance,
     Ranked,
     Requests,
@@ -63,11 +65,11 @@ _NO_POLICY = "none"
 def decisions(
     candidates: Candidates,
     verdicts: Verdicts,
-    bounded_candidates: Candidates,
+    pool: Pool,
     ranked: Ranked,
     packs: Packs,
+    fits: Fits,
     trimmed: Trimmed,
-    trims: Trims,
     citations: Citations,
     contracts: Contracts,
     evidence: Evidence,
@@ -77,14 +79,12 @@ def decisions(
 
     The earliest stage that removed a row decided it; a row that no stage removed was selected.
     """
-    columns = decision_columns(
-        candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
-    )
+    columns = decision_columns(candidates, verdicts, pool, ranked, packs, fits, trimmed, citations, contracts)
     row, placement = candidates["row"], candidates["placement"]
     columns |= gathered_columns(evidence, ("source_id", "path", "evidence_kind", "redactions"), row)
     redacted = _some(columns.pop("redactions"))
     columns |= {
-        "redacted": pc.or_(redacted, pa.array(masked_rows(candidates, trimmed))),
+        "redacted": pc.or_(redacted, pa.array(masked_rows(pool, candidates.num_rows, trimmed))),
         "version": gathered(placements["version"], placement),
     }
     return DECISIONS.build(columns, rows=candidates.num_rows).sort_by(
@@ -102,6 +102,7 @@ def conditions(
     verdicts: Verdicts,
     score_terms: ScoreTerms,
     candidates: Candidates,
+    pool: Pool,
     packs: Packs,
     trimmed: Trimmed,
     blocks: Blocks,
@@ -115,7 +116,7 @@ def conditions(
     return condition_rows(
         Answered(
             requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates,
-            packs, trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
+            pool, packs, trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
         )
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Boundary filtering, the second wall: judges every candidate again from its contract and stored row alone.
 
-Reads candidates, contracts with bounds, EVIDENCE and PLACEMENTS. Gives `verdicts` and `bounded_candidates`.
+Reads candidates, contracts with bounds, EVIDENCE and PLACEMENTS. Gives `verdicts`, and `pool`: the candidates that passed,
+with the stored columns that later steps read.
 
 Note: nothing here calls the first wall's predicates, and nothing should. The two walls share only the list of gates and
 the closed vocabularies; where they disagree about a candidate, its request keeps no candidates. Only the first wall
@@ -14,16 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, expect_same_rows, flat, gathered_columns
+from .columns.keys import among, constants, expect_same_rows, flat, gathered, gathered_columns, positions, truth
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import glob_mask
 from .tables import (
+    PLACED,
+    POOL,
+    STORED,
     VERDICTS,
     Candidates,
     ContractBounds,
     Contracts,
     Evidence,
     Placements,
+    Pool,
     Verdicts,
 )
 from .walls.gates import GATES, NUMBER
@@ -38,6 +43,10 @@ _OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
 _OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True
 """Indexed by gate number: whether a text stopped by this gate counts as history."""
 
+_RECALLED = (
+    "request_id", "evidence_id", "pool_rank", "row", "placement", "lanes", "bm25_raw", "semantic_raw",
+)  # fmt: skip
+"""The columns of candidates that later steps read."""
 _HISTORICAL = ("deprecated", "expired")
 _ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
 """The contract columns read for each candidate, apart from those that `place_stops` reads."""
@@ -88,16 +97,30 @@ def verdicts(
     )
 
 
-def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates:
+def pool(
+    candidates: Candidates, verdicts: Verdicts, contracts: Contracts, evidence: Evidence, placements: Placements
+) -> Pool:
     """The candidates both walls let through, in recall order; none for a request on which the walls disagree.
 
     Raises:
         SchemaError: the verdicts do not belong to these candidates.
     """
     expect_same_rows(candidates, verdicts)
-    disputed = candidates["request_id"].filter(verdicts["wall_disagreement"])
-    undisputed = pc.invert(pc.is_in(candidates["request_id"], flat(disputed)))
-    return candidates.filter(pc.and_(verdicts["admitted"], undisputed))
+    contract = positions(candidates["request_id"], contracts["request_id"])
+    disputed = np.zeros(contracts.num_rows, dtype=bool)
+    disputed[contract[truth(verdicts["wall_disagreement"])]] = True
+    at = (truth(verdicts["admitted"]) & ~disputed[contract]).nonzero()[0]
+    kept = gathered_columns(candidates, _RECALLED, at)
+    return POOL.build(
+        {
+            **kept,
+            "candidate": at,
+            "contract": contract[at],
+            "standing": gathered(verdicts["standing"], at),
+            **gathered_columns(evidence, STORED, kept["row"]),
+            **gathered_columns(placements, PLACED, kept["placement"]),
+        }
+    )
 
 
 def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:

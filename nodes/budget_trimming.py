@@ -1,6 +1,6 @@
 """Budget trimming: the hard limit. The rendered block, labels and fences included, never exceeds it, from 1 token up.
 
-Reads packs, contracts and stored rows. Gives `fits` (the part of every item that stays, and the limit that bound),
+Reads packs, contracts, the pool and stored texts. Gives `fits` (the part of every item that stays, and the limit that bound),
 `trimmed` (the items that fit, with the text the model will see) and `trims` (the byte ranges that were cut). The
 trimming rules are in `greedy_fit`.
 
@@ -27,7 +27,8 @@ from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import RequestTerms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, last_of_runs, positions
+from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, integers, last_of_runs, truth
+from .columns.ragged import starts_of
 from .facts.fact_notes import fact_notes
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .rendering import GROUPS, TRIMMING_POLICY
@@ -43,11 +44,13 @@ from .tables import (
     Fits,
     MatchTerms,
     Packs,
-    Placements,
+    Pool,
     Ranked,
     Trimmed,
     Trims,
 )
+
+_READ = ("contract", "row", "evidence_kind", "conflict_set", "event_time", "recorded_time")
 
 Int = NDArray[np.int64]
 
@@ -56,28 +59,33 @@ def fits(
     packs: Packs,
     fact_checks: FactChecks,
     ranked: Ranked,
+    pool: Pool,
     contracts: Contracts,
     evidence: Evidence,
-    placements: Placements,
     match_terms: MatchTerms,
     anchors: Anchors,
     counters: Counters,
 ) -> Fits:
     """Every item that reached trimming, by request and position, with the part of its text that fits."""
-    kept = packs.filter(packs["kept"])
-    owner = positions(kept["request_id"], contracts["request_id"])
+    pack = truth(packs["kept"]).nonzero()[0]
+    kept = packs.take(pa.array(pack))
+    rows = gathered_columns(pool, _READ, integers(kept["place"]))
+    owner = integers(rows["contract"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    texts, covered = _masked(item_texts(kept, packs, evidence, placements), mask)
+    texts, covered = _masked(item_texts(kept, pool, evidence), mask)
     notes = fact_notes(kept, fact_checks)
-    work = _Work(kept, owner, contracts, texts, notes, ranked, placements, evidence)
+    work = _Work(kept, rows, owner, contracts, texts, notes, ranked, evidence)
     terms = RequestTerms.of(match_terms, contracts["request_id"]).quoting(anchors, contracts["request_id"])
     found = _counted_whole(fit(work.wanted, counters, terms), work, counters)
     number, start, end, before, inside, after, bound = (np.array(each, np.int64) for each in vars(found).values())
     chosen, shown = pa.array(number > 0), np.array([look.fenced for look in work.wanted.looks], dtype=bool)[owner]
+    here = _shown(texts, start, end, shown)
+    members = pa.array(starts_of(np.bincount(texts.item[here], minlength=len(owner))), pa.int32())
     return FITS.build(
         {
             "request_id": kept["request_id"],
             "evidence_id": kept["evidence_id"],
+            "pack": pack,
             "position": kept["position"],
             "number": number.astype(np.int32),
             "place": work.places(found),
@@ -91,7 +99,8 @@ def fits(
             ),
             "byte_start": pc.add(texts.byte_start, pa.array(start)),
             "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, end, texts.size))),
-            "merged_rows": _shown_rows(texts, _shown(texts, start, end, shown), kept.num_rows),
+            "merged_rows": pa.ListArray.from_arrays(members, texts.member_id.filter(pa.array(here))),
+            "members": pa.ListArray.from_arrays(members, pa.array(texts.member_place[here])),
             "form": work.forms(found),
             "conflict_note": [note for items in work.wanted.items for note in work.conflict_notes(items, found)],
             "fact_note": notes,
@@ -103,37 +112,30 @@ def fits(
     )
 
 
-def trimmed(fits: Fits, packs: Packs, contracts: Contracts, evidence: Evidence, counters: Counters) -> Trimmed:
+def trimmed(fits: Fits, packs: Packs, pool: Pool, contracts: Contracts, counters: Counters) -> Trimmed:
     """The items that fit, by request and place in the block, with the text that the model will see."""
-    owner = positions(fits["request_id"], contracts["request_id"])
+    owner = integers(pool["contract"])[integers(packs["place"])[integers(fits["pack"])]]
     index = np.lexsort((fits["place"].to_numpy(), owner))
     index = index[fits["number"].to_numpy()[index] > 0]
     chosen, owner = fits.take(pa.array(index)), owner[index]
-    pack = pa.array(packs["kept"].to_numpy().nonzero()[0][index])  # `fits` has a row for each kept item, in order
+    pack = gathered_columns(packs, ("place", "standing", "history"), chosen["pack"])
     text = flat(chosen["visible_text"])
     names = flat(contracts["tokenizer"]).dictionary_encode()
-    which = np.asarray(names.indices).astype(np.int64)[owner]
-    row = packs["row"].take(pack)
-    kinds = gathered(evidence["evidence_kind"], row).to_pylist()
+    which = integers(names.indices)[owner]
+    kinds = gathered(pool["evidence_kind"], pack["place"]).to_pylist()
     label = [f"{kind}#{number}" for kind, number in zip(kinds, chosen["number"].to_pylist(), strict=True)]
-    columns = ("request_id", "evidence_id", "form", "merged_rows", "line_start", "line_end", "byte_start", "byte_end",
-               "lines_above", "lines_below")  # fmt: skip
+    columns = ("request_id", "evidence_id", "form", "merged_rows", "members", "line_start", "line_end", "byte_start",
+               "byte_end", "lines_above", "lines_below", "conflict_note", "fact_note", "masked")  # fmt: skip
     return TRIMMED.build(
         {
             **{name: chosen[name] for name in columns},
-            "row": row,
-            "placement": packs["placement"].take(pack),
+            **pack,
             "position": chosen["place"],
             "label": label,
-            "standing": packs["standing"].take(pack),
             "visible_text": text,
             "visible_sha256": text_sha256(text),
             "tokens": counters.count(text, names.dictionary.to_pylist(), which).astype(np.int32),
             "chars": pc.cast(pc.utf8_length(text), pa.int32()),
-            "conflict_note": chosen["conflict_note"],
-            "fact_note": chosen["fact_note"],
-            "history": packs["history"].take(pack),
-            "masked": chosen["masked"],
             "masked_by": pc.if_else(
                 pc.greater(pc.list_value_length(flat(chosen["masked"])), 0), DETECTOR, pa.scalar(None, pa.string())
             ),
@@ -166,33 +168,34 @@ class _Work:
     def __init__(
         self,
         kept: pa.Table,
+        rows: dict[str, pa.Array],
         owner: Int,
         contracts: pa.Table,
         texts: ItemTexts,
         notes: pa.Array,
         ranked: pa.Table,
-        placements: pa.Table,
         evidence: pa.Table,
     ) -> None:
-        self.kept, self.texts, self.evidence = kept, texts, evidence
-        self.row, self.form, self.standing = (kept[name].to_pylist() for name in ("row", "form", "standing"))
+        self.texts, self.evidence = texts, evidence
+        self.row, self.form, self.standing = (
+            column.to_pylist() for column in (rows["row"], kept["form"], kept["standing"])
+        )
         self.line_start, self.line_end, self.notes = (
             column.to_pylist() for column in (texts.line_start, texts.line_end, notes)
         )
         looks = looks_of(contracts)
         self.reason = reasons(kept, ranked, looks)
-        stored = gathered_columns(evidence, ("evidence_kind", "conflict_set", "event_time"), kept["row"])
-        self.happened = _happened(kept, owner, contracts, stored["event_time"], placements).tolist()
+        self.happened = _happened(rows, owner, contracts).tolist()
         edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
         items = [range(first, stop) for first, stop in pairwise(edges)]
         self.request = owner.tolist()
-        days = (micros(stored["event_time"], OPEN_START) // MICROS_PER_DAY).tolist()
+        days = (micros(rows["event_time"], OPEN_START) // MICROS_PER_DAY).tolist()
         self.dated = [len(set(days[own.start : own.stop])) > 1 for own in items]
         sets: dict[tuple[int, str], int] = {}
-        disputes = zip(self.request, stored["conflict_set"].to_pylist(), strict=True)
+        disputes = zip(self.request, rows["conflict_set"].to_pylist(), strict=True)
         self.wanted = Wanted(
             items=items,
-            kind=stored["evidence_kind"].to_pylist(),
+            kind=rows["evidence_kind"].to_pylist(),
             dispute=[-1 if name is None else sets.setdefault((of, name), len(sets)) for of, name in disputes],
             texts=texts,
             frames=self.frames,
@@ -307,13 +310,12 @@ def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
     return replace(texts, text=covered, same=texts.same * (int(codes.max(initial=0)) + 1) + codes), spans
 
 
-def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, event: pa.Array, placements: pa.Table) -> Int:
+def _happened(rows: dict[str, pa.Array], owner: Int, contracts: pa.Table) -> Int:
     """When each item happened, microseconds; 0 under contracts that do not order blocks by time."""
     wanted = flags_at(contracts["newest_first"], owner)
     if not wanted.any():
         return np.zeros(len(owner), dtype=np.int64)
-    time = micros(pc.coalesce(event, gathered(placements["recorded_time"], kept["placement"])), 0)
-    return np.where(wanted, time, 0)
+    return np.where(wanted, micros(pc.coalesce(rows["event_time"], rows["recorded_time"]), 0), 0)
 
 
 def _shown(texts: ItemTexts, start: Int, end: Int, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -331,13 +333,6 @@ def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:
         return members
     first = np.minimum.reduceat(np.where(here, members, len(members)), texts.first)
     return np.where(first < len(members), first, texts.first)
-
-
-def _shown_rows(texts: ItemTexts, here: NDArray[np.bool_], count: int) -> pa.ListArray:
-    """The ids of the members shown, by item."""
-    offsets = np.zeros(count + 1, dtype=np.int32)
-    np.bincount(texts.item[here], minlength=count).cumsum(out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), texts.member_id.filter(pa.array(here)))
 
 
 def _ranges(*pairs: tuple[Int, Int]) -> pa.ListArray:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
 from .blocks.masking import class_lists, masked, masked_column
-from .columns.keys import flags_at, flat, gathered, gathered_columns, pair_positions, positions, take_or
+from .columns.keys import flags_at, flat, gathered, gathered_columns, integers
 from .rendering import authority_word, locator
 from .tables import (
     CITATIONS,
@@ -26,8 +27,7 @@ from .tables import (
     Contracts,
     Evidence,
     ItemDetails,
-    Packs,
-    Placements,
+    Pool,
     ScoreTerms,
     Trimmed,
 )
@@ -37,24 +37,26 @@ _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain",
 """Columns of a stored row that a bundle shows. All of them come from sources, so they are masked like the text."""
 _GUARDED = ("origin_class", "lifecycle", "owner_project", "owner_user", "zone", "principals")
 """Columns by which later grants admit an item, beside its source and path."""
-_CITED = ("source_id", "path", "title", "text_sha256", "authority", "evidence_kind", "captured_time", "source_refs")
+_POOLED = ("source_id", "path", "text_sha256", "authority", "evidence_kind")
+_CITED = ("title", "captured_time", "source_refs")
+"""What a citation says of its row: columns of the pool, and those that are read for items alone."""
+
+Int = NDArray[np.int64]
 
 
-def citations(
-    trimmed: Trimmed, packs: Packs, contracts: Contracts, evidence: Evidence, placements: Placements
-) -> Citations:
+def citations(trimmed: Trimmed, pool: Pool, contracts: Contracts, evidence: Evidence) -> Citations:
     """The citation map, by request and place in the block. A locator names the first line shown, and its section.
 
     Where the contract requires citations, one that does not resolve is left out together with its item.
     """
-    row, placement = trimmed["row"], trimmed["placement"]
-    stored = gathered_columns(evidence, _CITED, row)
-    stored["section"] = gathered(evidence["section"], _first_rows(trimmed, packs))
-    version = gathered(placements["version"], placement)
+    rows = gathered_columns(pool, ("contract", "row", "version", *_POOLED), trimmed["place"])
+    stored = {name: rows[name] for name in _POOLED} | gathered_columns(evidence, _CITED, rows["row"])
+    stored["section"] = gathered(evidence["section"], _first_rows(trimmed, pool))
     line, byte = flat(trimmed["line_start"]), flat(trimmed["byte_start"])
-    resolves = resolvable(line, byte, version, stored["path"], stored["text_sha256"])
-    shared = ("request_id", "position", "label", "evidence_id", "line_start", "line_end", "byte_start", "byte_end")
-    owner = positions(trimmed["request_id"], contracts["request_id"])
+    resolves = resolvable(line, byte, rows["version"], stored["path"], stored["text_sha256"])
+    shared = ("request_id", "position", "label", "evidence_id", "place", "line_start", "line_end", "byte_start",
+              "byte_end", "visible_sha256", "standing")  # fmt: skip
+    owner = integers(rows["contract"])
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     named = (stored["path"], stored["title"], stored["source_id"], line, stored["section"])
     places = [locator(*values) for values in zip(*(column.to_pylist() for column in named), strict=True)]
@@ -64,11 +66,9 @@ def citations(
         {
             **{name: trimmed[name] for name in shared},
             **{name: column for name, column in stored.items() if name not in ("title", "authority")},
-            "version": version,
+            "version": rows["version"],
             "locator": masked(pa.array(places, pa.large_string()), mask),
-            "visible_sha256": trimmed["visible_sha256"],
             "authority": [authority_word(rank) for rank in stored["authority"].to_pylist()],
-            "standing": trimmed["standing"],
             "resolves": resolves,
         }
     )
@@ -77,14 +77,11 @@ def citations(
 
 
 def item_details(
-    trimmed: Trimmed, score_terms: ScoreTerms, contracts: Contracts, evidence: Evidence, placements: Placements
+    trimmed: Trimmed, score_terms: ScoreTerms, pool: Pool, contracts: Contracts, evidence: Evidence
 ) -> ItemDetails:
     """Fields of the items' stored rows, by request and place in the block; a null authority reads as 0."""
-    row = trimmed["row"]
-    tables = (trimmed, score_terms)
-    term = pair_positions(*((table["request_id"], table["evidence_id"]) for table in tables))
-    recorded = gathered(placements["recorded_time"], trimmed["placement"])
-    owner = positions(trimmed["request_id"], contracts["request_id"])
+    place = integers(trimmed["place"])
+    row, owner = (integers(pool[name])[place] for name in ("row", "contract"))
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
     of_row = ("authority", "confidence", "conflict_set", "event_time")
     stored = gathered_columns(evidence, (*_DETAILS, *_GUARDED, *of_row), row)
@@ -96,18 +93,14 @@ def item_details(
             "authority": pc.fill_null(stored["authority"], 0),
             "confidence": stored["confidence"].cast(pa.float64()),
             "disputed": stored["conflict_set"].is_valid(),
-            "freshness": take_or(score_terms["freshness"], term, "undated"),
-            "updated_at": pc.coalesce(stored["event_time"], recorded),
+            "freshness": gathered(score_terms["freshness"], place),
+            "updated_at": pc.coalesce(stored["event_time"], gathered(pool["recorded_time"], place)),
         }
     )
 
 
-def _first_rows(trimmed: pa.Table, packs: pa.Table) -> pa.Array:
+def _first_rows(trimmed: pa.Table, pool: pa.Table) -> Int:
     """The frame row of the first row shown of each item; for an item without shown text, its leading row."""
-    items = zip(trimmed["evidence_id"].to_pylist(), trimmed["merged_rows"].to_pylist(), strict=True)
-    other = {item: members[0] for item, (lead, members) in enumerate(items) if members and members[0] != lead}
-    index = np.array(list(other), np.int64)
-    wanted = flat(trimmed["request_id"]).take(pa.array(index)), pa.array(other.values(), pa.string())
-    rows = trimmed["row"].to_numpy().copy()
-    rows[index] = packs["row"].to_numpy()[pair_positions(wanted, (packs["request_id"], packs["evidence_id"]))]
-    return pa.array(rows)
+    members = trimmed["members"].to_pylist()
+    first = [shown[0] if shown else lead for lead, shown in zip(trimmed["place"].to_pylist(), members, strict=True)]
+    return integers(pool["row"])[np.array(first, np.int64)]

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from .blocks.item_rendering import Item, looks_of, reasons, rendered, rows_at
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import constants, flat, pair_positions, positions, take_or
-from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Ranked, Trimmed
+from .columns.keys import constants, flat, integers, positions, take_or
+from .tables import BLOCKS, Blocks, Citations, Contracts, Evidence, Fits, Pool, Ranked, Trimmed
 
 
 def blocks(
@@ -28,6 +28,7 @@ def blocks(
     contracts: Contracts,
     fits: Fits,
     ranked: Ranked,
+    pool: Pool,
     evidence: Evidence,
     counters: Counters,
 ) -> Blocks:
@@ -35,15 +36,18 @@ def blocks(
 
     `tokens` and `chars` count the whole rendering; `bound_by` is the first limit that bound, by order of the items.
     """
-    cited = pair_positions((trimmed["request_id"], trimmed["label"]), (citations["request_id"], citations["label"]))
+    cited = np.full(pool.num_rows, -1)
+    cited[integers(citations["place"])] = np.arange(citations.num_rows)
+    cited = cited[integers(trimmed["place"])]
     shown = trimmed.filter(pa.array(cited >= 0))
-    owner, looks = positions(shown["request_id"], contracts["request_id"]), looks_of(contracts)
+    place, looks = integers(shown["place"]), looks_of(contracts)
+    owner = integers(pool["contract"])[place]
     columns = (
         shown["line_start"], shown["line_end"], shown["lines_above"], shown["lines_below"],
         citations["section"].take(pa.array(cited[cited >= 0])), shown["form"], shown["standing"],
         shown["conflict_note"], shown["fact_note"],
     )  # fmt: skip
-    labels, rows = shown["label"].to_pylist(), rows_at(evidence, shown["row"])
+    labels, rows = shown["label"].to_pylist(), rows_at(evidence, integers(pool["row"])[place])
     items = [
         Item._make((row, int(label.rpartition("#")[2]), *values, reason))
         for row, label, *values, reason in zip(

@@ -1,6 +1,6 @@
 """Evidence packing: candidates become items. Rows are only merged, dropped and ordered here.
 
-Reads `ranked` with the stored rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
+Reads `ranked`, the pool and the texts of its rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
 reason. No row is added: each rule reads only the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
@@ -25,7 +25,6 @@ from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_class
 from .blocks.neighbors import AskedWords, reaches
 from .columns.keys import (
     among,
-    chosen_positions,
     constants,
     distinct_rows,
     first_of_runs,
@@ -33,27 +32,16 @@ from .columns.keys import (
     flags_at,
     flat,
     gathered_columns,
+    integers,
     order_by,
-    pair_positions,
-    positions,
     rank_within,
     run_lengths,
     take_or,
     truth,
 )
+from .columns.ragged import starts_of
 from .reranking.role_terms import LAST, reading_order
-from .tables import (
-    PACKS,
-    Candidates,
-    Contracts,
-    Evidence,
-    MatchTerms,
-    Packs,
-    Placements,
-    Ranked,
-    RolePolicies,
-    Verdicts,
-)
+from .tables import PACKS, Contracts, Evidence, MatchTerms, Packs, Pool, Ranked, RolePolicies
 from .text.named_first import asked_records, named_first
 from .text.same_texts import alike, numbers_of
 
@@ -63,7 +51,11 @@ MERGED_BYTES_PER_TOKEN = 3
 AGAIN = 0.6
 """The share of what matches the question that counts for a further item of a document, where items may be excerpts."""
 
-_PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
+_READ = (
+    "evidence_id", "row", "contract", "standing", "lanes", "text_sha256", "source_id", "path", "origin_class",
+    "evidence_kind", "lifecycle", "conflict_set", "workspace_root", "branch", "owner_user", "owner_project", "zone",
+    "principals", "document_type", "content_type", "entity", "length", "version", "line_start", "line_end", "byte_start", "byte_end",
+)  # fmt: skip
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -71,11 +63,9 @@ Bool = NDArray[np.bool_]
 
 def packs(
     ranked: Ranked,
-    bounded_candidates: Candidates,
-    verdicts: Verdicts,
+    pool: Pool,
     contracts: Contracts,
     evidence: Evidence,
-    placements: Placements,
     role_policies: RolePolicies,
     match_terms: MatchTerms,
 ) -> Packs:
@@ -83,27 +73,18 @@ def packs(
 
     `merged_rows` of an item lists its rows in document order; of a dropped row, the row alone.
     """
-    at = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (ranked, bounded_candidates)))
-    verdict = chosen_positions(bounded_candidates, verdicts, truth(verdicts["admitted"]))[at]
-    row = bounded_candidates["row"].to_numpy()[at]
-    placement = bounded_candidates["placement"].to_numpy()[at]
-    owner = positions(ranked["request_id"], contracts["request_id"])
-    columns = (
-        "text_sha256", "source_id", "path", "origin_class", "evidence_kind", "lifecycle", "conflict_set",
-        "workspace_root", "branch", "owner_user", "owner_project", "zone", "principals", "document_type", "content_type",
-        "entity", "length",
-    )  # fmt: skip
-    rows = gathered_columns(evidence, columns, row)
-    placed = gathered_columns(placements, _PLACE, placement)
+    at = integers(ranked["place"])
+    rows = gathered_columns(pool, _READ, at)
+    ids, row, owner = rows["evidence_id"], integers(rows["row"]), integers(rows["contract"])
     conflict = numbers_of(owner, rows["conflict_set"])
     disputed = np.asarray(rows["conflict_set"].is_valid())
     unverified = np.asarray(pc.equal(pc.fill_null(rows["lifecycle"], "candidate"), "candidate"))
     stale = among(rows["lifecycle"], ("deprecated", "expired"))
-    standing = _standing(verdicts, verdict, unverified, stale)
+    standing = _standing(rows["standing"], unverified, stale)
 
     packing = _Packing(owner)
     required = flags_at(contracts["require_citation"], owner)
-    cited = resolvable(placed["line_start"], placed["byte_start"], placed["version"], rows["path"], rows["text_sha256"])
+    cited = resolvable(*(rows[name] for name in ("line_start", "byte_start", "version", "path", "text_sha256")))
     packing.drop(required & ~np.asarray(cited), "citation_unresolved")
     packing.drop_repeats(numbers_of(owner, rows["text_sha256"]), "duplicate")
     packing.drop_repeats(
@@ -112,9 +93,9 @@ def packs(
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
     asked = AskedWords(owner, row, evidence["text"], match_terms, contracts["request_id"])
-    packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit, asked))
+    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
-    document = _documents(owner, rows, flat(ranked["evidence_id"]))
+    document = _documents(owner, rows, ids)
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
 
     history = np.asarray(pc.equal(standing, "history")) | stale
@@ -130,11 +111,7 @@ def packs(
     # Memories that still hold come before past ones, however well those match.
     by_rank = place_by(past, turn, -worth)
     record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)
-    asked = (
-        asked_records(bounded_candidates["lanes"].combine_chunks().take(pa.array(at)), record)
-        if record.any()
-        else record
-    )
+    asked = asked_records(rows["lanes"], record) if record.any() else record
     named = named_first(by_rank, owner, asked, record, rows["entity"], row, evidence["text"])
     by_rank = place_by(named)
     kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
@@ -144,17 +121,18 @@ def packs(
     position = place_by(np.where(beyond, LAST + 1, wanted), by_rank)
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
     order = order_by(owner, position, ranked["rank"].to_numpy())
+    members, starts = _members(packing, _start(rows))
+    lists = {"merged_rows": ids.take(pa.array(members)), "members": pa.array(at[members])}
     table = PACKS.build(
         {
             "request_id": ranked["request_id"],
-            "evidence_id": ranked["evidence_id"],
-            "row": row,
-            "placement": placement,
+            "evidence_id": ids,
+            "place": at,
             "position": position.astype(np.int32),
             "kept": packing.kept,
             "reason_code": pa.array(packing.reason, pa.string()),
-            "merged_into": flat(ranked["evidence_id"]).take(pa.array(packing.into, mask=packing.into < 0)),
-            "merged_rows": _members(packing, _start(placed), flat(ranked["evidence_id"])),
+            "merged_into": ids.take(pa.array(packing.into, mask=packing.into < 0)),
+            **{name: pa.ListArray.from_arrays(starts, values) for name, values in lists.items()},
             "standing": standing,
             "form": _forms(contracts, owner, rows, standing, unverified, disputed),
             "conflict_note": alone,
@@ -164,9 +142,9 @@ def packs(
     return table.take(pa.array(order))
 
 
-def _start(placed: dict[str, pa.Array]) -> Int:
+def _start(rows: dict[str, pa.Array]) -> Int:
     """First byte in the document, -1 where unknown."""
-    return np.asarray(placed["byte_start"].fill_null(-1)).astype(np.int64)
+    return integers(rows["byte_start"].fill_null(-1))
 
 
 class _Packing:
@@ -243,7 +221,6 @@ def _runs(
     packing: _Packing,
     source: Int,
     rows: dict[str, pa.Array],
-    placed: dict[str, pa.Array],
     standing: pa.Array,
     disputed: Bool,
     limit: Int,
@@ -256,8 +233,9 @@ def _runs(
     farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
     add no word of the question to the best row.
     """
-    start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
-    first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
+    start, end, first, last = (
+        integers(rows[name].fill_null(-1)) for name in ("byte_start", "byte_end", "line_start", "line_end")
+    )
     able = packing.kept & ~disputed & (start >= 0) & np.asarray(rows["path"].is_valid())
     index = able.nonzero()[0]
     index = index[np.bincount(source[index], minlength=1)[source[index]] > 1]
@@ -266,7 +244,7 @@ def _runs(
         return runs
     at = pa.array(index)
     parts = (
-        placed["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
+        rows["version"], rows["workspace_root"], rows["branch"], rows["owner_user"], rows["owner_project"],
         rows["zone"], pc.binary_join(rows["principals"], "\n"), rows["origin_class"], rows["evidence_kind"],
         rows["lifecycle"], standing,
     )  # fmt: skip
@@ -291,18 +269,16 @@ def _runs(
     return runs
 
 
-def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
-    """For each row the ids of its item in document order; a dropped row lists itself."""
-    every = np.arange(len(ids))
+def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:
+    """The rows of each row's item in document order, and where those of each begin; a dropped row has itself alone."""
+    every = np.arange(len(start))
     merged = packing.reason == "merged"
     if not merged.any():
-        return pa.ListArray.from_arrays(pa.array(np.arange(len(ids) + 1, dtype=np.int32)), ids)
+        return every, pa.array(np.arange(len(start) + 1, dtype=np.int32))
     item = np.concatenate([np.where(merged, packing.into, every), every[merged]])
     row = np.concatenate([every, every[merged]])
     order = order_by(item, start[row], row)
-    offsets = np.zeros(len(ids) + 1, dtype=np.int32)
-    np.bincount(item, minlength=len(ids)).cumsum(out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), ids.take(pa.array(row[order])))
+    return row[order], pa.array(starts_of(np.bincount(item, minlength=len(start))), pa.int32())
 
 
 def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
@@ -390,9 +366,8 @@ def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
     return places
 
 
-def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:
+def _standing(standing: pa.Array, unverified: Bool, stale: Bool) -> pa.Array:
     """How a text may speak: by the second wall, but an unverified row at most as a hint and a stale one as history."""
-    standing = take_or(verdicts["standing"], verdict, "untrusted")
     speaks = pc.is_in(standing, value_set=constants(("evidence", "instruction")))
     standing = pc.if_else(pc.and_(pa.array(unverified), speaks), "hint", standing)
     return pc.if_else(pc.and_(pa.array(stale), pc.not_equal(standing, "untrusted")), "history", standing)

@@ -1,10 +1,9 @@
 """Task-aware reranking: similarity is not usefulness, so several kinds of scores are combined (S0.94, S0.95): of the
 row, its file and its conversation, of the role and, where one is configured, of a cross-encoder.
 
-Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool`
-names the candidates that the driving process has scored between `plain_terms` and `score_terms`. To try other weights,
-override `rerank_weights`: nothing above it re-runs.
+Reads the pool, the stored rows, the anchors and the policies of purpose and role. Gives `lane_scores`, `plain_terms`,
+`cross_encoder_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override
+`rerank_weights`: nothing above it re-runs.
 
 Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the contributions with `==`, in any
 order. The diversity term is greedy (it depends on the rows chosen before), yet needs no loop: only the first row of a
@@ -12,6 +11,9 @@ kind has it, and that is always the kind's best by the other terms.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,6 @@ from .columns.keys import (
     gathered_columns,
     integers,
     order_by,
-    pair_codes,
     positions,
     rank_within,
     take_or,
@@ -49,22 +50,21 @@ from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import Rows, age_in_days, authority_term, recency_term, scope_term
 from .score_terms import TERMS, terms_of_plugins
 from .tables import (
-    FILE_SCORES,
+    CROSS_ENCODER_SCORES,
     LANE_SCORES,
     RANKED,
     RERANK_WEIGHTS,
     SCORE_TERMS,
-    TURN_SCORES,
+    STORED,
     Anchors,
-    Candidates,
     Contracts,
     CrossEncoderScores,
     Evidence,
-    FeedbackScores,
-    FileScores,
+    Feedback,
     KindPolicies,
     LaneScores,
     Placements,
+    Pool,
     PurposePolicies,
     QueryTerms,
     QueryVectors,
@@ -74,7 +74,6 @@ from .tables import (
     RolePolicies,
     RoleRules,
     ScoreTerms,
-    TurnScores,
 )
 from .vocabulary import PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
@@ -92,52 +91,87 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 
+def lane_scores(
+    pool: Pool,
+    lexical_recall: Weighed,
+    query_terms: QueryTerms,
+    recall_tables: RecallTables,
+    placements: Placements,
+    postings: PostingIndex,
+    bm25: Bm25,
+    query_vectors: QueryVectors,
+    vectors: VectorIndex | None,
+) -> LaneScores:
+    """BM25 and cosine of every row of the pool, in recall order, whichever lane recalled it, and of the conversation
+    around it; the latter is 0 for rows that are not turns.
+
+    Without this, a row found by only one lane would count as if it scored 0 in the other.
+    """
+    tables = recall_tables
+    pairs = Pairs(integers(pool["contract"]), integers(pool["row"]))
+    lexical, semantic = (floats(pool[name]).copy() for name in ("bm25_raw", "semantic_raw"))
+    weights = TermWeights.concat(lexical_recall.weights)
+    unread = np.flatnonzero(lexical <= 0)
+    lexical[unread] = lexical_scores(pairs.at(unread), weights, tables, postings, bm25)
+    if vectors is not None:
+        vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
+        vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
+        unread = np.flatnonzero(semantic <= 0)
+        semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
+    turns = scores_of_rows(pairs, lexical_recall.weights, query_terms, tables, placements, postings, bm25)
+    return LANE_SCORES.build(
+        {
+            **_keys(pool),
+            "bm25": lexical,
+            "bm25_reach": bm25_reach(weights, tables, bm25)[pairs.request],
+            "cosine": semantic,
+            **turns._asdict(),
+        }
+    )
+
+
 def plain_terms(
-    bounded_candidates: Candidates,
+    pool: Pool,
     lane_scores: LaneScores,
-    feedback_scores: FeedbackScores,
-    file_scores: FileScores,
-    turn_scores: TurnScores,
+    feedback: Feedback,
+    file_recall: FileRecall,
     requests: Requests,
     contracts: Contracts,
     anchors: Anchors,
     evidence: Evidence,
-    placements: Placements,
     kind_policies: KindPolicies,
     role_policies: RolePolicies,
     role_rules: RoleRules,
     plugins: Plugins = NO_PLUGINS,
 ) -> ScoreTerms:
-    """The raw score terms of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
+    """The raw score terms of every row of the pool but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
 
     `turn_context` starts at -1. `lexical` is a share of the maximum score of the request's terms inside the boundary,
     independent of the other candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but for a
     row of source at least that of its file: a file's best words are often next to its nearest definition, or in a row
-    that defines nothing and has no outline. `recency` is measured against `as_of` (S0.96).
+    that defines nothing and has no outline. `recency` is measured against `as_of` (S0.96). Only a request's best files
+    and their rows have terms of a file.
     """
-    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
-    names = (
-        "evidence_kind", "document_type", "origin_class", "path", "authority", "confidence", "lifecycle", "generated",
-        "source_refs", "event_time", "owner_project", "branch", "session_id", "test_suite",
-    )  # fmt: skip
-    row = integers(bounded_candidates["row"])
-    rows = gathered_columns(evidence, names, row)
+    owner, row = integers(pool["contract"]), integers(pool["row"])
+    rows = {name: flat(pool[name]) for name in (*STORED, "recorded_time")}
     asked = gathered_columns(contracts, _ASKED, owner)
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
     if (anchor_owner < 0).any():
         anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
     anchored = anchor_term(owner, row, evidence, anchors, anchor_owner, contracts.num_rows)
-    recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
     half_life = floats(take_or(kind_policies["half_life_days"], policy, np.inf))
-    age, undated = age_in_days(rows["event_time"], recorded, asked["as_of"])
+    age, undated = age_in_days(rows["event_time"], rows["recorded_time"], asked["as_of"])
     recency = recency_term(age, half_life)
-    authority = authority_term(rows)
+    authority = authority_term(rows, evidence, row)
     reach = floats(lane_scores["bm25_reach"])
+    lexical = share_of(floats(lane_scores["bm25"]), reach)
+    cosine = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
+    files = file_terms(owner, rows, lexical, cosine, file_recall, evidence)
     role = asked["role"]
     question = requests["question"].take(pa.array(positions(contracts["request_id"], requests["request_id"])))
-    named = name_terms(owner, row, flat(question), evidence)
-    semantic = np.maximum(_cosine(lane_scores), floats(file_scores["outlines"]))
+    named = name_terms(owner, row, rows, flat(question), evidence)
+    semantic = np.maximum(cosine, files.outlines)
     by_role = role_terms(role, row, evidence, age, role_policies, role_rules)
     definition = np.maximum(named.definition, anchored.quoted)
     # Authority, age and kind of a row that matches nothing do not put it ahead of one that matches.
@@ -145,144 +179,93 @@ def plain_terms(
     prior = matching | (np.bincount(owner, weights=matching, minlength=contracts.num_rows)[owner] == 0)
     return SCORE_TERMS.build(
         {
-            "request_id": bounded_candidates["request_id"],
-            "evidence_id": bounded_candidates["evidence_id"],
-            "pool_rank": bounded_candidates["pool_rank"],
+            **_keys(pool),
             "evidence_kind": rows["evidence_kind"],
             "semantic": semantic,
-            "lexical": share_of(floats(lane_scores["bm25"]), reach),
-            "lexical_feedback": feedback_scores["lexical"],
-            "semantic_feedback": feedback_scores["semantic"],
+            "lexical": lexical,
+            "lexical_feedback": feedback["lexical"],
+            "semantic_feedback": feedback["semantic"],
             "anchor": anchored.value,
             "authority": authority * prior,
             "recency": recency * prior,
             "actionability": quantise(floats(take_or(kind_policies["actionability"], policy, 0.0))) * prior,
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
-            "turn_context": share_of(floats(turn_scores["context"]), reach, least=-1.0),
-            "turn_answer": share_of(floats(turn_scores["answer"]), reach),
-            "turn_session": share_of(floats(turn_scores["session"]), floats(turn_scores["session_reach"])),
+            "turn_context": share_of(floats(lane_scores["context"]), reach, least=-1.0),
+            "turn_answer": share_of(floats(lane_scores["answer"]), reach),
+            "turn_session": share_of(floats(lane_scores["session"]), floats(lane_scores["session_reach"])),
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
-            "cross_encoder": np.zeros(bounded_candidates.num_rows),
-            "file": floats(file_scores["file"]),
-            "passages": floats(file_scores["passages"]),
-            "outlines": floats(file_scores["outlines"]),
+            "cross_encoder": np.zeros(len(row)),
+            "file": files.file,
+            "passages": files.passages,
+            "outlines": files.outlines,
             "file_name": named.file_name,
             "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),
             "role_signal": by_role.signal,
-            "feedback_rank": feedback_scores["rank"],
-            **_of_plugins(plugins, bounded_candidates, contracts, owner, evidence),
+            "feedback_rank": feedback["rank"],
+            **_of_plugins(plugins, row, contracts, owner, evidence),
         }
     )
 
 
-def _of_plugins(
-    plugins: Plugins, candidates: pa.Table, contracts: pa.Table, owner: Int, evidence: pa.Table
-) -> dict[str, Float]:
+def _keys(pool: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")}
+
+
+def _of_plugins(plugins: Plugins, row: Int, contracts: pa.Table, owner: Int, evidence: pa.Table) -> dict[str, Float]:
     """The plugin terms, by name."""
     if not plugins.score_terms:
         return {}
     asked = pa.table(gathered_columns(contracts, ASKED, owner))
-    found = values_of(plugins.score_terms, evidence, candidates["row"], asked)
+    found = values_of(plugins.score_terms, evidence, pa.array(row), asked)
     return {name: quantise(values) for name, values in found.items()}
 
 
-def lane_scores(
-    bounded_candidates: Candidates,
-    lexical_recall: Weighed,
-    recall_tables: RecallTables,
-    postings: PostingIndex,
-    bm25: Bm25,
-    query_vectors: QueryVectors,
-    vectors: VectorIndex | None,
-) -> LaneScores:
-    """BM25 and cosine of every bounded candidate, in recall order, whichever lane recalled it.
+class CrossEncoder(Protocol):
+    """A model that reads a question and a text together; without `model` it reads nothing."""
 
-    Without this, a row found by only one lane would count as if it scored 0 in the other.
-    """
-    tables = recall_tables
-    request = positions(bounded_candidates["request_id"], tables.contracts["request_id"])
-    row = bounded_candidates["row"].to_numpy()
-    lexical, semantic = (floats(bounded_candidates[name]).copy() for name in ("bm25_raw", "semantic_raw"))
-    weights = TermWeights.concat(lexical_recall.weights)
-    unread = np.flatnonzero(lexical <= 0)
-    lexical[unread] = lexical_scores(Pairs(request[unread], row[unread]), weights, tables, postings, bm25)
-    if vectors is not None:
-        vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
-        vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
-        unread = np.flatnonzero(semantic <= 0)
-        semantic[unread] = semantic_scores(Pairs(request[unread], row[unread]), vector, tables, vectors)
-    reach = bm25_reach(weights, tables, bm25)[request]
-    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    return LANE_SCORES.build({**keys, "bm25": lexical, "bm25_reach": reach, "cosine": semantic})
+    model: Any
+
+    def of(self, pairs: Sequence[tuple[str, str]]) -> Float:
+        """One score per pair, 0 to 1."""
+        ...
 
 
-def file_scores(
-    bounded_candidates: Candidates,
-    lane_scores: LaneScores,
-    file_recall: FileRecall,
+def cross_encoder_scores(
+    pool: Pool,
+    plain_terms: ScoreTerms,
+    rerank_weights: RerankWeights,
+    requests: Requests,
     contracts: Contracts,
     evidence: Evidence,
-) -> FileScores:
-    """The scores of the file of every bounded candidate, in recall order; 0 for rows that are not source code.
-
-    Only a request's best files and their rows have scores.
-    """
-    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    owner = positions(bounded_candidates["request_id"], contracts["request_id"])
-    lexical = share_of(floats(lane_scores["bm25"]), floats(lane_scores["bm25_reach"]))
-    semantic = _cosine(lane_scores)
-    best = file_recall.request, file_recall.row, file_recall.share
-    terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, semantic, best, evidence)
-    return FILE_SCORES.build({**keys, **terms._asdict()})
-
-
-def turn_scores(
-    bounded_candidates: Candidates,
-    lexical_recall: Weighed,
-    query_terms: QueryTerms,
-    recall_tables: RecallTables,
-    placements: Placements,
-    postings: PostingIndex,
-    bm25: Bm25,
-) -> TurnScores:
-    """The scores of the conversation around each bounded candidate, in recall order; 0 for rows that are not turns."""
-    request = positions(bounded_candidates["request_id"], recall_tables.contracts["request_id"])
-    pairs = Pairs(request, bounded_candidates["row"].to_numpy())
-    found = scores_of_rows(pairs, lexical_recall.weights, query_terms, recall_tables, placements, postings, bm25)
-    keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    return TURN_SCORES.build({**keys, **found._asdict()})
-
-
-def cross_encoder_pool(
-    bounded_candidates: Candidates, plain_terms: ScoreTerms, rerank_weights: RerankWeights, contracts: Contracts
-) -> Candidates:
-    """The candidates that a cross-encoder reads, in recall order: each request's best `k` by the other terms.
+    cross_encoder: CrossEncoder,
+) -> CrossEncoderScores:
+    """The cross-encoder's scores of the pool, in recall order; it reads each request's best `k` rows by the other terms.
 
     `k` is the mode's `k_in` (S1.27), else three times `max_items`.
     """
-    before = ranked(plain_terms, rerank_weights)
-    asked = positions(before["request_id"], contracts["request_id"])
-    without = np.asarray(flat(contracts["mode"]).is_null())
-    most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
-    best = before.filter(pa.array(floats(before["rank"]) <= most[asked]))
-    own, read = pair_codes(*((table["request_id"], table["evidence_id"]) for table in (bounded_candidates, best)))
-    return bounded_candidates.filter(pa.array(positions(own, read) >= 0))
+    score = np.zeros(pool.num_rows)
+    if cross_encoder.model is not None:
+        before = ranked(plain_terms, rerank_weights)
+        place, owner = integers(before["place"]), integers(pool["contract"])
+        without = np.asarray(flat(contracts["mode"]).is_null())
+        most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
+        read = np.sort(place[floats(before["rank"]) <= most[owner[place]]])
+        asked = positions(contracts["request_id"], requests["request_id"])[owner[read]]
+        questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
+        texts = gathered(evidence["text"], integers(pool["row"])[read]).to_pylist()
+        score[read] = cross_encoder.of(list(zip(questions, texts, strict=True)))
+    return CROSS_ENCODER_SCORES.build({**_keys(pool), "score": score})
 
 
 def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
-    """All raw score terms of every bounded candidate, in recall order; the cross-encoder's is 0 if none read it."""
-    if not cross_encoder_scores.num_rows:
-        return plain_terms
-    own, scored = pair_codes(
-        *((table["request_id"], table["evidence_id"]) for table in (plain_terms, cross_encoder_scores))
-    )
-    score = floats(take_or(cross_encoder_scores["score"], positions(own, scored), 0.0))
+    """All raw score terms of every row of the pool, in recall order."""
+    score = quantise(np.clip(floats(cross_encoder_scores["score"]), 0.0, 1.0))
     at = SCORE_TERMS.schema.get_field_index("cross_encoder")
-    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(quantise(np.clip(score, 0.0, 1.0))))
+    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(score))
 
 
 def rerank_weights(
@@ -318,7 +301,7 @@ def rerank_weights(
 
 
 def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plugins = NO_PLUGINS) -> Ranked:
-    """The bounded candidates by request and rank; final score descending, then evidence id.
+    """The rows of the pool by request and rank; final score descending, then evidence id.
 
     A contribution is weight times term. Diversity is 1 for the best item of its kind, else 0
     (`evidenceDiversity(selectedKinds)` of S0.95).
@@ -341,22 +324,16 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
     final = base + diversity
     order = order_by(weight, -final, id_rank)
     rank = rank_within(weight[order]) + 1
-    table = RANKED.build(
+    return RANKED.build(
         {
-            "request_id": score_terms["request_id"],
-            "evidence_id": score_terms["evidence_id"],
-            "rank": np.zeros(len(base), dtype=np.int32),
-            "final": final,
-            **contributions,
-            "selected_reason": reasons(score_terms, contributions, plugins.score_terms),
+            **gathered_columns(score_terms, ("request_id", "evidence_id"), order),
+            "place": order,
+            "rank": rank.astype(np.int32),
+            "final": final[order],
+            **{name: values[order] for name, values in contributions.items()},
+            "selected_reason": reasons(score_terms, contributions, plugins.score_terms).take(pa.array(order)),
         }
-    ).take(pa.array(order))
-    return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
-
-
-def _cosine(lane_scores: pa.Table) -> Float:
-    """The cosine of every candidate, clipped at 0."""
-    return quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
+    )
 
 
 def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:

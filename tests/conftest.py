@@ -71,7 +71,7 @@ def _value(type_: pa.DataType, number: int) -> Any:
     if pa.types.is_timestamp(type_):
         return NOON
     if pa.types.is_list(type_):
-        return [] if pa.types.is_struct(type_.value_type) else [f"v{number}"]
+        return [] if pa.types.is_struct(type_.value_type) else [_value(type_.value_type, number)]
     return f"v{number}"
 
 
@@ -108,6 +108,9 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
     def per_request(name: str, **columns: Callable[[str], Any]) -> pa.Table:
         return filled(name, [{"request_id": r} | {c: f(r) for c, f in columns.items()} for r in ids])
 
+    def place(request: str, evidence_id: str) -> int:
+        return bounded.index((request, evidence_id))
+
     candidates = per_pair(
         "candidates",
         pairs,
@@ -139,12 +142,21 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
             decided_by=lambda _, e: "visibility" if "hidden" in e else None,
             reason_code=lambda _, e: "not_model_visible" if "hidden" in e else None,
         ),
-        "bounded_candidates": per_pair("candidates", bounded),
+        "pool": per_pair(
+            "pool",
+            bounded,
+            candidate=lambda r, e: rows[r, e],
+            contract=lambda r, _: ids.index(r),
+            row=lambda r, e: rows[r, e],
+            placement=lambda r, e: rows[r, e],
+        ),
         "score_terms": per_pair("score_terms", bounded),
-        "ranked": per_pair("ranked", bounded, selected_reason=lambda *_: "current workspace file"),
+        "ranked": per_pair("ranked", bounded, place=place, selected_reason=lambda *_: "current workspace file"),
         "packs": per_pair(
             "packs",
             bounded,
+            place=place,
+            members=lambda r, e: [place(r, e)],
             kept=lambda _, e: "shown" in e,
             reason_code=lambda _, e: None if "shown" in e else "low_score",
             merged_rows=lambda _, e: [e],
@@ -152,13 +164,15 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
         "trimmed": per_pair(
             "trimmed",
             shown,
+            place=place,
+            members=lambda r, e: [place(r, e)],
             merged_rows=lambda _, e: [e],
             visible_text=lambda _, e: f"text of {e}",
             visible_sha256=lambda _, e: sha(f"text of {e}"),
             form=lambda *_: "full",
             conflict_note=lambda *_: False,
         ),
-        "citations": per_pair("citations", shown, resolves=lambda *_: True),
+        "citations": per_pair("citations", shown, place=place, resolves=lambda *_: True),
         "item_details": per_pair("item_details", shown),
         "blocks": per_request(
             "blocks",
@@ -182,6 +196,7 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
     for name in (
         "structured_facts",
         "fact_checks",
+        "fits",
         "trims",
         "grants",
         "purpose_policies",

@@ -21,7 +21,7 @@ def set_where(tables: Tables, name: str, fragment: str, **values: object) -> Non
     key = "evidence_id" if "evidence_id" in table.column_names else "request_id"
     rows = table.to_pylist()
     changed = [row | (values if fragment in row[key] else {}) for row in rows]
-    tables[name] = TABLES["candidates" if name == "bounded_candidates" else name].from_rows(changed)
+    tables[name] = TABLES[name].from_rows(changed)
 
 
 def drop_where(tables: Tables, name: str, fragment: str) -> None:
@@ -57,7 +57,7 @@ def test_every_candidate_ends_in_one_row(line_tables: Callable[..., Tables]):
     [
         (lambda t: drop_where(t, "packs", "dropped"), ("rejected", "select", None, "low_score", "none")),
         (lambda t: drop_where(t, "ranked", "dropped"), ("rejected", "rank", None, "low_score", "none")),
-        (lambda t: drop_where(t, "bounded_candidates", "dropped"), ("rejected", "gate", "walls", "wall_disagreement", "none")),
+        (lambda t: [drop_where(t, name, "dropped") for name in ("pool", "score_terms", "ranked", "packs")], ("rejected", "gate", "walls", "wall_disagreement", "none")),
         (lambda t: set_where(t, "packs", "dropped", reason_code="near_duplicate"), ("rejected", "pack", None, "near_duplicate", "none")),
         (lambda t: set_where(t, "packs", "dropped", reason_code="unverified_cap"), ("rejected", "select", "max_unverified_items", "unverified_cap", "none")),
         (lambda t: set_where(t, "packs", "dropped", kept=True, reason_code=None), ("rejected", "trim", None, "budget_tokens", "none")),
@@ -76,16 +76,16 @@ def test_the_earliest_removal_decides(
 def test_a_merged_row_is_selected_only_while_its_item_shows_it(line_tables, judged):
     tables = line_tables(1)
     set_where(tables, "packs", "dropped", reason_code="merged", merged_into="shown-r0001")
-    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001", "dropped-r0001"])
+    set_where(tables, "packs", "shown", merged_rows=["shown-r0001", "dropped-r0001"], members=[0, 1])
+    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001", "dropped-r0001"], members=[0, 1])
     assert fate(judged(tables), "dropped") == ("selected", "pack", None, "merged", "full")
-    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"])
+    set_where(tables, "trimmed", "shown", merged_rows=["shown-r0001"], members=[0])
     assert fate(judged(tables), "dropped") == ("rejected", "trim", None, "budget_tokens", "none")
 
 
 def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
     """What became of each row, by `path: text`, where packing itself merged and dropped."""
     made = line(rows, requests={"r1": contract}, asks="alpha").run()
-    made["candidates"] = made["bounded_candidates"]
     inputs = {table: made[table] for table in audit_snapshot.decisions.__annotations__ if table != "return"}
     table = TABLES["decisions"].check(audit_snapshot.decisions(**inputs))
     name = {row["evidence_id"]: f"{row['path']}: {row['text'].strip()}" for row in made["evidence"].to_pylist()}
@@ -208,14 +208,15 @@ def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, jud
 def test_withheld_rows_change_no_condition_and_no_caller_column(line_tables, judged):
     tables = line_tables(2)
     seen = TABLES["snapshots"].names(audience="caller")
-    for fragment in ("hidden",):
-        fewer = dict(line_tables(2))
-        for name in ("candidates", "verdicts", "hits"):
-            drop_where(fewer, name, fragment)
-        fewer = judged(fewer)
-        assert fewer["conditions"].equals(tables["conditions"])
-        assert fewer["snapshots"].select(seen).equals(tables["snapshots"].select(seen))
-        assert not fewer["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
+    fewer = dict(line_tables(2))
+    for name in ("candidates", "verdicts", "hits"):
+        drop_where(fewer, name, "hidden")
+    at = fewer["pool"].schema.get_field_index("candidate")
+    fewer["pool"] = fewer["pool"].set_column(at, "candidate", pa.array(range(fewer["pool"].num_rows)))
+    fewer = judged(fewer)
+    assert fewer["conditions"].equals(tables["conditions"])
+    assert fewer["snapshots"].select(seen).equals(tables["snapshots"].select(seen))
+    assert not fewer["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
 
 
 def test_a_request_has_the_digest_it_has_alone(line_tables):

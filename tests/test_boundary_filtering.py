@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import REFUSED, REFUSED_BY_TIME
-from scoped_retrieval.nodes.boundary_filtering import bounded_candidates, verdicts
+from scoped_retrieval.nodes.boundary_filtering import pool, verdicts
 from scoped_retrieval.nodes.boundary_gates import gated_rows
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
 from scoped_retrieval.nodes.scope_resolution import scope_groups
@@ -20,6 +20,7 @@ from scoped_retrieval.nodes.tables import (
     EVIDENCE,
     GRANTS,
     PLACEMENTS,
+    POOL,
     REQUESTS,
     SEGMENTS,
     VERDICTS,
@@ -76,6 +77,10 @@ def world_of(rows: list[dict], requests: list[dict], grants: list[dict], chunks:
 
 def judged(world: SimpleNamespace) -> pa.Table:
     return VERDICTS.check(verdicts(world.candidates, world.contracts, world.bounds, world.evidence, world.placements))
+
+
+def pool_of(world: SimpleNamespace, found: pa.Table) -> pa.Table:
+    return pool(world.candidates, found, world.contracts, world.evidence, world.placements)
 
 
 def verdict(row: dict, request: dict | None = None, grant: dict | None = None) -> dict:
@@ -179,9 +184,9 @@ def test_a_request_about_which_the_walls_disagree_keeps_no_candidate():
     world = world_of(rows, [{}], [{}])
     found = judged(world)
     assert found["wall_disagreement"].to_pylist() == [False, True, False]
-    assert bounded_candidates(world.candidates, found).num_rows == 0
+    assert pool_of(world, found).num_rows == 0
     agreed = world_of([{}, {"declared_safety": "blocked", "withheld": True}], [{}], [{}])
-    kept = CANDIDATES.check(bounded_candidates(agreed.candidates, judged(agreed)))
+    kept = POOL.check(pool_of(agreed, judged(agreed)))
     assert kept["row"].to_pylist() == [0]
     assert judged(world_of([{"declared_safety": "blocked"}], [{}], [{}]))["wall_disagreement"].to_pylist() == [True]
 

@@ -46,7 +46,8 @@ def test_a_request_is_checked_alike_alone_and_beside_others() -> None:
 
     def found(*names: str) -> list[dict[str, Any]]:
         made = line(rows, requests={name: {"exact_lookups": True} for name in names}).run("fact_checks")
-        return [row | {"request_id": ""} for row in made["fact_checks"].to_pylist() if row["request_id"] == names[-1]]
+        of_last = [row for row in made["fact_checks"].to_pylist() if row["request_id"] == names[-1]]
+        return [row | {"request_id": "", "place": 0} for row in of_last]
 
     assert {row["finding"] for row in found("r1")} == {"match", "mismatch"}
     assert found("r1", "r2", "r3") == found("r3") == found("r1")

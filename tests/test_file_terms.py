@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from scoped_retrieval.nodes.columns.keys import flat
+from scoped_retrieval.nodes.recall.file_recall import FileRecall
+from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.reranking.file_terms import file_terms
 from scoped_retrieval.nodes.tables import EVIDENCE
 from selection_line import ROW, line
@@ -29,7 +33,13 @@ def terms(
     asked, example, score = (np.array(part) for part in zip(*best, strict=True)) if best else (np.empty(0, int),) * 3
     given = np.zeros(len(rows), int) if owner is None else np.array(owner)
     near = np.zeros(len(rows)) if semantic is None else np.array(semantic)
-    return file_terms(given, np.arange(len(rows)), np.array(lexical), near, (asked, example, score), evidence(*rows))
+    stored = evidence(*rows)
+    found = FileRecall(Found.concat([]), asked, example, score)
+    return file_terms(given, columns_of(stored), np.array(lexical), near, found, stored)
+
+
+def columns_of(stored: pa.Table) -> dict[str, pa.Array]:
+    return {name: flat(column) for name, column in zip(stored.column_names, stored.columns, strict=True)}
 
 
 def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> None:
@@ -69,25 +79,25 @@ def test_a_file_is_scored_for_the_request_that_asked() -> None:
 
 
 def test_the_terms_of_a_file_are_weighed_like_others() -> None:
-    weights = {"file": 1.0, "passages": 2.0, "outlines": 2.0}
-    asked = line([{"text": "x", "file": 0.5, "passages": 0.25, "outlines": 0.125}], weights=weights)
+    weights = {"file": 1.0, "passages": 3.0, "outlines": 2.0}
+    # Its BM25 is a half of what the terms could give.
+    asked = line([{"text": "x", "bm25_raw": 1.0, "semantic_raw": 0.125}], weights=weights, files=[(0, 0, 0.5)])
     (best,) = asked.run()["ranked"].to_pylist()
-    assert (best["file"], best["passages"], best["outlines"]) == (0.5, 0.5, 0.25)
-    assert (best["final"], best["selected_reason"]) == (1.25, "matched the words")
+    assert (best["file"], best["passages"], best["outlines"]) == pytest.approx((0.5, 0.5, 0.25), abs=2**-28)
+    assert (best["final"], best["selected_reason"]) == (pytest.approx(1.25, abs=2**-28), "matched the words")
 
 
 def test_a_file_of_near_outlines_is_close_in_meaning() -> None:
-    asked = line([{"text": "x", "outlines": 0.5}], weights={"outlines": 2.0})
+    asked = line([{"text": "x", "semantic_raw": 0.5}], weights={"outlines": 2.0})
     (best,) = asked.run()["ranked"].to_pylist()
     assert best["selected_reason"] == "close in meaning"
 
 
 def test_a_row_of_source_is_no_farther_than_its_file() -> None:
     rows = [
-        {"text": "defines nothing", "outlines": 0.5},
-        {"text": "defines what is near", "outlines": 0.5, "semantic_raw": 0.75},
+        {"text": "defines nothing", "path": "a.py"},
+        {"text": "defines what is near", "path": "a.py", "semantic_raw": 0.75},
         {"text": "a document", "evidence_kind": "doc", "semantic_raw": 0.25},
     ]
     ranked = line(rows, weights={"semantic": 2.0}).run("ranked")["ranked"].to_pylist()
-    assert [row["semantic"] for row in ranked] == [1.5, 1.0, 0.5]
-    assert [row["final"] for row in ranked] == [1.5, 1.0, 0.5]
+    assert [row["semantic"] for row in ranked] == [1.5, 1.5, 0.5]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.reranking.name_terms import name_terms
 from scoped_retrieval.nodes.tables import EVIDENCE
 from selection_line import ROW
@@ -20,7 +21,9 @@ def terms(rows: list[dict[str, Any]], *questions: str, owner: list[int] | None =
         for n, row in enumerate(rows)
     ]
     of = np.zeros(len(rows), int) if owner is None else np.array(owner)
-    return name_terms(of, np.arange(len(rows)), pa.array(questions, pa.large_string()), EVIDENCE.from_rows(full))
+    stored = EVIDENCE.from_rows(full)
+    columns = {name: flat(stored[name]) for name in stored.column_names}
+    return name_terms(of, np.arange(len(rows)), columns, pa.array(questions, pa.large_string()), stored)
 
 
 @pytest.mark.parametrize(

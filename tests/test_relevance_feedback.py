@@ -12,22 +12,14 @@ import pyarrow.compute as pc
 import pytest
 import Stemmer
 from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
-from scoped_retrieval.nodes import relevance_feedback
-from scoped_retrieval.nodes.columns.keys import positions
+from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
-from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
-from scoped_retrieval.nodes.tables import (
-    EVIDENCE,
-    FEEDBACK_ROWS,
-    FEEDBACK_SCORES,
-    FEEDBACK_TERMS,
-    LANE_SCORES,
-    RERANK_WEIGHTS,
-)
+from scoped_retrieval.nodes.relevance_feedback import feedback
+from scoped_retrieval.nodes.tables import FEEDBACK, LANE_SCORES, RERANK_WEIGHTS, VERDICTS
 from scoped_retrieval.nodes.vocabulary import FEEDBACK_TERMS as CLASSES
 
 WORDS = ("session", "token", "cache", "retry", "role", "login", "queue", "deadlock", "fixture", "admin")
@@ -69,22 +61,41 @@ def weights(requests: pa.Array, value: float = 0.1, **others: float) -> pa.Table
 def fed(
     world: dict[str, Any], requests: Sequence[Row] = REQUESTS, bm25: Bm25 | None = None, index: Any = None, **given: Any
 ) -> dict[str, Any]:
-    """The tables of feedback over the admissible candidates of some requests; each cosine is 0."""
+    """What feedback says of the admissible candidates of some requests; each cosine is 0, unless `lanes` are given."""
     bm25 = bm25 or Bm25()
-    names = ("candidates", "lexical_recall", "recall_tables")
+    names = ("candidates", "lexical_recall", "recall_tables", "contracts")
     out = line(world, requests, *names, plan=PLAN, bm25=bm25, vectors=index)
-    pool, tables = out["candidates"].filter(pc.invert(out["candidates"]["withheld"])), out["recall_tables"]
-    owner = positions(pool["request_id"], tables.contracts["request_id"])
+    candidates, tables = out["candidates"], out["recall_tables"]
+    verdicts = VERDICTS.build(
+        {
+            **{name: candidates[name] for name in ("request_id", "evidence_id", "pool_rank")},
+            "admitted": pc.invert(candidates["withheld"]), "wall_disagreement": [False] * candidates.num_rows,
+            "source_access": [True] * candidates.num_rows,
+            **dict.fromkeys(("model_visibility", "admitted_by", "standing", "validity"), [""] * candidates.num_rows),
+        }
+    )  # fmt: skip
+    pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])
     reach = bm25_reach(TermWeights.concat(out["lexical_recall"].weights), tables, bm25)
-    scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[owner], "cosine": np.zeros(pool.num_rows)}
+    scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[pool["contract"].to_numpy()]}
+    scores |= {name: np.zeros(pool.num_rows) for name in ("cosine", "context", "answer", "session", "session_reach")}
+    scores |= given.get("lanes", {})
     lanes = LANE_SCORES.build({name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")} | scores)
     weighed = given.get("weights") or weights(tables.contracts["request_id"])
-    chosen = FEEDBACK_ROWS.check(feedback_rows(pool, lanes, weighed, world["row_index"]))
-    terms = FEEDBACK_TERMS.check(feedback_terms(chosen, world["evidence"]))
-    found = feedback_scores(pool, chosen, terms, lanes, tables, world["postings"], bm25, index)
-    return {
-        "pool": pool, "lanes": lanes, "rows": chosen, "terms": terms, "scores": FEEDBACK_SCORES.check(found), "tables": tables,
-    }  # fmt: skip
+    found = feedback(
+        pool, lanes, weighed, world["evidence"], world["row_index"], tables, world["postings"], bm25, index
+    )
+    return {"pool": pool, "lanes": lanes, "scores": FEEDBACK.check(found), "tables": tables}
+
+
+def best_rows(found: dict[str, Any], request: str) -> list[int]:
+    """The frame rows that a request takes feedback from, best first."""
+    ranks = zip(
+        found["scores"]["request_id"].to_pylist(), found["scores"]["rank"].to_pylist(), found["pool"]["row"].to_pylist(),
+        strict=True,
+    )  # fmt: skip
+    chosen = sorted((rank, row) for name, rank, row in ranks if name == request and rank)
+    assert [rank for rank, _ in chosen] == list(range(1, len(chosen) + 1))
+    return [row for _, row in chosen]
 
 
 @pytest.fixture(name="world", scope="module")
@@ -105,63 +116,38 @@ def test_the_rows_are_the_best_five_admissible_ones_by_words_then_by_id(world: d
             if name == request["request_id"]
         ]
         wanted = [id_ for score, id_, _ in sorted(pool, key=lambda one: (-round(one[0] * 2**30), one[1]))[:5] if score]
-        mine = found["rows"].filter(pc.equal(found["rows"]["request_id"], request["request_id"]))
-        assert mine["evidence_id"].to_pylist() == wanted
-        assert mine["rank"].to_pylist() == list(range(1, len(wanted) + 1))
-        assert all(passes(world, request, row) for row in mine["row"].to_pylist())
-    assert len(found["rows"]) == 15  # no row has a word of the last request
+        mine = best_rows(found, request["request_id"])
+        assert world["evidence"]["evidence_id"].take(pa.array(mine, pa.int64())).to_pylist() == wanted
+        assert all(passes(world, request, row) for row in mine)
+    assert sum(len(best_rows(found, request["request_id"])) for request in REQUESTS) == 15  # none for the last one
 
 
 def test_the_cosine_is_a_quarter_of_the_order() -> None:
     world = frame([{"text": f"word {n}", "path": None, "evidence_kind": "doc"} for n in range(3)])
-    out = line(world, [{"question": "word", "lane_k": 5}], "candidates", "recall_tables")
-    pool = out["candidates"].take(pc.sort_indices(out["candidates"]["row"]))
-    keys = {name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    lanes = LANE_SCORES.build(
-        {**keys, "bm25": [0.5, 0.4, 0.0], "bm25_reach": [1.0] * 3, "cosine": [0.0, 0.36, 0.9]}
-    )  # .375, .39, .225
-    found = feedback_rows(pool, lanes, weights(pa.array(["r1"])), world["row_index"])
-    assert found["row"].to_pylist() == [1, 0, 2]
-    assert found["score"].to_pylist() == pytest.approx([0.39, 0.375, 0.225])
+    asked = [{"request_id": "r1", "question": "word", "lane_k": 5}]
+    place = np.argsort(fed(world, asked)["pool"]["row"].to_numpy())
+    lanes = {"bm25": np.array([0.5, 0.4, 0.0]), "bm25_reach": np.ones(3), "cosine": np.array([0.0, 0.36, 0.9])}
+    of_pool = {name: values[np.argsort(place)] for name, values in lanes.items()}
+    assert best_rows(fed(world, asked, lanes=of_pool), "r1") == [1, 0, 2]  # .375, .39, .225
 
 
 def test_a_request_that_weighs_no_feedback_gets_none(world: dict[str, Any]) -> None:
     ids = pa.array([request["request_id"] for request in REQUESTS])
     found = fed(world, weights=weights(ids, 0.0))
-    assert found["rows"].num_rows == found["terms"].num_rows == 0
     assert not any(pc.any(pc.not_equal(found["scores"][name], 0)).as_py() for name in ("lexical", "semantic", "rank"))
 
 
-def _said(*texts: tuple[str, str, float]) -> dict[str, float]:
-    """The terms and weights of rows of these kinds, texts and scores."""
-    evidence = EVIDENCE.from_rows(
-        [
-            {
-                "evidence_id": f"e{n}", "source_id": "s", "origin_class": "workspace", "evidence_kind": kind, "owner_project": "p",
-                "generated": False, "text": text, "text_sha256": "", "length": 1,
-            }
-            for n, (kind, text, _) in enumerate(texts)
-        ]
-    )  # fmt: skip
-    chosen = FEEDBACK_ROWS.from_rows(
-        [
-            {"request_id": "r", "evidence_id": f"e{n}", "row": n, "rank": n + 1, "score": score}
-            for n, (_, _, score) in enumerate(texts)
-        ]
-    )
-    found = FEEDBACK_TERMS.check(feedback_terms(chosen, evidence))
-    return dict(zip(found["term"].to_pylist(), found["weight"].to_pylist(), strict=True))
-
-
 def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
-    others = (
-        ("code", "return", 0.9),
-        ("test-log", "error", 0.8),
-        ("memory", "queue", 0.7),
-        ("session-event", "role", 0.7),
-    )
-    assert set(_said(*others, ("rule", "the token", 0.1))) == {"token"}
-    assert _said(("code", "return self", 0.9)) == {}
+    def shares(kind: str) -> list[float]:
+        rows_ = [
+            {"text": "token queue", "path": None, "evidence_kind": kind},
+            {"text": "token", "path": None, "evidence_kind": kind},
+        ]
+        world = frame([*rows_, {"text": "other", "path": None, "evidence_kind": "doc"}])
+        return fed(world, [{"request_id": "r1", "question": "token", "lane_k": 5}])["scores"]["lexical"].to_pylist()
+
+    assert any(shares("rule"))
+    assert not any(any(shares(kind)) for kind in ("code", "test-log", "memory", "session-event"))
 
 
 @pytest.mark.parametrize("loops", [False, True])
@@ -176,14 +162,33 @@ def test_the_share_is_bm25_of_the_terms_over_what_they_could_give(
     bm25 = Bm25()
     found = fed(world, bm25=bm25)
     for request in REQUESTS[:3]:
-        mine = found["terms"].filter(pc.equal(found["terms"]["request_id"], request["request_id"]))
-        counts = dict(zip(mine["term"].to_pylist(), mine["weight"].to_pylist(), strict=True))
+        counts = feedback_terms(world, found, request["request_id"])
         score, reach = written_out(world, request, counts, bm25)
         own = np.asarray(pc.equal(found["scores"]["request_id"], request["request_id"]))
         share = found["scores"]["lexical"].to_numpy()[own]
         wanted = [np.clip(score[row] / reach, 0, 1) for row in found["pool"]["row"].to_numpy()[own].tolist()]
         assert share.tolist() == pytest.approx(wanted, abs=1e-8)
         assert share.max() > 0
+
+
+def feedback_terms(world: dict[str, Any], found: dict[str, Any], request: str) -> dict[str, float]:
+    """The twenty most used terms of the best rows of prose, by the share of each row that they are, times its score."""
+    best = best_rows(found, request)
+    lanes = zip(*(found["lanes"][name].to_pylist() for name in ("request_id", "bm25", "bm25_reach")), strict=True)
+    rows_ = zip(found["pool"]["row"].to_pylist(), lanes, strict=True)
+    score = {row: 0.75 * bm25 / reach for row, (name, bm25, reach) in rows_ if name == request and row in best}
+    total: Counter[str] = Counter()
+    for row in best:
+        given = world["rows"][row]
+        if given["evidence_kind"] == "doc":
+            words = [
+                stem_of(word) for word in [*given["text"].split(), *given["path"].removesuffix(".md").split("/"), "md"]
+            ]
+            whole = [f"{given['path'].split('/')[1]}"]
+            for word, count in Counter([*words, *whole]).items():
+                total[word] += round(score[row] * count / len([*words, *whole]) * 2**30)
+    top = sorted(total, key=lambda word: (-total[word], word))[:20]
+    return {word: total[word] * len(top) / sum(total[one] for one in top) for word in top}
 
 
 def written_out(world: dict[str, Any], request: Row, counts: dict[str, float], bm25: Bm25) -> tuple[np.ndarray, float]:
@@ -214,9 +219,8 @@ def test_alone_is_as_together(world: dict[str, Any]) -> None:
     together = fed(world)
     for request in REQUESTS:
         alone = fed(world, [request])
-        for name in ("rows", "terms", "scores"):
-            mine = together[name].filter(pc.equal(together[name]["request_id"], request["request_id"]))
-            assert mine.to_pylist() == alone[name].to_pylist(), (name, request["request_id"])
+        mine = together["scores"].filter(pc.equal(together["scores"]["request_id"], request["request_id"]))
+        assert mine.to_pylist() == alone["scores"].to_pylist(), request["request_id"]
 
 
 def test_rows_outside_the_scope_have_no_part_in_it() -> None:
@@ -226,13 +230,10 @@ def test_rows_outside_the_scope_have_no_part_in_it() -> None:
     requests = [request | {"as_of": day(12)} for request in REQUESTS]
     found = [fed(frame(given), requests) for given in (every, inside)]
     assert 0 < len(inside) < len(every)
-    for name, columns in (
-        ("rows", ["evidence_id", "rank", "score"]),
-        ("terms", ["term", "weight"]),
-        ("scores", ["evidence_id", "lexical", "rank"]),
-    ):
-        one, other = (tables[name].select(["request_id", *columns]).to_pylist() for tables in found)
-        assert one == other, name
+    one, other = (
+        tables["scores"].select(["request_id", "evidence_id", "lexical", "rank"]).to_pylist() for tables in found
+    )
+    assert one == other
 
 
 @pytest.mark.parametrize("cells", [8, 1 << 21, None])
@@ -247,9 +248,10 @@ def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     found = fed(world, index=index)
     vector = np.concatenate([index.parts[0], np.zeros((60 - len(index.parts[0]), 6), np.int16)]).astype(np.int64)
     best: dict[str, list[int]] = {}
-    for row in found["rows"].to_pylist():
-        if row["rank"] <= relevance_feedback.NEAREST and vector[row["row"]].any():
-            best.setdefault(row["request_id"], []).append(row["row"])
+    for request in REQUESTS:
+        nearest = best_rows(found, request["request_id"])[: relevance_feedback.NEAREST]
+        if encoded := [row for row in nearest if vector[row].any()]:
+            best[request["request_id"]] = encoded
     wanted = [
         np.clip((vector[row] @ vector[best[name]].T).mean() / 2**30, 0.0, 1.0) if name in best else 0.0
         for name, row in zip(*(found["pool"][n].to_pylist() for n in ("request_id", "row")), strict=True)

@@ -19,18 +19,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import (
-    chosen_positions,
     codes_of,
     constants,
     flags_at,
     flat,
+    floats,
     gathered,
     gathered_columns,
+    integers,
     objects,
-    pair_positions,
     positions,
     take_or,
-    truth,
 )
 from ..columns.ragged import Ragged
 from ..facts.fact_conditions import mismatches, stale_records
@@ -64,6 +63,7 @@ class Answered:
     verdicts: pa.Table
     score_terms: pa.Table
     candidates: pa.Table
+    pool: pa.Table
     packs: pa.Table
     trimmed: pa.Table
     blocks: pa.Table
@@ -160,19 +160,18 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     contracts, verdicts, score_terms = tables.contracts, tables.verdicts, tables.score_terms
     candidates, decisions, blocks, evidence = tables.candidates, tables.decisions, tables.blocks, tables.evidence
     packs, trimmed = tables.packs, tables.trimmed
-    selected = decisions.select(["request_id", "evidence_id", "evidence_kind"])
-    selected = selected.filter(pc.equal(decisions["outcome"], "selected"))
-    pool = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (selected, candidates)))
-    term_of = np.full(candidates.num_rows, -1)
-    term_of[chosen_positions(score_terms, candidates, truth(verdicts["admitted"]))] = np.arange(score_terms.num_rows)
+    selected = decisions.filter(pc.equal(decisions["outcome"], "selected"))
+    # A selected row is in the pool, and the pool is in the order of the candidates.
+    candidate = integers(selected["candidate"])
+    term = integers(tables.pool["candidate"]).searchsorted(candidate)
+    row = tables.pool["row"].combine_chunks().take(pa.array(term))
     owner = positions(selected["request_id"], ids)
-    term, row = term_of[pool], take_or(candidates["row"], pool)
     count = np.bincount(owner, minlength=len(ids))
     block = positions(ids, blocks["request_id"])
     items = np.asarray(take_or(blocks["items"], block, 0))
 
     def at_least(column: str, floor: float) -> NDArray[np.bool_]:
-        return np.asarray(take_or(score_terms[column], term, 0.0)) >= floor
+        return floats(score_terms[column])[term] >= floor
 
     def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(owner[mask], minlength=len(ids))
@@ -186,7 +185,7 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     strong |= at_least("lexical", STRONG_LEXICAL) & own_words
     yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, tables)
 
-    stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
+    stale = objects(gathered(score_terms["freshness"], term)) == "stale"
     yield (
         (count > 0) & (2 * number(stale) > count),
         "stale_dominant",
@@ -203,7 +202,7 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     noted = np.bincount(positions(trimmed["request_id"].filter(trimmed["conflict_note"]), ids), minlength=len(ids))
     # A claim shown with its rivals is as disputed as one without them.
     noted += number(np.asarray(stored["conflict_set"].is_valid()))
-    disagree, message = rivals(ids, candidates, verdicts, pool, evidence, contracts)
+    disagree, message = rivals(ids, candidates, verdicts, candidate, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     disputed = ((noted > 0) | disagree) & (items > 0)
     unshown = _decided(decisions, "conflict_downrank", ids) & ~disputed

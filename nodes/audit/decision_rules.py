@@ -15,9 +15,7 @@ from ..columns.keys import (
     expect_same_rows,
     flags_at,
     flat,
-    pair_codes,
-    pair_positions,
-    positions,
+    integers,
     take_or,
     truth,
 )
@@ -27,6 +25,7 @@ from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
 
 Bool = NDArray[np.bool_]
+Int = NDArray[np.int64]
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -75,45 +74,41 @@ REASON_WORDS = {gate.reason_code: f"required: {gate.doc}" for gate in GATES} | W
 def decision_columns(
     candidates: pa.Table,
     verdicts: pa.Table,
-    bounded: pa.Table,
+    pool: pa.Table,
     ranked: pa.Table,
     packs: pa.Table,
+    fits: pa.Table,
     trimmed: pa.Table,
-    trims: pa.Table,
     citations: pa.Table,
     contracts: pa.Table,
 ) -> dict[str, Any]:
     """The columns of DECISIONS that come from the line's tables, in the order of `candidates`."""
-    parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
-    members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
-    merged_into = pc.fill_null(flat(packs["merged_into"]), "")
-    keys, *others = pair_codes(
-        *((table["request_id"], table["evidence_id"]) for table in (candidates, ranked, packs)),
-        (packs["request_id"], merged_into), members,
-        *((table["request_id"], table["evidence_id"]) for table in (trimmed, trims, citations)),
-    )  # fmt: skip
-    of_ranked, of_packs, of_leads, of_members, of_trimmed, of_trims, of_citations = others
-    rank, pack = (positions(keys, codes) for codes in (of_ranked, of_packs))
-    admitted, bounded_too = _admitted(candidates, verdicts, bounded)
+    expect_same_rows(candidates, verdicts)
+    rows = pool.num_rows
+    admitted = truth(verdicts["admitted"])
+    place = _rows_at(pool["candidate"], candidates.num_rows)
+    rank = _through(_rows_at(ranked["place"], rows), place)
+    pack = _through(_rows_at(packs["place"], rows), place)
     # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
-    merged = np.asarray(pc.equal(flat(packs["reason_code"]), "merged").fill_null(False))
-    leading = np.where(merged, positions(of_leads, of_packs), np.arange(packs.num_rows))
-    lead = np.where(pack >= 0, leading[pack], -1) if packs.num_rows else pack
+    lead = _through(_leads(packs, rows), pack)
+    lead_place = _through(integers(packs["place"]), lead)
+    item, citation = (_through(_rows_at(table["place"], rows), lead_place) for table in (trimmed, citations))
+    cut = _through(_rows_at(fits["pack"], packs.num_rows), lead)
     kept = flags_at(packs["kept"], lead)
-    lead_keys = take_or(of_packs, lead)
-    item, cut, citation = (positions(lead_keys, codes) for codes in (of_trimmed, of_trims, of_citations))
-    shown = positions(keys, of_members) >= 0
-    cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
+    shown = np.zeros(rows + 1, dtype=bool)
+    shown[integers(flattened(trimmed["members"])[1])] = True
+    required = flags_at(contracts["require_citation"], _through(integers(pool["contract"]), place))
+    cited = flags_at(citations["resolves"], citation) | ~required
 
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
-        ~admitted, ~bounded_too, rank < 0, pack < 0, ~kept, item < 0,
-        ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
+        ~admitted, place < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~cited, (lead != pack) & ~shown[place], lead != pack, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     step = np.stack(steps).argmax(axis=0)
     codes = [
         flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
-        take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
+        take_or(packs["reason_code"], lead), take_or(fits["bound_by"], cut),
     ]  # fmt: skip
     # Candidates share a few dozen outcomes: each is computed once, in Python, and used for all its rows.
     first, of = distinct_rows(codes_of([pa.array(step), *codes]))
@@ -128,6 +123,7 @@ def decision_columns(
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
+        "candidate": np.arange(candidates.num_rows),
         "outcome": OUTCOMES.column([fate.outcome for fate in fates]).take(at),
         "stage": STAGES.column([fate.stage for fate in fates]).take(at),
         "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
@@ -141,14 +137,26 @@ def decision_columns(
     }
 
 
-def _admitted(candidates: pa.Table, verdicts: pa.Table, bounded: pa.Table) -> tuple[Bool, Bool]:
-    """Which candidates the second wall admitted, and which of them both walls admitted."""
-    expect_same_rows(candidates, verdicts)
-    admitted = truth(verdicts["admitted"])
-    if bounded.num_rows == np.count_nonzero(admitted):  # nearly always: the walls disagree about none
-        return admitted, admitted
-    pairs = ((table["request_id"], table["evidence_id"]) for table in (candidates, bounded))
-    return admitted, pair_positions(*pairs) >= 0
+def _rows_at(places: pa.ChunkedArray, count: int) -> Int:
+    """The row of a table at each of `count` places, by the place of each row; -1 where there is none."""
+    rows = np.full(count, -1)
+    rows[integers(places)] = np.arange(len(places))
+    return rows
+
+
+def _through(values: Int, index: Int) -> Int:
+    """The values at `index`; -1 where that is -1."""
+    return np.append(values, -1)[index]
+
+
+def _leads(packs: pa.Table, rows: int) -> Int:
+    """For each pack the one that shows it: the item that it was merged into, else itself."""
+    merged = truth(pc.equal(packs["reason_code"], "merged"))
+    leads = np.arange(packs.num_rows)
+    item, member = flattened(packs["members"])
+    item, member = item[~merged[item]], integers(member)[~merged[item]]
+    leads[_rows_at(packs["place"], rows)[member]] = item
+    return leads
 
 
 _STEPS = ("gate", "walls", "rank", "select", "pack", "trim", "cite", "cut", "merged", "shown")
@@ -184,14 +192,9 @@ def _fate(step: str, gate: str | None, gate_reason: str | None, pack_reason: str
             return _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
 
 
-def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
-    """Whether the candidate's request requires a citation that resolves."""
-    return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
-
-
-def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:
+def masked_rows(pool: pa.Table, candidates: int, trimmed: pa.Table) -> Bool:
     """Which candidates are in an item with text masked by policy."""
+    masked = np.zeros(candidates, dtype=bool)
     items = trimmed.filter(pc.is_valid(trimmed["masked_by"]))
-    item, member = flattened(items["merged_rows"])
-    owner = flat(items["request_id"]).take(pa.array(item))
-    return pair_positions((candidates["request_id"], candidates["evidence_id"]), (owner, member)) >= 0
+    masked[integers(pool["candidate"])[integers(flattened(items["members"])[1])]] = True
+    return masked

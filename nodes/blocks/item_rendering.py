@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import gathered_columns, pair_positions, take_or
+from ..columns.keys import gathered_columns, integers
 from ..rendering import GROUPS, ItemLines, assemble, authority_word, head, item_lines, shows_text
 from .masking import class_lists, masked_text
 
@@ -80,8 +80,14 @@ def reasons(items: pa.Table, ranked: pa.Table, looks: Sequence[Look]) -> list[st
     """The short reason of selection of each item, which only items without text print."""
     if all(look.fenced for look in looks):
         return [None] * items.num_rows
-    at = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (items, ranked)))
-    return take_or(ranked["selected_reason"], at).to_pylist()
+    return ranked["selected_reason"].take(pa.array(ranked_at(ranked)[integers(items["place"])])).to_pylist()
+
+
+def ranked_at(ranked: pa.Table) -> NDArray[np.int64]:
+    """The position in `ranked` of each row of the pool."""
+    at = np.empty(ranked.num_rows, dtype=np.int64)
+    at[integers(ranked["place"])] = np.arange(ranked.num_rows)
+    return at
 
 
 def rows_at(evidence: pa.Table, index: pa.Array | NDArray[np.int64]) -> list[Row]:

@@ -1,6 +1,6 @@
 """The text of an item and the positions of its parts in their document: shared by trimming and citation.
 
-Reads packs and stored rows. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
+Reads packs, the pool and stored texts. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
 and per member row its byte range in that text and its position in the document.
 
 Note: a joined text is the document's own bytes wherever the rows lie side by side. A line break between two rows that
@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from ..columns.keys import (
     first_of_runs,
-    flat,
     gathered,
     gathered_columns,
+    integers,
     last_of_runs,
     literal,
-    pair_positions,
     run_lengths,
 )
 from ..columns.list_columns import flattened
@@ -44,6 +43,8 @@ class ItemTexts:
     """Item of each member, ascending."""
     member_id: pa.Array
     """Evidence id of each member."""
+    member_place: Int
+    """Place in the pool of each member."""
     member_row: Int
     """Frame row of each member."""
     statements: pa.ChunkedArray
@@ -68,19 +69,14 @@ class ItemTexts:
     """A number per item, equal only for items of the same single row."""
 
 
-def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements: pa.Table) -> ItemTexts:
-    """The texts of `items`, rows of `packs` that were kept. `packs` has a row per member."""
-    item, member_id = flattened(items["merged_rows"])
+def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts:
+    """The texts of `items`, rows of `packs` that were kept, whose members are places in the pool."""
+    item, members = flattened(items["members"])
     alone = len(item) == items.num_rows
-    if alone:
-        row, placement = (items[name].to_numpy() for name in ("row", "placement"))
-    else:
-        owner = flat(items["request_id"]).take(pa.array(item))
-        at = pair_positions((owner, member_id), (packs["request_id"], packs["evidence_id"]))
-        row, placement = (packs[name].to_numpy()[at] for name in ("row", "placement"))
+    rows = gathered_columns(pool, ("evidence_id", "row", *_PLACE), members)
+    row, place = integers(rows["row"]), {name: rows[name] for name in _PLACE}
     text = gathered(evidence["text"], row)
     size = np.asarray(pc.binary_length(text)).astype(np.int64)
-    place = gathered_columns(placements, _PLACE, placement)
     start = np.zeros(len(item), dtype=np.int64)
     opening = ending = lead = item
     whole, same = size, row
@@ -96,13 +92,14 @@ def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements:
         start = before - before[opening].repeat(run_lengths(opening, len(item)))
         place = {name: column.take(pa.array(ending if name in _ENDS else opening)) for name, column in place.items()}
         whole = (start + size)[ending]
-        lead = np.asarray(pc.equal(member_id, flat(items["evidence_id"]).take(pa.array(item)))).nonzero()[0]
+        lead = (integers(members) == integers(items["place"])[item]).nonzero()[0]
         same = np.where(opening == ending, row[opening], -1 - np.arange(len(opening)))
     exact = pc.equal(pc.subtract(place["byte_end"], place["byte_start"]), pa.array(whole))
     return ItemTexts(
         text=text,
         item=item,
-        member_id=member_id,
+        member_id=rows["evidence_id"],
+        member_place=integers(members),
         member_row=row,
         statements=evidence["statements"],
         first=opening,

@@ -110,16 +110,6 @@ def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) 
     return positions(*pair_codes(wanted, among))
 
 
-def chosen_positions(rows: pa.Table, of: pa.Table, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """`pair_positions` of `rows` in `of`, -1 where missing; no look-up if they are the `chosen` rows in order."""
-    at = chosen.nonzero()[0]
-    if len(at) == rows.num_rows and all(
-        flat(rows[name]).equals(flat(of[name]).take(pa.array(at))) for name in ("request_id", "evidence_id")
-    ):
-        return at
-    return pair_positions(*((table["request_id"], table["evidence_id"]) for table in (rows, of)))
-
-
 def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
     """Check that verdicts have a row per candidate, in the same order, so that readers of both need no look-up.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import flat, objects, pair_positions, positions
+from ..columns.keys import flat, objects, positions
 from ..columns.list_columns import collected
 
 FlagsAndMessages = tuple[NDArray[np.bool_], NDArray[np.object_]]
@@ -28,8 +28,7 @@ def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> Flags
     wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch"))
     if not wrong.num_rows:
         return nobody(ids)
-    shown = pair_positions((wrong["request_id"], wrong["evidence_id"]), (trimmed["request_id"], trimmed["evidence_id"]))
-    wrong = wrong.filter(pa.array(shown >= 0))
+    wrong = wrong.filter(pc.is_in(wrong["place"], value_set=flat(trimmed["place"])))
     return _listed(ids, wrong["request_id"], wrong["field"], "shown values differ from the structured records in ")
 
 

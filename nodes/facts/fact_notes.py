@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import pair_positions, rank_within
+from ..columns.keys import positions, rank_within
 from ..rendering import clean
 
 NOTES = 3
@@ -26,7 +26,7 @@ def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:
     wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch")) if fact_checks.num_rows else fact_checks
     if not wrong.num_rows:
         return pa.nulls(items.num_rows, pa.large_string())
-    item = pair_positions((wrong["request_id"], wrong["evidence_id"]), (items["request_id"], items["evidence_id"]))
+    item = positions(wrong["place"], items["place"])
     order = item.argsort(kind="stable")
     order = order[item[order] >= 0]
     order = order[rank_within(item[order]) < NOTES]

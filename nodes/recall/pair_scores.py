@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, positions
+from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..errors import SchemaError
@@ -36,15 +35,13 @@ class Pairs:
     request: Int
     row: Int
 
+    def at(self, index: Int) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.request[index], self.row[index])
+
     def starts(self, requests: int) -> Int:
         """The start of each request's pairs, and the end of the last one's."""
         return starts_of(np.bincount(self.request, minlength=requests))
-
-    def among(self, others: Pairs) -> Int:
-        """Position of each pair in `others`, -1 where absent."""
-        width = 1 + max(int(pairs.row.max(initial=0)) for pairs in (self, others))
-        wanted, known = (pa.array(pairs.request * width + pairs.row) for pairs in (self, others))
-        return positions(wanted, known)
 
 
 def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:

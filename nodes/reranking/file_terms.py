@@ -11,6 +11,7 @@ file is, so a file of one outline is as near as that outline.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 
 from ..columns.keys import distinct_rows, gathered_columns, order_by, rank_within
 from ..columns.numbers import quantise
-from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, file_codes, is_source
+from ..recall.file_recall import FileRecall
+from ..scope.source_files import FILE_COLUMNS, file_codes, is_source
 
 PASSAGES = 3
 """Best rows of a file that are added up, for passages and for outlines."""
@@ -37,37 +39,36 @@ class FileTerms(NamedTuple):
 
 
 def file_terms(
-    owner: Int, row: Int, lexical: Float, semantic: Float, best: tuple[Int, Int, Float], evidence: pa.Table
+    owner: Int, rows: Mapping[str, pa.Array], lexical: Float, semantic: Float, best: FileRecall, evidence: pa.Table
 ) -> FileTerms:
     """The terms of candidates; 0 for rows that are not source and, except for outlines, of files not among the best.
 
     Args:
         owner: request number of each candidate.
-        row: its row in `evidence`.
+        rows: its stored columns.
         lexical: its lexical term.
         semantic: its semantic term.
-        best: request number, a row and the score of each of the best files.
+        best: the best files, each by one of its rows.
         evidence: EVIDENCE.
     """
-    asked, example, score = best
-    terms = FileTerms(*(np.zeros(len(row)) for _ in FileTerms._fields))
-    if not len(row) or not (len(asked) or semantic.any()):
+    terms = FileTerms(*(np.zeros(len(owner)) for _ in FileTerms._fields))
+    if not len(owner) or not (len(best.request) or semantic.any()):
         return terms
-    names = dict.fromkeys((*FILE_COLUMNS, *SOURCE_COLUMNS))
-    rows = gathered_columns(evidence, names, np.concatenate((row, example)))
-    source = is_source({name: rows[name][: len(row)] for name in SOURCE_COLUMNS}).nonzero()[0]
+    source = is_source(rows).nonzero()[0]
     if not len(source):
         return terms
-    code = file_codes(rows)
-    _, pair = distinct_rows(np.concatenate((owner[source], asked)), np.concatenate((code[source], code[len(row) :])))
+    examples = gathered_columns(evidence, FILE_COLUMNS, best.row)
+    code = file_codes({name: pa.concat_arrays([rows[name], examples[name]]) for name in FILE_COLUMNS})
+    request = np.concatenate((owner[source], best.request))
+    _, pair = distinct_rows(request, np.concatenate((code[source], code[len(owner) :])))
     of_pair = np.zeros(int(pair.max()) + 1)
-    np.maximum.at(of_pair, pair[len(source) :], score)
+    np.maximum.at(of_pair, pair[len(source) :], best.share)
     pair = pair[: len(source)]
     terms.file[source] = of_pair[pair]
     together, _ = _of_best(pair, lexical[source])
     terms.passages[source] = np.where(of_pair[pair] > 0, quantise(together / PASSAGES), 0.0)
-    together, rows = _of_best(pair, semantic[source])
-    terms.outlines[source] = quantise(together / np.maximum(rows, 1))
+    together, near = _of_best(pair, semantic[source])
+    terms.outlines[source] = quantise(together / np.maximum(near, 1))
     return terms
 
 

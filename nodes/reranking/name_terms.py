@@ -11,7 +11,7 @@ guessed from their looks: a word is one for the rows that define it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, flat, gathered_columns
+from ..columns.keys import distinct_numbers, flat, gathered
 from ..columns.list_columns import flattened
 from ..columns.numbers import quantise
-from ..scope.source_files import SOURCE_COLUMNS, is_source
+from ..scope.source_files import is_source
 from ..text.text_analysis import terms_of_run
 
 IN_SENTENCE = 0.5
@@ -47,21 +47,23 @@ class NameTerms(NamedTuple):
     definition: Float
 
 
-def name_terms(owner: Int, row: Int, questions: pa.Array, evidence: pa.Table) -> NameTerms:
+def name_terms(
+    owner: Int, row: Int, rows: Mapping[str, pa.Array], questions: pa.Array, evidence: pa.Table
+) -> NameTerms:
     """The terms of candidates; 0 for rows that are no source code.
 
     Args:
         owner: request number of each candidate.
         row: its row in `evidence`.
+        rows: its stored columns.
         questions: the question of each request.
         evidence: EVIDENCE.
     """
     terms = NameTerms(*(np.zeros(len(row)) for _ in NameTerms._fields))
-    rows = gathered_columns(evidence, (*SOURCE_COLUMNS, "symbols"), row)
     source = is_source(rows).nonzero()[0]
     if len(source):
-        paths = flat(rows["path"]).take(pa.array(source))
-        symbols = flat(rows["symbols"]).take(pa.array(source))
+        paths = rows["path"].take(pa.array(source))
+        symbols = gathered(evidence["symbols"], row[source])
         terms.file_name[source] = _file_name(owner[source], paths, questions)
         terms.definition[source] = _definition(owner[source], paths, symbols, questions)
     return terms

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, floats, pair_keys, positions, truth
+from ..columns.keys import constants, flat, floats, gathered, pair_keys, positions, truth
 from ..columns.numbers import quantise
 from ..frames import MICROS_PER_DAY, OPEN_START, micros
 from ..vocabulary import AUTHORITY
@@ -33,9 +33,9 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 
-def authority_term(rows: Rows) -> Float:
+def authority_term(rows: Rows, evidence: pa.Table, row: Int) -> Float:
     """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
-    without a source (S0.115).
+    without a source (S0.115); `row` is the row of each in `evidence`.
 
     So a decision "do not edit generated files by hand" beats the current generated file, and a verified rule beats a
     hunch.
@@ -45,9 +45,10 @@ def authority_term(rows: Rows) -> Float:
     factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
     confidence = 0.5 + 0.5 * np.clip(floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
     generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
-    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    sources = pc.fill_null(rows["source_refs"].value_lengths(), 0)
-    unsourced = np.where(memory & np.asarray(pc.equal(sources, 0)), _UNSOURCED_FACTOR, 1.0)
+    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory")).nonzero()[0]
+    sources = gathered(evidence["source_refs"], row[memory]).value_lengths().fill_null(0)
+    unsourced = np.ones(len(row))
+    unsourced[memory[np.asarray(sources) == 0]] = _UNSOURCED_FACTOR
     return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
 
 

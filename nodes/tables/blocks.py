@@ -14,6 +14,7 @@ CITATIONS = table(
     position=caller(int32("order in the block, from 1")),
     label=caller(string("`kind#n`, unique inside the block")),
     evidence_id=caller(string("the snapshot item")),
+    place=int64("its place in the pool; envelope", digest=False),
     source_id=caller(string("the source, masked as the text is")),
     path=caller(text("path inside the source, masked as the text is", nullable=True)),
     line_start=caller(int32("first line shown", nullable=True)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, int32, string, table
+from ..schema import boolean, float64, int32, int64, string, strings, table
+from .corpus import EVIDENCE, PLACEMENTS
 
 VERDICTS = table(
     "verdicts",
@@ -25,4 +26,36 @@ VERDICTS = table(
     wall_disagreement=boolean("one of the two walls lets it through and the other does not"),
 )
 
+STORED = (
+    "evidence_kind", "document_type", "content_type", "origin_class", "source_id", "path", "entity", "authority", "confidence",
+    "lifecycle", "generated", "event_time", "owner_project", "owner_user", "workspace_root", "branch", "session_id",
+    "test_suite", "length", "conflict_set", "text_sha256", "zone", "principals",
+)  # fmt: skip
+"""The columns of EVIDENCE that steps read of all rows of a pool."""
+PLACED = ("recorded_time", "version", "line_start", "line_end", "byte_start", "byte_end")
+"""The columns of PLACEMENTS that they read."""
+
+POOL = table(
+    "pool",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "pool_rank"),
+    persist=False,
+    doc="The candidates that both walls let through, in recall order, with what is stored of them. Scores have a row for each, "
+    "in this order; ranks, items and decisions name a row by its place here.",
+    request_id=string("the request"),
+    evidence_id=string("the row"),
+    pool_rank=int32("its place among the candidates of its request"),
+    candidate=int64("its place in `candidates`"),
+    contract=int64("the place of its request in `contracts`"),
+    row=int64("its frame row"),
+    placement=int64("its frame placement"),
+    lanes=strings("lanes that recalled it, sorted"),
+    bm25_raw=float64("best lexical score over sub-queries; 0 = not recalled there"),
+    semantic_raw=float64("best cosine over sub-queries; 0 = not recalled there"),
+    standing=string("how the text may speak, by the second wall"),
+    **{name: EVIDENCE.columns[name] for name in STORED},
+    **{name: PLACEMENTS.columns[name] for name in PLACED},
+)
+
+Pool = POOL.annotation
 Verdicts = VERDICTS.annotation

@@ -308,17 +308,6 @@ QUERY_VECTORS = table(
     vector_row=int32("row in the matrix of distinct query vectors"),
 )
 
-CROSS_ENCODER_SCORES = table(
-    "cross_encoder_scores",
-    key=("request_id", "evidence_id"),
-    order=("request_id", "evidence_id"),
-    persist=False,
-    doc="Scores of question and text by a cross-encoder, computed once in the driving process; no rows where it is off.",
-    request_id=string("the request"),
-    evidence_id=string("a row of `cross_encoder_pool`"),
-    score=float64("sigmoid of the logit, or the share that a server gives, 0 to 1; a multiple of 2**-30"),
-)
-
 LANE_STATES = table(
     "lane_states",
     key=("request_id", "lane"),
@@ -344,5 +333,4 @@ Failures = FAILURES.annotation
 Captures = CAPTURES.annotation
 Provenance = PROVENANCE.annotation
 QueryVectors = QUERY_VECTORS.annotation
-CrossEncoderScores = CROSS_ENCODER_SCORES.annotation
 LaneStates = LANE_STATES.annotation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, int32, int64, spans, string, strings, table, text
+from ..schema import boolean, caller, int32, int64, int64s, spans, string, strings, table, text
 
 PACKS = table(
     "packs",
@@ -12,13 +12,13 @@ PACKS = table(
     doc="Ranked candidates as items: merged with neighbors, duplicates dropped, conflict sets together, caps applied.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row that leads the item"),
-    row=int64("its frame row; envelope", digest=False),
-    placement=int64("its frame placement; envelope", digest=False),
+    place=int64("its place in the pool; envelope", digest=False),
     position=int32("order of the item, from 1; 0 = dropped"),
     kept=boolean("goes on to trimming"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
     merged_rows=strings("evidence ids in the item, in document order, the lead included"),
+    members=int64s("their places in the pool; envelope", digest=False),
     standing=string("how the text may speak"),
     form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
     conflict_note=boolean("whether it says that a competing claim may exist"),
@@ -48,6 +48,7 @@ FACT_CHECKS = table(
     doc="Dates, ids, numbers and money in items, checked against the structured records the contract admits.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
+    place=int64("its place in the pool; envelope", digest=False),
     value=caller(text("the value as the item has it")),
     kind=caller(string("id, date, money or number")),
     finding=caller(string("match, mismatch, unknown_key, stale_sot or unread")),
@@ -65,6 +66,7 @@ FITS = table(
     doc="Every item that reached trimming: what of its text fits, and which limit bound.",
     request_id=string("the request"),
     evidence_id=string("the row that leads the item"),
+    pack=int64("its place in `packs`"),
     position=int32("its order among the packs, from 1"),
     number=int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped"),
     place=int32("order in the block, from 1; 0 = dropped"),
@@ -79,6 +81,7 @@ FITS = table(
     byte_start=int64("first byte of the document shown", nullable=True),
     byte_end=int64("end byte of the document shown, exclusive", nullable=True),
     merged_rows=strings("evidence ids of which something is shown, in document order"),
+    members=int64s("their places in the pool"),
     form=string("form as shown: a cut `full` is an `excerpt`"),
     conflict_note=boolean("a member of a conflict set shown alone"),
     fact_note=text("what a structured record says in place of a value of the item", nullable=True),
@@ -94,13 +97,13 @@ TRIMMED = table(
     doc="The items that fit, with the text that the model will see.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the row that leads the item")),
-    row=int64("its frame row; envelope", digest=False),
-    placement=int64("its frame placement; envelope", digest=False),
+    place=int64("its place in the pool; envelope", digest=False),
     position=caller(int32("order in the block, from 1")),
     label=caller(string("`kind#n`")),
     form=caller(string("full, excerpt, summary, fact, reference, conflict-note or hint")),
     standing=caller(string("how the text may speak")),
     merged_rows=caller(strings("evidence ids in the item, in document order")),
+    members=int64s("their places in the pool; envelope", digest=False),
     visible_text=caller(text("the text as shown, before fencing")),
     visible_sha256=caller(string("SHA-256 of visible_text, hex")),
     tokens=caller(int32("tokens of visible_text under the contract's counter")),

@@ -12,6 +12,7 @@ DECISIONS = table(
     doc="Every candidate ends in exactly one row: selected, hidden or rejected, with stage and reason.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
+    candidate=int64("its place among the candidates; envelope", digest=False),
     outcome=string("selected, hidden or rejected"),
     stage=string("where it was decided"),
     form=string("how it was shown; none = not shown"),

@@ -29,7 +29,7 @@ from ...nodes.tables import (
     CANDIDATES,
     CAPTURES,
     FAILURES,
-    FEEDBACK_SCORES,
+    FEEDBACK,
     HITS,
     LANE_SCORES,
     LANE_STATES,
@@ -37,7 +37,6 @@ from ...nodes.tables import (
     SESSION_EVENTS,
     SESSION_TEXTS,
     TABLES,
-    TURN_SCORES,
 )
 from ..asking.retriever import Retriever
 from ..config.grants import grant_all
@@ -46,6 +45,7 @@ from ..config.policies.roles import NO_ROLES, roles_of
 from ..config.policies.tables import Policies, load_policies
 from ..corpus.store import Corpus
 from ..encoders.choice import OPENAI, EncoderChoice
+from ..encoders.cross_encoder import PairScores
 from ..encoders.openai_encoder import OpenAIEncoder
 from ..line.driver import PLANNED, SCOPED, build_driver
 from ..requests.resolve import resolve_requests
@@ -255,10 +255,10 @@ def _planned(
 
 
 def _no_feedback(scores: pa.Table) -> pa.Table:
-    """FEEDBACK_SCORES of given candidates: all zero, as document 004 has no feedback stage."""
+    """FEEDBACK of given candidates: all zero, as document 004 has no feedback stage."""
     keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
     nothing = np.zeros(scores.num_rows)
-    return FEEDBACK_SCORES.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
+    return FEEDBACK.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
 
 
 class _Tail:
@@ -296,7 +296,7 @@ class _Tail:
             "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
             "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
             "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
-            "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
+            "cross_encoder": PairScores(None),
         }  # fmt: skip
         found: dict[str, Any] = {"file_recall": FileRecall.concat([])}
         known = {**self.planned, **found, "hits": HITS.empty(), "candidates": self._candidates}
@@ -305,8 +305,7 @@ class _Tail:
                 self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
             )
             known["lane_scores"] = self._scores.filter(admitted)
-            known["turn_scores"] = _no_turns(known["lane_scores"])
-            known["feedback_scores"] = _no_feedback(known["lane_scores"])
+            known["feedback"] = _no_feedback(known["lane_scores"])
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
@@ -316,7 +315,10 @@ class _Tail:
         keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
         cosine = [float(one.get("semantic", 0.0)) for one in candidates]
         reached = np.full(len(bm25), reach or max(bm25, default=0.0) / REACHED)
-        return LANE_SCORES.build({**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine}, rows=len(bm25))
+        turns = {name: np.zeros(len(bm25)) for name in ("context", "answer", "session", "session_reach")}
+        return LANE_SCORES.build(
+            {**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine, **turns}, rows=len(bm25)
+        )
 
     def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
         row = positions(pa.array(ids, pa.string()), self._frame.evidence["evidence_id"])
@@ -343,10 +345,3 @@ class _Tail:
 
 def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     return {snake(key): one for key, one in value.items()}
-
-
-def _no_turns(lane_scores: pa.Table) -> pa.Table:
-    """TURN_SCORES of candidates that are not turns."""
-    keys = {name: lane_scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    names = ("context", "answer", "session", "session_reach")
-    return TURN_SCORES.build({**keys, **{name: np.zeros(lane_scores.num_rows) for name in names}})

@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.columns.keys import flat, gathered, positions
 from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
-from ...nodes.tables import CROSS_ENCODER_SCORES
 from .model_files import digest_of, files_about, loading
 
 __all__ = [
@@ -36,7 +33,6 @@ __all__ = [
     "PairScores",
     "files_profile",
     "load_cross_encoder",
-    "score_table",
 ]
 
 CROSS_ENCODER = "cross_encoder"
@@ -181,30 +177,16 @@ class PairScores:
         wanted = dict.fromkeys(pairs)
         new = [pair for pair in wanted if pair not in self.cached]
         if new:
-            self.cached.update(zip(new, self.model.scores(new).tolist(), strict=True))
+            try:
+                self.cached.update(zip(new, self.model.scores(new).tolist(), strict=True))
+            except Exception as error:  # any error of a model gets its name, as that of a node gets the node's
+                error.add_note(f"node: {CROSS_ENCODER}")
+                raise
         for pair in wanted:
             self.cached[pair] = self.cached.pop(pair)  # the most recently used are last
         for pair in list(self.cached)[: max(0, len(self.cached) - max(PAIRS_KEPT, len(wanted)))]:
             del self.cached[pair]
         return np.array([self.cached[pair] for pair in pairs], dtype=np.float64)
-
-
-def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: PairScores) -> pa.Table:
-    """CROSS_ENCODER_SCORES of `cross_encoder_pool`: each request's question with the stored text of its candidates.
-
-    An error of the model includes the name of this part of the line, like an error of a node.
-    """
-    asked = positions(pool["request_id"], requests["request_id"])
-    questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
-    texts = gathered(evidence["text"], pool["row"]).to_pylist()
-    try:
-        score = pairs.of(list(zip(questions, texts, strict=True)))
-    except Exception as error:  # any error of a model gets the node's name
-        error.add_note(f"node: {CROSS_ENCODER}")
-        raise
-    ids = {name: pool[name] for name in ("request_id", "evidence_id")}
-    table = CROSS_ENCODER_SCORES.build({**ids, "score": score})
-    return table.sort_by([(name, "ascending") for name in CROSS_ENCODER_SCORES.order]).combine_chunks()
 
 
 def _weights(folder: Path) -> Path:

@@ -28,9 +28,9 @@ from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
-from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from ...nodes.tables import CAPTURES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from ..corpus import Corpus, CorpusFrame
-from ..encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
+from ..encoders.cross_encoder import CROSS_ENCODER, PairScores
 from .lanes import Silent, answerable_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
 from .query_vectors import QueryVectors
@@ -64,12 +64,8 @@ them."""
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they run third, and determine the texts to encode."""
 
-POOL = "cross_encoder_pool"
-"""The node that needs no scores of a cross-encoder: with its dependencies, it runs fourth where one is set, and
-determines the texts to score. All of them passed both walls."""
-
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
-"""Inputs that are computed between nodes; their times are reported with those of nodes."""
+"""The input that is computed between nodes, and the node that asks a model: their times are reported apart."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +153,6 @@ def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freez
     _plan(inputs, planned, frame)
     inputs |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
     inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, {}, None, None)
-    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
 
     def execute(names: Sequence[str], **tables: pa.Table) -> dict[str, pa.Table]:
         return driver.execute(list(names), inputs=inputs, overrides={**planned, **tables})
@@ -215,6 +210,7 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
         "lanes": line.lanes,
         "bm25": line.bm25,
         "counters": line.counters,
+        "cross_encoder": line.pairs,
         "plugins": line.plugins,
         "captures": _captures_of(requests["request_id"], captures),
     }
@@ -234,12 +230,8 @@ def _execute(
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
     overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
     overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
-    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
-    if line.pairs.model is not None and CROSS_ENCODER not in broken:
-        overrides |= build_driver().execute(list(_before_pool()), inputs=inputs, overrides=overrides)
-        with timed(RESCORING):
-            pairs = score_table(overrides[POOL], inputs["requests"], frame.evidence, line.pairs)
-        inputs["cross_encoder_scores"] = pairs
+    if CROSS_ENCODER in broken:
+        inputs["cross_encoder"] = PairScores(None)
     return _outputs(inputs, planned, overrides)
 
 
@@ -326,13 +318,6 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
     )
     ordered = table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
     return replace(vectors, queries=matrix), ordered, None
-
-
-@lru_cache(maxsize=1)
-def _before_pool() -> tuple[str, ...]:
-    """The pool's node and every node that it needs."""
-    needed = build_driver().what_is_upstream_of(POOL)
-    return tuple(sorted(node.name for node in needed if not node.is_external_input))
 
 
 def _reason(error: Exception) -> str:

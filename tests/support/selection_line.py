@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from scoped_retrieval.nodes import (
+    boundary_filtering,
     budget_trimming,
     citation_binding,
     context_projection,
@@ -19,10 +21,12 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
+from scoped_retrieval.nodes.recall.file_recall import FileRecall
+from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.nodes.vocabulary import FILE_TERMS
 from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
+from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {term.name: 0.0 for term in TERMS} | {
@@ -65,13 +69,21 @@ class Line:
 
     tables: dict[str, pa.Table]
     counters: Counters
+    files: FileRecall
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """The inputs that are no tables."""
+        return {
+            "counters": self.counters, "plugins": NO_PLUGINS, "file_recall": self.files, "cross_encoder": PairScores(None)
+        }  # fmt: skip
 
     def run(self, until: str = "blocks", **overrides: pa.Table) -> dict[str, pa.Table]:
         """Every table up to `until`, each checked against its declaration."""
-        known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters, "plugins": NO_PLUGINS}
+        known: dict[str, Any] = {**self.tables, **overrides, **self.beside}
         for node in (
-            task_aware_reranking.plain_terms, task_aware_reranking.score_terms, task_aware_reranking.rerank_weights,
-            task_aware_reranking.ranked,
+            boundary_filtering.pool, task_aware_reranking.plain_terms, task_aware_reranking.rerank_weights,
+            task_aware_reranking.cross_encoder_scores, task_aware_reranking.score_terms, task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
             budget_trimming.fits, budget_trimming.trimmed, budget_trimming.trims, citation_binding.citations,
             citation_binding.item_details, context_projection.blocks,
@@ -83,8 +95,7 @@ class Line:
                 known[node.__name__] = TABLES[declared].check(made)
             if node.__name__ == until:
                 break
-        del known["counters"], known["plugins"]
-        return known
+        return {name: table for name, table in known.items() if name not in self.beside}
 
     def block(self, **overrides: pa.Table) -> str:
         """The text of the only request's block."""
@@ -102,11 +113,12 @@ def line(
     roles: Roles = NO_ROLES,
     match_terms: Sequence[Mapping[str, Any]] = (),
     asks: str = "",
+    files: Sequence[tuple[int, int, float]] = (),
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
     `requests` maps request id to contract fields, `pool` to the positions of its candidates (default: all rows). `asks` are
-    words that every request asks for, beside `match_terms`.
+    words that every request asks for, beside `match_terms`. `files` are the best files: request, a row, share of BM25.
     """
     requests = dict(sorted((requests or {"r1": {}}).items()))
     evidence, placements = [], []
@@ -156,17 +168,14 @@ def line(
         "requests": pa.table(
             {"request_id": list(requests), "question": pa.array([""] * len(requests), pa.large_string())}
         ),
-        "bounded_candidates": _of("candidates", candidates),
+        "candidates": _of("candidates", candidates),
         "lane_scores": _of("lane_scores", _lane_scores(candidates)),
-        "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),
-        "turn_scores": _of("turn_scores", [_turn_scores(one) for one in candidates]),
-        "feedback_scores": _of("feedback_scores", [_feedback(one, rows) for one in candidates]),
+        "feedback": _of("feedback", [_feedback(one, rows) for one in candidates]),
         "verdicts": _of("verdicts", verdicts),
         "anchors": _of("anchors", anchors),
         "evidence": _of("evidence", evidence),
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
-        "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
         "match_terms": _of("match_terms", [*match_terms, *asked]),
         "role_policies": roles.policies,
         "role_rules": roles.rules,
@@ -184,30 +193,26 @@ def line(
             ],
         ),
     }
-    return Line(tables, counters or Counters())
-
-
-def _turn_scores(one: Mapping[str, Any]) -> dict[str, Any]:
-    """No candidate is a turn."""
-    keys = {name: one[name] for name in ("request_id", "evidence_id", "pool_rank")}
-    return keys | dict.fromkeys(("context", "answer", "session", "session_reach"), 0.0)
+    request, row, share = (np.array(part) for part in zip(*files, strict=True)) if files else (np.empty(0, int),) * 3
+    return Line(tables, counters or Counters(), FileRecall(Found.concat([]), request, row, share))
 
 
 def _lane_scores(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each candidate as its lanes found it; the best of a request reaches half of what its terms could give."""
+    """Each candidate as its lanes found it, none a turn; the best of a request reaches half of what its terms could give."""
+    turns = dict.fromkeys(("context", "answer", "session", "session_reach"), 0.0)
     best: dict[str, float] = {}
     for one in candidates:
         best[one["request_id"]] = max(one["bm25_raw"], best.get(one["request_id"], one["bm25_raw"]))
     return [
-        {**one, "bm25": one["bm25_raw"], "bm25_reach": 2 * best[one["request_id"]], "cosine": one["semantic_raw"]}
+        {
+            **one,
+            **turns,
+            "bm25": one["bm25_raw"],
+            "bm25_reach": 2 * best[one["request_id"]],
+            "cosine": one["semantic_raw"],
+        }
         for one in candidates
     ]
-
-
-def _file_scores(one: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What each row says of its file; nothing, unless told."""
-    row = evidence[one["row"]]
-    return {**one, **{name: row.get(name, 0.0) for name in FILE_TERMS}}
 
 
 def _feedback(one: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -224,14 +224,14 @@ class _Frozen:
         if (row < 0).any():
             return self._recall("a row that was recalled is not in the corpus any more")
         hits = _with(hits, "row", pa.array(row))
-        tables = execute(["candidates", "verdicts", "bounded_candidates"], hits=hits)
-        bounded = tables["bounded_candidates"]
-        place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (bounded, terms)))
+        tables = execute(["candidates", "verdicts", "pool"], hits=hits)
+        pool = tables["pool"]
+        place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (pool, terms)))
         if unscored := int((place < 0).sum()):
             return self._recall(f"{counted(unscored, 'row')} of the larger pool without stored scores")
         if len(place) < terms.num_rows:
             return self._recall("another pool: terms of feedback come from its rows")
-        terms = _with(terms.take(pa.array(place)).combine_chunks(), "pool_rank", bounded["pool_rank"])
+        terms = _with(terms.take(pa.array(place)).combine_chunks(), "pool_rank", pool["pool_rank"])
         return {"hits": hits, **tables, "score_terms": terms}
 
     def _recall(self, reason: str) -> None:
