@@ -1,8 +1,8 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
 Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows` per scope group; `row_groups`,
-the groups with equal outcomes merged; `reachable` and `group_ladder` per row group, `scope_times` per row group and
-instant, and per request `admissible` and `filter_ladder`.
+the groups with equal outcomes merged; `reachable` per row group, `scope_times` per row group and instant, and per
+request `admissible` and `filter_ladder`.
 
 Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
 segments and its `project` and `owner` gates stop none; a count that depended on the other segments of the frame would
@@ -36,7 +36,6 @@ from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
     GATED_ROWS,
-    GROUP_LADDER,
     REACHABLE,
     SCOPE_GROUPS,
     SCOPE_TIMES,
@@ -46,7 +45,6 @@ from .tables import (
     Evidence,
     FilterLadder,
     GatedRows,
-    GroupLadder,
     Reachable,
     ScopeGroups,
     ScopeTimes,
@@ -162,26 +160,15 @@ def _reachable(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
     return REACHABLE.build({"scope_group": group, "row": row, "withheld_by": withheld})
 
 
-def group_ladder(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> GroupLadder:
-    """Rows considered and admitted by each access and visibility gate, by row group and gate."""
-    return _group_ladder(gated_rows, plugins)
-
-
 @OfTable
-def _group_ladder(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
-    count, timeless = len(_row_groups(gated_rows)[0]), plugins.order.timeless
-    stopped = np.zeros((count, plugins.order.most + 1), dtype=np.int64)
+def _timeless_ladder(gated_rows: pa.Table, plugins: Plugins) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows considered and admitted by each access and visibility gate: int64[row groups, gates]."""
+    stopped = np.zeros((len(_row_groups(gated_rows)[0]), plugins.order.most + 1), dtype=np.int64)
     for number, _, codes in _listed(gated_rows):
         stopped[number] += np.bincount(codes, minlength=stopped.shape[1])
-    admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(stopped[:, timeless], axis=1)
-    return GROUP_LADDER.build(
-        {
-            "scope_group": np.repeat(np.arange(count, dtype=np.int32), len(timeless)),
-            "gate": np.tile(np.array(timeless, dtype=np.int32), count),
-            "considered": (admitted + stopped[:, timeless]).ravel(),
-            "admitted": admitted.ravel(),
-        }
-    )
+    by_gate = stopped[:, plugins.order.timeless]
+    admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(by_gate, axis=1)
+    return admitted + by_gate, admitted
 
 
 def scope_times(
@@ -307,15 +294,15 @@ def filter_ladder(
     contracts: Contracts,
     row_groups: ScopeGroups,
     scope_times: ScopeTimes,
-    group_ladder: GroupLadder,
+    gated_rows: GatedRows,
     plugins: Plugins = NO_PLUGINS,
 ) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
-    gates, timed = plugins.order.gates, len(plugins.order.timeless)
+    gates = plugins.order.gates
     _, moment = _instants(contracts, row_groups)
     open_ = np.flatnonzero(moment >= 0)
     group = row_groups["scope_group"].to_numpy()[open_]
-    timeless = [group_ladder[n].to_numpy().reshape(-1, timed)[group] for n in ("considered", "admitted")]
+    timeless = [counts[group] for counts in _timeless_ladder(gated_rows, plugins)]
     stopped = flat(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
     after = timeless[1][:, -1:] - np.cumsum(stopped, axis=1)
     return FILTER_LADDER.build(

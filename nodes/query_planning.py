@@ -10,6 +10,9 @@ all empty plans nothing, unless the request requires the evidence it serves.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,19 +21,13 @@ from numpy.typing import NDArray
 from .columns.keys import (
     NOWHERE,
     constants,
-    distinct_numbers,
     first_of_runs,
     flat,
-    gathered,
-    gathered_columns,
-    literal,
     positions,
-    truth,
 )
-from .columns.list_columns import flattened, held
-from .columns.ragged import Ragged, expand_ranges, starts_of
+from .columns.list_columns import flattened
+from .columns.ragged import starts_of
 from .frames import MICROS_PER_DAY, micros
-from .schema import TIMESTAMP
 from .tables import (
     ANCHORS,
     QUERY_TERMS,
@@ -45,11 +42,18 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text.anchor_keys import definition_terms, id_terms, literal_terms, path_terms, small_ids
-from .text.anchor_patterns import KINDS, anchors_in, fixed_part, normalized_paths, spoken_state
+from .text.anchor_keys import anchor_keys
+from .text.anchor_patterns import (
+    KINDS,
+    LOWER_CASE_ID,
+    anchors_in,
+    find_all,
+    fixed_part,
+    normalized_paths,
+    spoken_state,
+)
 from .text.role_words import EXPANSION_WEIGHT, expansions
-from .text.text_analysis import query_tokens
-from .vocabulary import RECALL_EFFORTS, REQUIRED_EVIDENCE
+from .text.text_analysis import tokens_of
 
 _WEIGHTS = {
     "failing_test": 1.0,
@@ -70,12 +74,19 @@ _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "c
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion", "graph")
 _TEXT = pa.large_string()
-_RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
-_CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", "path_window_start")
-"""The columns of a sub-query that come from its rule and from its contract."""
-_TEXT_COLUMNS = ("question", "context_summary", "failing_test", "error_text", "state")
-"""The request columns that query texts are assembled from, besides anchors."""
-_BY_SUB_QUERY = pc.SortOptions([("request_id", "ascending"), ("sub_query_id", "ascending")])
+_ASKED = ["request_id", "question", "context_summary", "failing_test", "error_text", "lane_k"]
+_CONTRACTED = ["request_id", "purpose", "denied", "recall_effort", "mode", "mode_lanes", "required_evidence", "lane_k", "role",
+               "window_paths", "path_window_start"]  # fmt: skip
+_SEARCHED = ["request_id", "sub_query_id", "query_text", "expansion", "lanes"]
+"""The columns that are read of requests, contracts and sub-queries."""
+_LOOKED_UP = {
+    "identifier": ("symbol", ("definition", "reference")),
+    "test": ("symbol", ("definition", "reference")),
+    "path": ("symbol", ("path",)),
+    "id": ("exact", ("id",)),
+    "literal": ("exact", ("literal",)),
+}
+"""The lane and the index fields in which an anchor of each kind is looked up."""
 
 Int = NDArray[np.int64]
 
@@ -119,55 +130,50 @@ def sub_queries(
     role_rules: RoleRules,
 ) -> SubQueries:
     """The retrieval plan of each request, by request and ordinal; none if denied or at recall effort none."""
-    efforts = RECALL_EFFORTS.values
-    effort = positions(contracts["recall_effort"], constants(efforts))
-    denied = contracts["denied"].to_numpy()
-    rule_purposes = pc.unique(flat(plan_rules["purpose"]))
-    purpose = positions(contracts["purpose"], rule_purposes)
-    purpose[denied | (effort == efforts.index("none"))] = -1
-    rule_purpose = positions(plan_rules["purpose"], rule_purposes)
-    by_purpose = rule_purpose.argsort(kind="stable")
-    starts = starts_of(np.bincount(rule_purpose, minlength=len(rule_purposes)))
-    planned = (purpose >= 0).nonzero()[0]
-    first = starts[purpose[planned]]
-    counts = starts[purpose[planned] + 1] - first
-    request = planned.repeat(counts)
-    rule = by_purpose[expand_ranges(first, counts)]
-
-    extra, extras = _mode_lanes(contracts)
-    lanes, plan_lanes = _lanes(plan_rules, rule, effort[request], extra[request], extras)
-    text = _query_texts(contracts, requests, anchors, plan_rules, request, rule)
-    required = _required(contracts, plan_rules, request, rule)
-    worded = np.asarray(pc.binary_length(pc.utf8_trim_whitespace(text))) > 0
-    kept = ((worded | required) & (np.asarray(lanes.value_lengths()) > 0)[plan_lanes]).nonzero()[0]
-    request, rule, text, plan_lanes = request[kept], rule[kept], text.take(pa.array(kept)), plan_lanes[kept]
-    ordinal = np.arange(len(request)) - request.searchsorted(request) + 1
-    at = pa.array(rule)
-    asked = gathered(requests["lane_k"], positions(contracts["request_id"], requests["request_id"])[request])
-    ruled = gathered_columns(plan_rules, _RULED, at)
-    of = gathered_columns(contracts, _CONTRACTED, request)
-    lane_k = pc.coalesce(pc.if_else(of["mode"].is_valid(), None, ruled["lane_k"]), of["lane_k"])
-    age = ruled["max_age_days"]
-    days = np.nan_to_num(age.fill_null(0.0).to_numpy())
-    oldest = micros(of["as_of"], 0) - np.rint(days * MICROS_PER_DAY).astype(np.int64)
-    return SUB_QUERIES.build(
-        {
-            "request_id": of["request_id"],
-            "sub_query_id": pc.binary_join_element_wise("q", pa.array(ordinal).cast(pa.string()), ""),
-            "ordinal": ordinal.astype(np.int32),
-            "intent": ruled["intent"],
-            "query_text": text,
-            "expansion": expansions(text, of["role"], role_policies, role_rules),
-            "lanes": lanes.take(pa.array(plan_lanes)),
-            "sources": ruled["sources"],
-            "kinds": ruled["kinds"],
-            "lane_k": pc.min_element_wise(lane_k, asked),
-            "min_authority": ruled["min_authority"],
-            "oldest": pa.array(oldest, mask=~np.asarray(age.is_valid())).cast(TIMESTAMP),
-            "window_paths": of["window_paths"],
-            "window_start": of["path_window_start"],
-        }
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for rule in plan_rules.to_pylist():
+        rules.setdefault(rule["purpose"], []).append(rule)
+    asked = {row["request_id"]: row for row in requests.select(_ASKED).to_pylist()}
+    states = dict(zip(asked, spoken_state(flat(requests["state"])).to_pylist(), strict=True))
+    named = _by_request(anchors)
+    rows: list[dict[str, Any]] = []
+    for contract, as_of in zip(
+        contracts.select(_CONTRACTED).to_pylist(), micros(contracts["as_of"], 0).tolist(), strict=True
+    ):
+        name, effort, planned = contract["request_id"], contract["recall_effort"], 0
+        request = asked[name]
+        parts = _parts(request, states[name], named.get(name, ()))
+        for rule in () if contract["denied"] or effort == "none" else rules.get(contract["purpose"], ()):
+            text = "\n".join(words for part, words in parts.items() if words and part in rule["parts"])
+            lanes = _lanes(rule["lanes"], contract["mode_lanes"], effort)
+            required = not {*(contract["required_evidence"] or ())}.isdisjoint(rule["requires"] or ())
+            if not lanes or not (text.strip() or required):
+                continue
+            planned += 1
+            most = [rule["lane_k"] if contract["mode"] is None else None, contract["lane_k"]]
+            limits = [next(limit for limit in most if limit is not None), request["lane_k"]]
+            age = rule["max_age_days"]
+            rows.append(
+                {
+                    **{column: rule[column] for column in ("intent", "sources", "kinds", "min_authority")},
+                    "request_id": name,
+                    "sub_query_id": f"q{planned}",
+                    "ordinal": planned,
+                    "query_text": text,
+                    "role": contract["role"],
+                    "lanes": lanes,
+                    "lane_k": min(limit for limit in limits if limit is not None),
+                    "oldest": None if age is None else as_of - round(age * MICROS_PER_DAY),
+                    "window_paths": contract["window_paths"],
+                    "window_start": contract["path_window_start"],
+                }
+            )
+    texts, roles = (
+        pa.array([row["query_text"] for row in rows], _TEXT),
+        pa.array([row.pop("role") for row in rows], pa.string()),
     )
+    added = expansions(texts, roles, role_policies, role_rules).to_pylist()
+    return SUB_QUERIES.from_rows([row | {"expansion": words} for row, words in zip(rows, added, strict=True)])
 
 
 def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
@@ -176,55 +182,84 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     A text term weighs its count in the query text, a quarter of that in the role's expansion. An anchor's keys have its
     weight, less for vaguer keys; where two anchors share a key, the greater weight counts.
     """
-    names = ("lexical", "file", "symbol", "exact")
-    uses = dict(zip(names, held(sub_queries["lanes"], names), strict=True))
-    lanes = {name: use.nonzero()[0] for name, use in uses.items()}
-    worded = (uses["lexical"] | uses["file"]).nonzero()[0]
-    parts = [
-        _text_terms(sub_queries["query_text"], worded, 1.0),
-        _text_terms(sub_queries["expansion"], worded, EXPANSION_WEIGHT),
-    ]
-    asked = sub_queries["request_id"].unique()
-    kind = positions(anchors["kind"], constants(KINDS))
-    owner, mine = (positions(table["request_id"], asked) for table in (anchors, sub_queries))
-    for lane, kinds, fields, terms_of in (
-        ("symbol", ("identifier", "test"), ("definition", "reference"), definition_terms),
-        ("symbol", ("path",), ("path",), path_terms),
-        ("exact", ("id",), ("id",), id_terms),
-        ("exact", ("literal",), ("literal",), literal_terms),
+    asked = sub_queries.select(_SEARCHED).to_pylist()
+    exact = [number for number, sub in enumerate(asked) if "exact" in sub["lanes"]]
+    ids: dict[int, list[str]] = {}
+    for number, value in zip(
+        *(part.tolist() for part in _small_ids([asked[n]["query_text"] for n in exact])), strict=True
     ):
-        chosen = (np.logical_or.reduce([kind == KINDS.index(k) for k in kinds]) & (owner >= 0)).nonzero()[0]
-        if not len(chosen) or not len(lanes[lane]):
-            continue
-        chosen = chosen[owner[chosen].argsort(kind="stable")]
-        terms, shares = terms_of(gathered(anchors["value"], chosen))
-        starts = owner[chosen].searchsorted(mine[lanes[lane]])
-        counts = owner[chosen].searchsorted(mine[lanes[lane]], side="right") - starts
-        sub = lanes[lane].repeat(counts)
-        anchor = expand_ranges(starts, counts)
-        per = (terms.starts[1:] - terms.starts[:-1])[anchor]
-        at = expand_ranges(terms.starts[anchor], per)
-        weight = anchors["weight"].to_numpy()[chosen][anchor.repeat(per)] * shares[at]
-        values = terms.vocabulary.take(pa.array(terms.codes[at])).cast(_TEXT)
-        parts += [(field, sub.repeat(per), values, weight) for field in fields]
-    row, value = small_ids(gathered(sub_queries["query_text"], lanes["exact"]))
-    parts.append(("id", lanes["exact"][row], value, np.full(len(row), _WEIGHTS["question"])))
-    return _terms_table(sub_queries, parts)
+        ids.setdefault(exact[number], []).append(value)
+    named = _by_request(anchors)
+    found: list[tuple[str, str, str, str, float]] = []
+    for number, sub in enumerate(asked):
+        lanes, terms = set(sub["lanes"]), dict[tuple[str, str], float]()
+        if lanes & {"lexical", "file"}:
+            for text, weight in ((sub["query_text"], 1.0), (sub["expansion"], EXPANSION_WEIGHT)):
+                for term in tokens_of(text or ""):
+                    terms["text", term] = terms.get(("text", term), 0.0) + weight
+        for kind, _, value, weight in named.get(sub["request_id"], ()):
+            lane, fields = _LOOKED_UP.get(kind, ("", ()))
+            if lane in lanes:
+                for term, share in anchor_keys(kind, value):
+                    for field in fields:
+                        terms[field, term] = max(terms.get((field, term), 0.0), weight * share)
+        for value in ids.get(number, ()):
+            terms["id", value] = max(terms.get(("id", value), 0.0), _WEIGHTS["question"])
+        place = sub["request_id"], sub["sub_query_id"]
+        found += [(*place, *key, weight) for key, weight in terms.items()]
+    columns = zip(*sorted(found), strict=True) if found else ([],) * 5
+    return QUERY_TERMS.build(dict(zip(QUERY_TERMS.columns, map(list, columns), strict=True)), rows=len(found))
 
 
-def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, Int, pa.Array, NDArray[np.float64]]:
-    """Every term in the texts of some sub-queries, each with the same weight; a null text has none."""
-    if not len(subs) or texts.null_count == len(texts):
-        return "text", NOWHERE, constants((), _TEXT), np.empty(0)
-    if texts.null_count:
-        subs = subs[np.asarray(texts.is_valid())[subs]]
-    encoded = flat(texts).dictionary_encode()
-    tokens = Ragged.of(query_tokens(encoded.dictionary))
-    counts = tokens.starts[1:] - tokens.starts[:-1]
-    code = encoded.indices.take(pa.array(subs)).to_numpy()
-    of = subs.repeat(counts[code])
-    term = tokens.codes[expand_ranges(tokens.starts[:-1][code], counts[code])]
-    return "text", of, tokens.vocabulary.take(pa.array(term)).cast(_TEXT), np.full(len(of), weight)
+Named = tuple[str, str, str, float]
+"""Kind, origin, value and weight of an anchor."""
+
+
+def _by_request(anchors: pa.Table) -> dict[str, list[Named]]:
+    found: dict[str, list[Named]] = {}
+    columns = (anchors[name].to_pylist() for name in ("request_id", "kind", "origin", "value", "weight"))
+    for request, *anchor in zip(*columns, strict=True):
+        found.setdefault(request, []).append(tuple(anchor))
+    return found
+
+
+def _parts(request: Mapping[str, Any], state: str | None, anchors: Iterable[Named]) -> dict[str, str | None]:
+    """The texts that query texts are assembled from, in their order."""
+
+    def named(*kinds: str, origins: Collection[str]) -> str:
+        return " ".join(value for kind, origin, value, _ in anchors if kind in kinds and origin in origins)
+
+    told = {*_WEIGHTS} - {"stack_trace", "session_events"}
+    return {
+        "question": request["question"],
+        "context": request["context_summary"],
+        "failing_test": request["failing_test"],
+        "error": named("error", origins={*told, "stack_trace"})
+        if request["error_text"] is None
+        else request["error_text"],
+        "stack": named("identifier", "path", origins=("stack_trace",)),
+        "files": named("path", origins=told),
+        "symbols": named("identifier", origins=told),
+        "state": state,
+        "session": named(*KINDS, origins=("session_events",)),
+    }
+
+
+def _lanes(ruled: Iterable[str], of_mode: Iterable[str] | None, effort: str) -> list[str]:
+    """The lanes of a rule and of the mode. `graph` adds the walking lanes, `minimal` keeps words, ids and, for conflict
+    sets alone, the expansion (S0.111).
+    """
+    chosen = dict.fromkeys([*ruled, *(of_mode or ()), *(_GRAPH if effort == "graph" else ())])
+    return [lane for lane in chosen if effort != "minimal" or lane in _MINIMAL]
+
+
+def _small_ids(texts: Sequence[str]) -> tuple[Int, pa.Array]:
+    """Lower-case ids (S1.20), each with the number of its text: look-up keys, not anchors.
+
+    As an anchor, `utf-8` would score every text that contains it; as a key, it finds a record of that name or nothing.
+    """
+    number, values = find_all(pa.array(texts, _TEXT), LOWER_CASE_ID)
+    return number, np.array(values.to_pylist(), dtype=object)
 
 
 def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.Array, str]:
@@ -283,118 +318,6 @@ def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.
         at = owner[found.text[own] - starts[number]]
         parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
     return parts
-
-
-def _mode_lanes(contracts: pa.Table) -> tuple[NDArray[np.int64], list[list[str]]]:
-    """The distinct lists of lanes that modes add, and the list number of each contract."""
-    lists = pc.binary_join(flat(contracts["mode_lanes"]), " ").dictionary_encode()
-    return lists.indices.to_numpy().astype(np.int64), [words.split() for words in lists.dictionary.to_pylist()]
-
-
-def _lanes(plan_rules: pa.Table, rule: Int, effort: Int, extra: Int, extras: list[list[str]]) -> tuple[pa.Array, Int]:
-    """The lists of lanes that a plan uses, one per (rule, recall effort, lanes of the mode), and the one of each pair.
-
-    `graph` adds the walking lanes, `minimal` keeps words, ids and, for conflict sets alone, the expansion (S0.111).
-    """
-    efforts, ruled = RECALL_EFFORTS.values, plan_rules["lanes"].to_pylist()
-    distinct, which = distinct_numbers((rule * len(efforts) + effort) * len(extras) + extra)
-    lists = []
-    for code in distinct.tolist():
-        pair, added = divmod(code, len(extras))
-        of_rule, of_effort = divmod(pair, len(efforts))
-        walks, few = efforts[of_effort] == "graph", efforts[of_effort] == "minimal"
-        chosen = dict.fromkeys([*ruled[of_rule], *extras[added], *(_GRAPH if walks else ())])
-        lists.append([lane for lane in chosen if not few or lane in _MINIMAL])
-    return pa.array(lists, type=pa.list_(pa.string())), which
-
-
-def _query_texts(
-    contracts: pa.Table,
-    requests: pa.Table,
-    anchors: pa.Table,
-    plan_rules: pa.Table,
-    request: Int,
-    rule: Int,
-) -> pa.Array:
-    """The query text of each (contract, rule) pair: the non-empty parts of the rule, one per line."""
-    place = positions(contracts["request_id"], requests["request_id"])
-    asked = gathered_columns(requests, _TEXT_COLUMNS, place)
-    owner = positions(anchors["request_id"], contracts["request_id"])
-    origin = positions(anchors["origin"], constants(("stack_trace", "session_events")))
-    traced, observed, asked_for = origin == 0, origin == 1, origin < 0
-    kind = positions(anchors["kind"], constants(KINDS))
-    is_kind = {name: kind == number for number, name in enumerate(KINDS)}
-
-    def named(mask: NDArray[np.bool_]) -> pa.Array | None:
-        chosen = (mask & (owner >= 0)).nonzero()[0]
-        if not len(chosen):
-            return None
-        lists = pa.LargeListArray.from_arrays(
-            pa.array(starts_of(np.bincount(owner[chosen], minlength=contracts.num_rows))),
-            flat(anchors["value"]).take(pa.array(chosen)),
-        )
-        return pc.binary_join(lists, literal(" "))
-
-    errors = named(~observed & is_kind["error"])
-    parts = {
-        "question": asked["question"],
-        "context": asked["context_summary"],
-        "failing_test": asked["failing_test"],
-        "error": asked["error_text"] if errors is None else pc.coalesce(asked["error_text"], errors),
-        "stack": named(traced & (is_kind["identifier"] | is_kind["path"])),
-        "files": named(asked_for & is_kind["path"]),
-        "symbols": named(asked_for & is_kind["identifier"]),
-        "state": spoken_state(asked["state"]),
-        "session": named(observed),
-    }
-    given = {name: text for name, text in parts.items() if text is not None and text.null_count < len(text)}
-    columns = []
-    for text, named_by in zip(given.values(), held(plan_rules["parts"], tuple(given)), strict=True):
-        text = text.cast(_TEXT)
-        filled = truth(pc.greater(pc.binary_length(text), 0))
-        columns.append(text.take(pa.array(request, mask=~(named_by[rule] & filled[request]))))
-    if not columns:
-        return pa.repeat(literal(""), len(request))
-    # Arrow's join with `skip` drops a row whose values are all null, so such a row gets an empty value.
-    blank = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
-    columns[0] = pc.if_else(pa.array(blank), literal(""), columns[0]) if blank.any() else columns[0]
-    return pc.binary_join_element_wise(*columns, literal("\n"), null_handling="skip")
-
-
-def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int) -> NDArray[np.bool_]:
-    """Whether the contract requires evidence that the rule serves."""
-    wanted = held(contracts["required_evidence"], REQUIRED_EVIDENCE.values)
-    served = held(plan_rules["requires"], REQUIRED_EVIDENCE.values)
-    return np.logical_or.reduce(wanted[:, request] & served[:, rule], axis=0)
-
-
-def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, NDArray[np.float64]]]) -> pa.Table:
-    """The looked-up keys in declared order: equal text terms add up, equal anchor keys keep the greatest weight."""
-    parts = [part for part in parts if len(part[1])]
-    if not parts:
-        return QUERY_TERMS.empty()
-    fields = tuple(sorted({field for field, _, _, _ in parts}))
-    sub = np.concatenate([part[1] for part in parts])
-    field = np.array([fields.index(part[0]) for part in parts]).repeat([len(part[1]) for part in parts])
-    terms = pa.concat_arrays([part[2] for part in parts])
-    weight = np.concatenate([part[3] for part in parts])
-    place = _places(terms)
-    sub_place = np.empty(sub_queries.num_rows, dtype=np.int64)
-    sub_place[pc.sort_indices(sub_queries, options=_BY_SUB_QUERY).to_numpy()] = np.arange(len(sub_place))
-    order = np.lexsort((place, field, sub_place[sub]))
-    first = first_of_runs(sub[order], field[order], place[order])
-    added, greatest = (use.reduceat(weight[order], first) for use in (np.add, np.maximum))
-    chosen = order[first]
-    total = np.where(np.array([name == "text" for name in fields])[field[chosen]], added, greatest)
-    of = gathered_columns(sub_queries, ("request_id", "sub_query_id"), sub[chosen])
-    return QUERY_TERMS.build(
-        {
-            **of,
-            "field": constants(fields).take(pa.array(field[chosen])),
-            "term": terms.take(pa.array(chosen)),
-            "weight": total,
-        }
-    )
 
 
 def _places(values: pa.Array) -> Int:

@@ -11,8 +11,9 @@ towards them (Rocchio 1971), times its length. The shares are weights, and 0 swi
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.keys import distinct_numbers, first_of_runs, floats, gathered_columns, integers, order_by, rank_within
-from .columns.numbers import RESOLUTION, quantise, share_of
+from .columns.numbers import quantise, share_of
 from .columns.ragged import expand_ranges, starts_of
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .recall.bm25 import Bm25
@@ -122,16 +123,17 @@ def _terms(request: Int, row: Int, score: Float, evidence: pa.Table) -> Terms:
     columns = gathered_columns(evidence, TEXT_COLUMNS, rows)
     texts = pc.utf8_slice_codeunits(index_text(columns, TEXT_COLUMNS), 0, LONGEST)
     counts = [Counter(terms) for terms in terms_of(texts, "prose/1").to_lists().to_pylist()]
-    totals: dict[int, Counter[str]] = {}
+    totals: dict[int, defaultdict[str, float]] = {}
     for of, at, weight in zip(request.tolist(), of_row.tolist(), score.tolist(), strict=True):
-        total, length = totals.setdefault(of, Counter()), counts[at].total()
-        for term, count in counts[at].items():  # whole multiples, so that a sum over rows is the same in any order
-            total[term] += round(weight * (count / length) / RESOLUTION)
+        total, own = totals.setdefault(of, defaultdict(float)), np.array(list(counts[at].values()))
+        # Quantised, so that a sum over rows is the same in any order.
+        for term, part in zip(counts[at], quantise(weight * (own / max(own.sum(), 1))).tolist(), strict=True):
+            total[term] += part
     found: Terms = {}
     for of, total in totals.items():
-        best = sorted((term for term in total if total[term]), key=lambda term: (-total[term], term))[:TERMS]
-        share = len(best) / (sum(total[term] for term in best) * RESOLUTION) if best else 0.0
-        found[of] = {term: total[term] * RESOLUTION * share for term in sorted(best)}
+        best = sorted([(-weight, term) for term, weight in total.items() if weight])[:TERMS]
+        share = len(best) / -sum([weight for weight, _ in best]) if best else 0.0
+        found[of] = {term: -weight * share for weight, term in sorted(best, key=itemgetter(1))}
     return found
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 
 from .columns.digests import digests_by_request, table_digest
 from .columns.kept import OfTable
-from .columns.keys import flat, present
+from .columns.keys import flat
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .schema import TIMESTAMP, Table
-from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of
+from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of, distinct
 from .score_terms import terms_of_plugins
 from .tables import (
     CONTRACT_BOUNDS,
@@ -92,17 +92,15 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 
 
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
-    """The grants that hold for each request: positions in GRANTS and in the requests sorted by id; and the refusals."""
+    """The grants that hold for each request, by request id, and the refusals."""
     requests = _ordered(requests)
     held, roles = active_grants_of(requests, grants), _roles(role_policies)
-    asked = zip(
-        requests.select([*_ALLOWANCES, "role"]).to_pylist(), held.acting.tolist(), held.granted.tolist(), strict=True
-    )
+    asked = zip(requests.select([*_ALLOWANCES, "role"]).to_pylist(), held.acting, held.granted, strict=True)
     reasons = [
         ACT_AS_NOT_GRANTED if not acting else NOTHING_GRANTED if not granted else _empty_list(request, roles)
         for request, acting, granted in asked
     ]
-    return replace(held, refused=pa.array(reasons, pa.string()))
+    return replace(held, refused=reasons)
 
 
 def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
@@ -110,7 +108,7 @@ def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
 
     These are its own project's grants and those of other projects that requests of its project may use.
     """
-    return bounds_of(_ordered(requests), reach, np.asarray(reach.refused.is_valid()))
+    return bounds_of(_ordered(requests), reach, [reason is not None for reason in reach.refused])
 
 
 def contracts(
@@ -131,11 +129,11 @@ def contracts(
     requests = _ordered(requests)
     # Presets are sorted by request id, like the requests now.
     layered = _layered(requests, purpose_policies, mode_presets, role_policies)
-    resolved = [_resolved(one, allowed) for one, allowed in zip(layered, reach.states.tolist(), strict=True)]
+    resolved = [_resolved(one, allowed) for one, allowed in zip(layered, reach.states, strict=True)]
     columns = {
         "request_id": requests["request_id"],
         "contract_id": pa.repeat("", requests.num_rows),
-        "denied": present(reach.refused),
+        "denied": [reason is not None for reason in reach.refused],
         "denied_reason": reach.refused,
         "groups": reach.groups(),
         "window_end": requests["exclude_after"],
@@ -163,7 +161,7 @@ def contract_layers(
     requests = _ordered(requests)
     granted_by, weights = _grants_version(grants), _weights_of(requests)
     rows: list[dict[str, Any]] = []
-    reached = zip(reach.acting.tolist(), reach.granted.tolist(), reach.narrowed.tolist(), strict=True)
+    reached = zip(reach.acting, reach.granted, reach.narrowed, strict=True)
     layered = _layered(requests, purpose_policies, mode_presets, role_policies)
     for (request, preset, policy, role), (acting, granted, narrowed) in zip(layered, reached, strict=True):
         given = [name for name in (*_NARROWING, *_COUNTS, *_CHOICES) if request[name] is not None]
@@ -268,17 +266,17 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
         "include_states": _include_states(layers, counts["max_unverified_items"], allowed),
         "min_authority": max(request["min_authority"] or 0, 0),
         "withheld_k": policy["withheld_k"],
-        "instruction_sources": _sorted(policy["instruction_sources"]) or [],
-        "required_evidence": _sorted([*(request["required_evidence"] or ()), *(role.get("required_evidence") or ())]),
-        "mask": _sorted(policy["mask"]),
+        "instruction_sources": distinct(policy["instruction_sources"]) or [],
+        "required_evidence": distinct([*(request["required_evidence"] or ()), *(role.get("required_evidence") or ())]),
+        "mask": distinct(policy["mask"]),
         "path_window_start": _before(request["as_of"], preset["window_days"]),
         "role": role.get("role"),
-        "role_sources": _sorted(role.get("allowed_sources")),
-        "forbidden_sources": _sorted(role.get("forbidden_sources")) or [],
+        "role_sources": distinct(role.get("allowed_sources")),
+        "forbidden_sources": distinct(role.get("forbidden_sources")) or [],
         "source_diversity": bool(role.get("require_source_diversity")),
         "citation_style": role.get("citation_style") or CITATION_STYLES.values[0],
-        **{name: _sorted(request[name]) for name in _ALLOWANCES},
-        **{name: _sorted(request[name]) or [] for name in _DENIALS},
+        **{name: distinct(request[name]) for name in _ALLOWANCES},
+        **{name: distinct(request[name]) or [] for name in _DENIALS},
         **{name: _or(request[name], policy[name]) for name in _CHOICES},
         **counts,
     }
@@ -355,11 +353,6 @@ def _counts(
 
 def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
-
-
-def _sorted(values: Iterable[str] | None) -> list[str] | None:
-    """Distinct values in order; None stays None."""
-    return None if values is None else sorted(set(values))
 
 
 def _ordered(requests: pa.Table) -> pa.Table:

@@ -167,7 +167,8 @@ def plain_terms(
     reach = floats(lane_scores["bm25_reach"])
     lexical = share_of(floats(lane_scores["bm25"]), reach)
     cosine = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
-    files = file_terms(owner, rows, lexical, cosine, file_recall, evidence)
+    best_files = file_recall.request, file_recall.row, file_recall.share
+    files = file_terms(owner, rows, lexical, cosine, best_files, evidence)
     role = asked["role"]
     question = requests["question"].take(pa.array(positions(contracts["request_id"], requests["request_id"])))
     named = name_terms(owner, row, rows, flat(question), evidence)

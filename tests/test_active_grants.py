@@ -200,18 +200,16 @@ def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: li
     reach = active_grants_of(asked, held)
     rules = held.to_pylist()
     through = [reached(request, rules) for request in asked.to_pylist()]
-    pairs = [
-        (asked["request_id"][r].as_py(), reach.grants["rule_id"][g].as_py())
-        for r, g in zip(reach.request, reach.grant, strict=True)
-    ]
+    names = asked["request_id"].to_pylist()
+    pairs = [(name, grant["rule_id"]) for name, own in zip(names, reach.held, strict=True) for grant in own]
     wanted = [(f"r{n}", grant["rule_id"]) for n, found in enumerate(through) for grant in found]
     assert pairs == wanted
-    assert reach.granted.tolist() == [bool(found) for found in through]
-    assert reach.acting.tolist() == [may_ask(request, rules) for request in asked.to_pylist()]
+    assert reach.granted == [bool(found) for found in through]
+    assert reach.acting == [may_ask(request, rules) for request in asked.to_pylist()]
     assert reach.groups().to_pylist() == [tidy([g for one in found for g in one["groups"] or ()]) for found in through]
     states = [{LIFECYCLES.values[n] for n in np.flatnonzero(row)} for row in reach.states]
     assert states == [lifecycles(request, found) for request, found in zip(asked.to_pylist(), through, strict=True)]
-    denied = np.array([n % 3 == 2 for n in range(len(through))])
+    denied = [n % 3 == 2 for n in range(len(through))]
     bounds = bounds_of(asked, reach, denied).to_pylist()
     assert bounds == [
         bound(request, grant, found)

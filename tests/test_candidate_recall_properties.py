@@ -31,14 +31,13 @@ PLAN = rules(
 
 @pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
 def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every rule holds for NumPy alone and for the compiled loops, and where scopes are large for a shortlist."""
+    """Every rule holds for NumPy alone and for the compiled loops."""
     if request.param != "arrays":
         pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param != "arrays" else None
     with pytest.MonkeyPatch.context() as chosen:
         for module in (posting_recall, vector_recall):
             chosen.setattr(module, "kernels", lambda visits: loaded)
-        chosen.setattr(vector_recall, "SHORTLIST_FROM", 0)
         chosen.setattr(scope_postings, "LEAST", 1)
         yield
 

@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.columns.keys import flat
-from scoped_retrieval.nodes.recall.file_recall import FileRecall
-from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.reranking.file_terms import file_terms
 from scoped_retrieval.nodes.tables import EVIDENCE
 from selection_line import ROW, line
@@ -34,8 +32,7 @@ def terms(
     given = np.zeros(len(rows), int) if owner is None else np.array(owner)
     near = np.zeros(len(rows)) if semantic is None else np.array(semantic)
     stored = evidence(*rows)
-    found = FileRecall(Found.concat([]), asked, example, score)
-    return file_terms(given, columns_of(stored), np.array(lexical), near, found, stored)
+    return file_terms(given, columns_of(stored), np.array(lexical), near, (asked, example, score), stored)
 
 
 def columns_of(stored: pa.Table) -> dict[str, pa.Array]:

@@ -59,11 +59,7 @@ def recalled(world: dict[str, Any], bm25: Bm25, requests: Any = REQUESTS) -> tup
     return hits, pairs, TermWeights.concat(out["lexical_recall"].weights), tables
 
 
-@pytest.mark.parametrize("at_once", [7, 1 << 20])
-def test_a_pair_has_the_score_that_the_lane_gives_it(
-    world: dict[str, Any], at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pair_scores, "PAIRS", at_once)
+def test_a_pair_has_the_score_that_the_lane_gives_it(world: dict[str, Any]) -> None:
     hits, pairs, weights, tables = recalled(world, Bm25())
     assert set(hits["request_id"].to_pylist()) == {"a", "b", "c"}
     found = lexical_scores(pairs, weights, tables, world["postings"], Bm25())

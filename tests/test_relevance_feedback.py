@@ -13,8 +13,6 @@ import pytest
 import Stemmer
 from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
 from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
-from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.recall import posting_recall
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
@@ -150,15 +148,8 @@ def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
     assert not any(any(shares(kind)) for kind in ("code", "test-log", "memory", "session-event"))
 
 
-@pytest.mark.parametrize("loops", [False, True])
-def test_the_share_is_bm25_of_the_terms_over_what_they_could_give(
-    world: dict[str, Any], loops: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_share_is_bm25_of_the_terms_over_what_they_could_give(world: dict[str, Any]) -> None:
     """Held against the scores that the lane's own weights give for these terms as a question."""
-    if loops:
-        pytest.importorskip("numba", reason="needs the extra fast")
-        compiled.load()
-        monkeypatch.setattr(posting_recall, "CELLS", 1)
     bm25 = Bm25()
     found = fed(world, bm25=bm25)
     for request in REQUESTS[:3]:

@@ -25,15 +25,13 @@ def resolved(*rows: Any) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return requests.to_pylist(), {row["request_id"]: row["error"] for row in failures.to_pylist()}
 
 
-def test_a_line_in_another_encoding_fails_alone(tmp_path: Path):
+def test_a_file_in_another_encoding_is_not_read_in_part(tmp_path: Path):
     good, bad = b'{"project": "shop", "purpose": "fix-test", "question": "x"}\n', b'{"question": "\xff"}\n'
-    (tmp_path / "r.jsonl").write_bytes(bad + good + bad)
-    (tmp_path / "r.csv").write_bytes(b"question,project,purpose\n\xff,shop,fix-test\nx,shop,fix-test\n\xe4,,\n")
-    for name, lines in (("r.jsonl", (1, 3)), ("r.csv", (2, 4))):
-        requests, failures = resolved(*read_requests(tmp_path / name))
-        assert [request["question"] for request in requests] == ["x"]
-        said = "Expected UTF-8 text, got another encoding - at"
-        assert failures == {f"line-{n}": f"{said} {name}:{n}" for n in lines}
+    (tmp_path / "r.jsonl").write_bytes(good + bad)
+    (tmp_path / "r.csv").write_bytes(b"question,project,purpose\n\xff,shop,fix-test\n")
+    for name in ("r.jsonl", "r.csv"):
+        with pytest.raises(InputError, match=f"Expected UTF-8 text, got another encoding - at {name}:2"):
+            read_requests(tmp_path / name)
 
 
 def test_an_id_that_is_a_whole_number_is_its_text_in_every_format(tmp_path: Path):

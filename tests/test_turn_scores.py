@@ -129,8 +129,7 @@ def expected(world: dict[str, Any], request: Row, row: int) -> tuple[float, floa
 def test_context_and_answer_are_those_of_the_admissible_turns_beside_one(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (turns, turn_scores):
-        monkeypatch.setattr(module, "PAIRS", at_once)
+    monkeypatch.setattr(turns, "PAIRS", at_once)
     world = frame(conversation())
     by_id = {request["request_id"]: request for request in REQUESTS}
     found = scored(world)
@@ -143,10 +142,9 @@ def test_context_and_answer_are_those_of_the_admissible_turns_beside_one(
     assert sum(session != 0 for *_, session, _ in found.values()) > 50
 
 
-def test_a_turn_has_the_same_scores_alone_and_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_has_the_same_scores_alone_and_in_a_batch() -> None:
     world = frame(conversation())
     together = scored(world)
-    monkeypatch.setattr(turn_scores, "PAIRS", 7)
     alone = {key: value for request in REQUESTS for key, value in scored(world, [request]).items()}
     assert alone == together
 

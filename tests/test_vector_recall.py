@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.frames import RowIndex, VectorIndex
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import vector_recall
 
-WAYS = ("exact", "shortlist", "compiled")
+WAYS = ("exact", "compiled")
 
 
 @pytest.fixture(params=WAYS)
@@ -22,7 +22,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         pytest.importorskip("numba", reason="needs the extra fast")
     loaded = compiled.kernels(compiled.PAYS_FROM) if request.param == "compiled" else None
     monkeypatch.setattr(vector_recall, "kernels", lambda visits: loaded)
-    monkeypatch.setattr(vector_recall, "SHORTLIST_FROM", 10**6 if request.param == "exact" else 0)
     monkeypatch.setattr(vector_recall, "ROWS_AT_ONCE", 64)
     monkeypatch.setattr(vector_recall, "CELLS", 1000)
     monkeypatch.setattr(vector_recall, "QUERIES_AT_ONCE", 2)

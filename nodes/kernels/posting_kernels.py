@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .list_kernels import bound, grade, posting_of
+from .list_kernels import bound, grade
 from .lookup_kernels import alike, count, find, gather
 from .selection_kernels import BINS, before, choose, filled, given, index, loop, sort
 from .top_rows_kernels import best_rows, histogram_edge, part_of
 
 __all__ = [
     "alike", "best_held", "best_rows", "bound", "count", "find", "frequencies", "gather", "grade",
-    "judge", "read_keys", "score_rows",
+    "judge", "read_keys",
 ]  # fmt: skip
 
 _I8, _I4, _U8, _F8, _B = types.int64, types.int32, types.uint64, types.float64, types.boolean
@@ -74,29 +74,6 @@ def read_keys(first, last, found, keys, places, bits, by_id, ends, row, score) -
             key = keys[sub, width - 1 - at] if bits else keys[sub, at]
             place = limit - (key & limit) if bits else places[sub, at]
             row[low + at], score[low + at] = by_id[index(place)], np.float64(key >> bits) / 1073741824.0
-
-
-@loop(
-    _I8, _I8, given(_I8), given(_I8), given(_I8), given(_I8), given(_F8), given(_F8, 2), given(_I8), given(_I4), given(_I4),
-    given(_I4), given(_U8, 2), given(_I4, 2), given(_I8), given(_I8), filled(_I8),
-)  # fmt: skip
-def score_rows(
-    first, last, starts, pairs, key, setting, scale, factor, list_starts, row, grade_, line, words, before_word, row_starts,
-    asked, totals,
-) -> None:  # fmt: skip
-    """Scores the rows requested by each of the sub-queries from `first` to `last`, in multiples of 2**-30.
-
-    Those of sub-query `i` are `asked[row_starts[i]:row_starts[i + 1]]`.
-    """
-    for sub in range(first, last):
-        for at in range(starts[sub], starts[sub + 1]):
-            pair = pairs[at]
-            one, factors = key[pair], factor[setting[pair]]
-            low, high = list_starts[one], list_starts[one + 1]
-            for cell in range(row_starts[sub], row_starts[sub + 1]):
-                posting = posting_of(asked[cell], low, high, row, line[one], words, before_word)
-                if posting >= 0:
-                    totals[cell] += part_of(scale[pair], factors, grade_[index(posting)])
 
 
 @loop(

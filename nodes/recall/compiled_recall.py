@@ -22,7 +22,7 @@ from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
-from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
+from .recall_entries import Entries, TermWeights, Weighed
 from .recall_scope import Bool, Float, Int, ScopeGroup
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
@@ -103,34 +103,6 @@ def recall_compiled(
     return Weighed(Found.concat(found), tuple(weights))
 
 
-def score_rows(
-    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
-) -> EntryScores | None:
-    """The scores of given rows per sub-query under BM25, and the maximum possible: `recall_compiled` for known
-    rows, see `recall_entries.EntryScores`.
-
-    None where that returns None.
-    """
-    totals, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
-    for prepared in prepare(kernels, scope, postings, entries, bm25, gated=False):
-        if prepared is None:
-            return None
-        part, lists = prepared.part, prepared.lists
-        subs = slice(part.low, part.low + len(part.starts) - 1)
-        cells = rows.starts[part.low : subs.stop + 1]
-        found = np.zeros(int(cells[-1] - cells[0]), dtype=np.int64)
-        work = np.diff(cells) * np.diff(part.starts)
-        in_threads(
-            kernels.score_rows, work, part.starts, part.pairs, part.key, part.setting, prepared.scale, prepared.factor,
-            lists.starts, lists.row, lists.grade, lists.line, lists.words, lists.before, cells - cells[0],
-            rows.row[cells[0] : cells[-1]], found,
-        )  # fmt: skip
-        totals[cells[0] : cells[-1]] = found * RESOLUTION
-        weights = _weights(scope, entries, prepared)
-        reach += np.bincount(scope.sub.searchsorted(weights.sub), weights=weights.weight, minlength=len(reach))
-    return EntryScores(totals, reach)
-
-
 def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWeights:
     """The weight of each key of a part's sub-queries that occurs in an open row."""
     part = prepared.part
@@ -141,15 +113,15 @@ def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWei
 
 
 def prepare(
-    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Iterator[Prepared | None]:
-    """The inputs of `score`, per part of the scope's sub-queries; without the sets of rows to return unless `gated`."""
+    """The inputs of `score`, per part of the scope's sub-queries."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
         of_list = np.zeros(len(lists.starts) - 1, dtype=np.int64)
         of_list[place[place >= 0]] = np.flatnonzero(place >= 0)
         parts = _parts(scope, lists, entries, place)
-        yield from (_prepared(kernels, scope, lists, part, bm25, of_list, gated) for part in parts)
+        yield from (_prepared(kernels, scope, lists, part, bm25, of_list) for part in parts)
 
 
 def score(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> list[Found]:
@@ -203,7 +175,7 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 
 def _prepared(
-    kernels: ModuleType, scope: ScopeGroup, lists: KeyPostings, part: _Part, bm25: Bm25, of_list: Int, gated: bool
+    kernels: ModuleType, scope: ScopeGroup, lists: KeyPostings, part: _Part, bm25: Bm25, of_list: Int
 ) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
@@ -231,9 +203,7 @@ def _prepared(
     exact = np.rint(scale * least[part.setting]).min() >= 1 and most.max() * RESOLUTION <= EXACT_BELOW / part.longest
     if not exact:  # also where a weight is not a number
         return None
-    allowed, filter_ = (
-        scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])
-    )
+    allowed, filter_ = scope.returned(np.arange(part.low, part.low + len(part.starts) - 1))
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
     bounds = np.ceil(most).astype(np.int64)
     return Prepared(

@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, first_of_runs, order_by
+from ..columns.keys import distinct_numbers, first_of_runs
 from ..columns.numbers import quantise
 from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex
 from .bm25 import Bm25
 from .lane_recall import FieldTerms
 from .pair_scores import Pairs
-from .posting_recall import capped, profiles_of, shares
+from .posting_recall import Asked, KeyRows, profiles, share
 from .recall_entries import Entries
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
 
@@ -77,23 +76,74 @@ def group_scores(
         entries: the look-ups, by sub-query.
         bm25: k1 and b.
     """
-    members = ((groups.of >= 0) & ~scope.withheld).nonzero()[0]
-    if not len(members) or not len(entries.sub):
+    if not len(entries.sub) or not groups.count:
         return
-    found = _Postings.of(scope, groups, postings, entries.keys)
-    if not len(found.touched):
+    found = KeyRows.of(scope, postings, entries.keys)
+    if not len(found.row):
         return
-    profile, entries = profiles_of(scope, entries)
-    per = max(1, CELLS // max(groups.count, len(found.touched)))
-    first = first_of_runs(scope.request)
-    cut = first[first_of_runs(first // per)]
-    for low, high in zip(cut.tolist(), [*cut[1:].tolist(), len(scope.sub)], strict=True):
-        a, b = entries.sub.searchsorted([profile[low], profile[high - 1] + 1])
-        if a < b:
-            own = Entries(entries.keys, entries.sub[a:b] - profile[low], entries.key[a:b], entries.weight[a:b])
-            line = profile[low:high] - profile[low]
-            leading = scope.request[low:high][first_of_runs(line)]
-            yield GroupPart(np.arange(low, high), line, *_scored(scope, groups, members, found, own, leading, bm25))
+    waiting: list[tuple[list[int], _Scored]] = []
+    statistics = None
+    for subs, asked, open_ in profiles(scope, entries):
+        if statistics is None or statistics.open is not open_:
+            statistics = _Statistics.of(groups, open_, scope.length)
+        waiting.append((subs, _scored(groups, statistics, found, asked, bm25)))
+        if len(waiting) * groups.count >= CELLS:
+            yield _together(waiting)
+            waiting = []
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(scored: Sequence[tuple[list[int], _Scored]]) -> GroupPart:
+    """The scores of some profiles as one part."""
+    sub = [one for subs, _ in scored for one in subs]
+    profile = [line for line, (subs, _) in enumerate(scored) for _ in subs]
+    columns = (np.array(column) for column in zip(*(one for _, one in scored), strict=True))
+    return GroupPart(np.array(sub), np.array(profile), *columns)
+
+
+class _Scored(NamedTuple):
+    """A line of `GroupPart`."""
+
+    score: Float
+    matched: Bool
+    reach: float
+    held: int
+
+
+class _Statistics(NamedTuple):
+    """The groups that have an open row: how many there are, and the length of each."""
+
+    open: Bool
+    """Which rows of the scope are open and in a group."""
+    groups: int
+    length: Int
+    mean: Float
+
+    @classmethod
+    def of(cls, groups: Groups, open_: Bool, length: Int) -> _Statistics:
+        at = (open_ & (groups.of >= 0)).nonzero()[0]
+        count = int(np.count_nonzero(np.bincount(groups.of[at], minlength=groups.count)))
+        own = np.bincount(groups.of[at], weights=length[at], minlength=groups.count).astype(np.int64)
+        return cls(open_, count, own, np.array([own.sum() / count if count else 0.0]))
+
+
+def _scored(groups: Groups, statistics: _Statistics, found: KeyRows, asked: Asked, bm25: Bm25) -> _Scored:
+    """The scores of groups for the look-ups of one sub-query."""
+    score, matched, reach = np.zeros(groups.count), np.zeros(groups.count, dtype=bool), 0.0
+    most = share(len(asked[0]))
+    for key, weight, _ in zip(*asked, strict=True):
+        row, amount = found[key]
+        kept = statistics.open[row] & (groups.of[row] >= 0)
+        times = np.bincount(groups.of[row[kept]], weights=amount[kept], minlength=groups.count).astype(np.int64)
+        group = times.nonzero()[0]
+        weight = weight * float(bm25.idf(np.array(len(group)), np.array(statistics.groups)))
+        if len(group):
+            part = weight * bm25.saturation(times[group], statistics.length[group], statistics.mean)
+            score[group] += quantise(np.minimum(part, most))
+            matched[group] = True
+            reach += float(quantise(min(weight, most)))
+    return _Scored(score, matched, reach, statistics.groups)
 
 
 def pair_group_scores(
@@ -140,86 +190,3 @@ def pair_group_scores(
                 np.maximum.at(best, pair, part.score[of, group])
                 np.maximum.at(reach, pair, part.reach[of])
     return best, reach
-
-
-@dataclass(frozen=True)
-class _Postings:
-    """Postings of rows that are in a group: those of key `k` are `starts[k]:starts[k + 1]` of the others, by group."""
-
-    starts: Int
-    at: Int
-    """Position in `touched`."""
-    group: Int
-    amount: NDArray[np.int32]
-    """Occurrences in the row."""
-    touched: Int
-    """Positions in `scope.rows` of rows that contain some key, ascending."""
-
-    @classmethod
-    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, keys: Sequence[str]) -> _Postings:
-        matches = postings.lookup(keys, scope.segments)
-        local = scope.local(matches.rows)
-        kept = local >= 0
-        kept[kept] = (groups.of[local[kept]] >= 0) & ~scope.withheld[local[kept]]
-        key = np.arange(len(keys)).repeat(np.diff(matches.starts))[kept]
-        local, amount = local[kept], matches.freqs[kept]
-        group = groups.of[local]
-        order = order_by(key, group)
-        touched, at = distinct_numbers(local)
-        starts = key[order].searchsorted(np.arange(len(keys) + 1))
-        return cls(starts, at[order], group[order], amount[order], touched)
-
-
-def _scored(
-    scope: ScopeGroup, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
-) -> tuple[Float, Bool, Float, Int]:
-    """Score and match per (profile, group), maximum score and number of groups per profile; `request` is that of a
-    profile.
-    """
-    clock, of_request = scope.tables.clock
-    clocks, at_clock = distinct_numbers(of_request[request])
-    open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched])
-    count, length = _statistics(scope, groups, members, clocks)
-    mean = np.divide(length.sum(axis=1), count, out=np.zeros(len(clocks)), where=count > 0)
-    shape = (len(request), groups.count)
-    score, matched, reach = np.zeros(shape[0] * shape[1]), np.zeros(shape[0] * shape[1], dtype=bool), np.zeros(shape[0])
-    most = shares(entries.sub, len(request))
-    counts = np.diff(found.starts)[entries.key]
-    for low, high in slabs(counts, PAIRS):
-        sub = entries.sub[low:high]
-        own = at_clock[sub]
-        of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
-        kept = open_.reshape(-1).take((own * open_.shape[1])[of] + found.at.take(at)).nonzero()[0]
-        if not len(kept):
-            continue
-        of, at = of.take(kept), at.take(kept)
-        cell = of * groups.count + found.group.take(at)  # ascending
-        first = first_of_runs(cell)
-        frequency = np.add.reduceat(found.amount.take(at), first)
-        entry, group = np.divmod(cell[first], groups.count)
-        held = np.bincount(entry, minlength=high - low)
-        weight = entries.weight[low:high] * bm25.idf(held, count[own])
-        part = weight[entry] * bm25.saturation(frequency, length[own[entry], group], mean[own[entry]])
-        line = sub[entry] * groups.count + group
-        score += np.bincount(line, weights=quantise(capped(part, sub, most, entry)), minlength=len(score))
-        matched[line] = True
-        known = held > 0
-        reach += np.bincount(sub[known], weights=quantise(capped(weight, sub, most))[known], minlength=len(reach))
-    return score.reshape(shape), matched.reshape(shape), reach, count[at_clock]
-
-
-def _statistics(scope: ScopeGroup, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:
-    """The number of groups with an admissible row under each clock, and the length of each group: [clocks, groups]."""
-    index, clock = scope.tables.row_index, scope.tables.clock[0]
-    of, rows = groups.of[members], scope.rows[members]
-    count = np.zeros(len(clocks), dtype=np.int64)
-    length = np.zeros((len(clocks), groups.count), dtype=np.int64)
-    step = max(1, CELLS // len(members))
-    for low in range(0, len(clocks), step):
-        open_ = clock.grid(index, clocks[low : low + step], rows)
-        own, at = open_.nonzero()
-        cell, size = own * groups.count + of[at], len(open_) * groups.count
-        count[low : low + step] = np.count_nonzero(np.bincount(cell, minlength=size).reshape(len(open_), -1), axis=1)
-        total = np.bincount(cell, weights=index.length[rows[at]], minlength=size)
-        length[low : low + step] = total.astype(np.int64).reshape(len(open_), -1)
-    return count, length

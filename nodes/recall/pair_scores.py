@@ -9,22 +9,24 @@ affects the score of another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs
+from ..columns.keys import distinct_rows, first_of_runs
 from ..columns.numbers import RESOLUTION, quantise
-from ..columns.ragged import slabs, spread, starts_of
+from ..columns.ragged import spread, starts_of
 from ..errors import SchemaError
 from ..frames import PostingIndex, VectorIndex, segments_of
 from ..kernels.compiled import kernels
 from .bm25 import Bm25
-from .posting_recall import capped, shares
+from .posting_recall import share
 from .recall_entries import TermWeights
-from .recall_scope import CELLS, PAIRS, Float, Int, RecallTables
+from .recall_scope import CELLS, Float, Int, RecallTables
 from .vector_recall import vectors_of
 
 
@@ -56,36 +58,68 @@ def lexical_scores(
     pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex, bm25: Bm25
 ) -> Float:
     """The best BM25 of each pair over the sub-queries of its request that have weights."""
-    best = np.zeros(len(pairs.row))
-    if not len(best) or not len(weights.sub):
-        return best
-    weights = of_distinct_texts(weights, tables)
-    rows, row_code = distinct_numbers(pairs.row)
-    code, frequency = postings_of(weights.keys, rows, postings)
-    subs, sub = distinct_numbers(weights.sub)
-    request = tables.sub_request[subs]
-    starts = pairs.starts(tables.contracts.num_rows)
-    counts = np.diff(starts)[request]
-    cells = starts_of(counts)
-    scores = np.zeros(cells[-1])
-    most = shares(sub, len(subs))
-    held, total = tables.statistics
-    mean = np.divide(total, held, out=np.zeros(len(held)), where=held > 0)
-    length = tables.row_index.length
-    for low, high in slabs(counts[sub], PAIRS):
-        own = sub[low:high]
-        of, at = spread(starts[request[own]], counts[own])
-        wanted = (weights.key[low:high] * len(rows))[of] + row_code.take(at)
-        found = np.minimum(code.searchsorted(wanted), max(len(code) - 1, 0))
-        hit = code[found] == wanted if len(code) else np.zeros(len(wanted), dtype=bool)
-        of, at, found = of[hit], at[hit], found[hit]
-        asked = request[own[of]]
-        part = weights.weight[low:high][of] * bm25.saturation(frequency[found], length[pairs.row[at]], mean[asked])
-        part = quantise(capped(part, own, most, of))
-        scores += np.bincount(cells[own[of]] + at - starts[asked], weights=part, minlength=len(scores))
-    _, pair = spread(starts[request], counts)
-    np.maximum.at(best, pair, scores)
+    best, length = np.zeros(len(pairs.row)), tables.row_index.length
+    for own, terms, mean in weighed_texts(pairs, weights, tables, postings):
+        row = pairs.row[own]
+        score, most = np.zeros(len(row)), share(len(terms))
+        for weight, found in terms:
+            at, frequency = found.among(row)
+            part = weight * bm25.saturation(frequency, length[row[at]], mean)
+            score[at] += quantise(np.minimum(part, most))
+        best[own] = np.maximum(best[own], score)
     return best
+
+
+class TermRows(NamedTuple):
+    """The frame rows that have a term, ascending, and how often each has it."""
+
+    row: Int
+    frequency: NDArray[np.int32]
+
+    def times(self, rows: Int) -> NDArray[np.int32]:
+        """How often each of some rows, in any order, has the term; -1 is no row."""
+        if not len(self.row):
+            return np.zeros(rows.shape, dtype=np.int32)
+        at = np.minimum(self.row.searchsorted(rows), len(self.row) - 1)
+        return np.where(self.row[at] == rows, self.frequency[at], 0)
+
+    def among(self, rows: Int) -> tuple[Int, NDArray[np.int32]]:
+        """The positions of the rows that have the term, and how often."""
+        times = self.times(rows)
+        at = times.nonzero()[0]
+        return at, times[at]
+
+
+def weighed_texts(
+    pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex
+) -> Iterator[tuple[slice, list[tuple[float, TermRows]], Float]]:
+    """For each request and each of its distinct query texts: the request's pairs, the terms of the text with their
+    weights and rows, and the mean length of the request's rows.
+    """
+    if not len(pairs.row) or not len(weights.sub):
+        return
+    matches = postings.lookup(weights.keys, np.unique(segments_of(pairs.row, postings.row_starts)))
+    bounds = matches.starts.tolist()
+    rows = [TermRows(matches.rows[low:high], matches.freqs[low:high]) for low, high in pairwise(bounds)]
+    starts = pairs.starts(tables.contracts.num_rows)
+    by_sub = weights.sub.argsort(kind="stable")
+    sub = weights.sub[by_sub]
+    seen: set[tuple[int, str, str | None]] = set()
+    texts = [tables.sub_queries[name] for name in ("query_text", "expansion")]
+    for low, high in pairwise([*first_of_runs(sub).tolist(), len(sub)]):
+        request = int(tables.sub_request[sub[low]])
+        text = request, *(column[int(sub[low])].as_py() for column in texts)
+        own = slice(*starts[request : request + 2].tolist())
+        if text in seen or own.start == own.stop:  # a plan often repeats a text for several kinds of evidence
+            continue
+        seen.add(text)
+        count, length = (int(values[request]) for values in tables.statistics)
+        chosen = by_sub[low:high]
+        terms = [
+            (weight, rows[key])
+            for key, weight in zip(weights.key[chosen].tolist(), weights.weight[chosen].tolist(), strict=True)
+        ]
+        yield own, terms, np.array([length / count if count else 0.0])
 
 
 def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vectors: VectorIndex) -> Float:
@@ -153,39 +187,3 @@ def _products(vectors: VectorIndex, rows: Int, others: NDArray[np.int32], which:
         part = slice(low, low + step)
         out[part] = np.einsum("ij,ij->i", vectors_of(vectors, rows[part], np.float64), right[which[part]])
     return out
-
-
-def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:
-    """The weights of one of the sub-queries of a request with the same text: a plan often repeats a text for several
-    kinds of evidence.
-    """
-    subs, sub = distinct_numbers(weights.sub)
-    asked = [
-        tables.sub_queries[name].take(subs).combine_chunks().dictionary_encode() for name in ("query_text", "expansion")
-    ]
-    codes = [np.asarray(one.indices.fill_null(-1)).astype(np.int64) for one in asked]
-    first, _ = distinct_rows(tables.sub_request[subs], *codes)
-    chosen = np.zeros(len(subs), dtype=bool)
-    chosen[first] = True
-    kept = chosen[sub]
-    return TermWeights(weights.keys, weights.sub[kept], weights.key[kept], weights.weight[kept])
-
-
-def postings_of(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
-    """Which rows (ascending) contain which key, as key * len(rows) + place, ascending, and how often."""
-    segments = np.unique(segments_of(rows, postings.row_starts))
-    matches = postings.lookup(keys, segments)
-    # With many postings, a table with a place per row of the frame is faster than a search.
-    size = max(int(rows[-1]), int(matches.rows.max(initial=0))) + 1
-    if size <= len(matches.rows):
-        place = np.full(size, -1, dtype=np.int32)
-        place[rows] = np.arange(len(rows))
-        at = place[matches.rows]
-        kept = at >= 0
-    else:
-        at = np.minimum(rows.searchsorted(matches.rows), len(rows) - 1)
-        kept = rows[at] == matches.rows
-    key = np.arange(len(keys)).repeat(np.diff(matches.starts))
-    code = key[kept] * len(rows) + at[kept]
-    order = code.argsort(kind="stable")
-    return code[order], matches.freqs[kept][order]

@@ -44,6 +44,8 @@ _FILTERS = ["sources", "kinds", "min_authority"]
 SEPARATOR = "\x1f"
 CELLS = 1 << 21
 """(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
+CLOCKS = 16
+"""Clocks whose admissible rows are cached: requests of one instant follow one another."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
 
@@ -76,6 +78,11 @@ class RecallTables:
     def clock(self) -> tuple[ContractClock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
         return distinct_clocks(self.contracts)
+
+    @cached_property
+    def open_rows(self) -> dict[tuple[int, int], Bool]:
+        """The admissible rows of scope groups under some clocks, see `ScopeGroup.open`."""
+        return {}
 
     @cached_property
     def statistics(self) -> tuple[Int, Int]:
@@ -155,6 +162,7 @@ class RecallTables:
             held = (own.searchsorted(starts) < own.searchsorted(ends)).nonzero()[0]
             yield ScopeGroup(
                 tables=self,
+                group=int(groups[low]),
                 rows=own,
                 withheld=withheld[low:high] != 0,
                 segments=held,
@@ -167,6 +175,7 @@ class ScopeGroup:
     """One group: `rows` (frame rows, ascending), `withheld` by a visibility gate, `segments`, and `sub`-queries."""
 
     tables: RecallTables
+    group: int
     rows: Int
     withheld: Bool
     segments: Int
@@ -176,6 +185,21 @@ class ScopeGroup:
     def request(self) -> Int:
         """The contract row of each sub-query of the scope."""
         return self.tables.sub_request[self.sub]
+
+    @cached_property
+    def length(self) -> Int:
+        """The number of terms of each row."""
+        return self.tables.row_index.length[self.rows]
+
+    def open(self, clock: int) -> Bool:
+        """Which rows are admissible under a clock."""
+        known = self.tables.open_rows
+        if (self.group, clock) not in known:
+            if len(known) == CLOCKS:
+                known.clear()
+            (open_,) = self.tables.clock[0].grid(self.tables.row_index, np.array([clock]), self.rows)
+            known[self.group, clock] = open_ & ~self.withheld
+        return known[self.group, clock]
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:

@@ -22,6 +22,8 @@ from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
 """Spare keys of a sub-query in addition to its best, so that a selection before sorting is rarely needed."""
+SORTED = 1 << 10
+"""Cells that are sorted without a selection before."""
 _BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 
@@ -73,6 +75,14 @@ def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
         kept = (bin_ >= threshold[owner]).nonzero()[0]
     order = kept[order_by(owner[kept], -score[kept], id_rank[kept])]
     return order[rank_within(owner[order]) < k[owner[order]]]
+
+
+def top(score: Float, id_rank: Int, k: int) -> Int:
+    """Positions of the `k` best, by score descending, then id."""
+    kept = np.arange(len(score))
+    if len(score) > SORTED + 4 * k > 4 * k > 0:
+        kept = (score >= np.partition(score, len(score) - k)[len(score) - k]).nonzero()[0]
+    return kept[order_by(-score[kept], id_rank[kept])][:k]
 
 
 def best_found(tables: RecallTables, found: Found) -> Found:

@@ -18,15 +18,14 @@ import pyarrow.compute as pc
 
 from ..columns.keys import distinct_numbers, gathered
 from ..columns.numbers import quantise
-from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex
 from .bm25 import Bm25
 from .group_scores import pair_group_scores
 from .lane_recall import FieldTerms
-from .pair_scores import Pairs, of_distinct_texts, postings_of
-from .posting_recall import capped, shares
+from .pair_scores import Pairs, weighed_texts
+from .posting_recall import share
 from .recall_entries import TermWeights
-from .recall_scope import PAIRS, Bool, Float, Int, RecallTables
+from .recall_scope import Bool, Float, Int, RecallTables
 from .turns import sessions_of, turn_groups, turns_beside
 
 REACH = 2
@@ -122,79 +121,28 @@ def _around(
     bm25: Bm25,
 ) -> tuple[Float, Float]:
     """The amount that adjacent turns add to the best BM25 of each turn, and the best BM25 of the question before it."""
-    none = np.zeros(len(pairs.row))
     there = beside >= 0
-    if not there.any() or not len(weights.sub):
-        return none, none
-    weights = of_distinct_texts(weights, tables)
-    cells = _Cells.of(np.concatenate([pairs.row[None], beside]), pairs.request, tables)
-    code, frequency = postings_of(weights.keys, cells.rows, postings)
-    subs, sub = distinct_numbers(weights.sub)
-    request = tables.sub_request[subs]
-    starts = pairs.starts(tables.contracts.num_rows)
-    counts = np.diff(starts)[request]
-    lines = starts_of(counts)
-    alone, within, before = (np.zeros(lines[-1]) for _ in range(3))
-    most = shares(sub, len(subs))
-    held, total = tables.statistics
-    mean = np.divide(total, held, out=np.zeros(len(held)), where=held > 0)
-    length = tables.row_index.length
-    near = np.array(NEAR)[:, None]
-    long = _WHOLE * length[pairs.row] + (near * np.where(there, length[beside], 0)).sum(axis=0)
+    best = np.zeros((3, len(pairs.row)))
+    if not there.any():
+        return best[0], best[1]
+    length, near = tables.row_index.length, np.array(NEAR)[:, None]
     size = _WHOLE + (near * there).sum(axis=0)
-    of_cells = np.diff(cells.starts)[request]
-    for low, high in slabs((of_cells + (1 + len(NEAR)) * counts)[sub], PAIRS):
-        own = sub[low:high]
-        of, cell = spread(cells.starts[request[own]], of_cells[own])
-        wanted = weights.key[low:high][of] * len(cells.rows) + cells.row[cell]
-        found = np.minimum(code.searchsorted(wanted), max(len(code) - 1, 0))
-        hit = code[found] == wanted if len(code) else np.zeros(len(wanted), dtype=bool)
-        times = np.append(np.where(hit, frequency[found], 0) if len(code) else np.zeros(len(wanted), dtype=int), 0)
-        of, pair = spread(starts[request[own]], counts[own])
-        shift = starts_of(of_cells[own])[:-1] - cells.starts[request[own]]
-        at = cells.place[:, pair]
-        window_counts = times[np.where(at >= 0, at + shift[of], -1)]
-        together = _WHOLE * window_counts[0] + (near * window_counts[1:]).sum(axis=0)
-        line = lines[own[of]] + pair - starts[request[own]][of]
-        average = mean[request[own]][of]
-        previous = np.where(asks[pair], window_counts[1 + _BEFORE], 0)
-        for sums, often, words, mean_of in (
-            (alone, window_counts[0], length[pairs.row[pair]], average),
-            (within, together / _WHOLE, long[pair], average * size[pair]),
-            (before, previous, length[beside[_BEFORE, pair]], average),
-        ):
-            some = often.nonzero()[0]
-            part = weights.weight[low:high][of[some]] * bm25.saturation(often[some], words[some], mean_of[some])
-            part = quantise(capped(part, own, most, of[some]))
-            sums += np.bincount(line[some], weights=part, minlength=len(sums))
-    _, pair = spread(starts[request], counts)
-    best = []
-    for sums in (alone, within, before):
-        best.append(none.copy())
-        np.maximum.at(best[-1], pair, sums)
+    long = _WHOLE * length[pairs.row] + (near * np.where(there, length[beside], 0)).sum(axis=0)
+    for own, terms, mean in weighed_texts(pairs, weights, tables, postings):
+        row, around = pairs.row[own], beside[:, own]
+        score, most = np.zeros((3, len(row))), share(len(terms))
+        for weight, found in terms:
+            alone, nearby = found.times(row), found.times(around)
+            together = (_WHOLE * alone + (near * nearby).sum(axis=0)) / _WHOLE
+            asked = np.where(asks[own], nearby[_BEFORE], 0)
+            for sums, often, words, average in (
+                (score[0], alone, length[row], mean),
+                (score[1], together, long[own], mean * size[own]),
+                (score[2], asked, length[around[_BEFORE]], mean),
+            ):
+                at = often.nonzero()[0]
+                mean_of = np.broadcast_to(average, len(row))[at]
+                part = weight * bm25.saturation(often[at], words[at], mean_of)
+                sums[at] += quantise(np.minimum(part, most))
+        best[:, own] = np.maximum(best[:, own], score)
     return np.where(there.any(axis=0), best[1] - best[0], 0.0), best[2]
-
-
-class _Cells(NamedTuple):
-    """The distinct pairs of request and row among turns and their neighbors, by request."""
-
-    starts: Int
-    """The start of each request's pairs, and the end of the last one's."""
-    row: Int
-    """Position in `rows`."""
-    rows: Int
-    """Distinct frame rows, ascending."""
-    place: Int
-    """The cell of each turn and of each turn adjacent to it: int64[1 + beside, turns], -1 for none."""
-
-    @classmethod
-    def of(cls, row: Int, request: Int, tables: RecallTables) -> _Cells:
-        width = len(tables.row_index.id_rank)
-        there = row >= 0
-        rows, position = distinct_numbers(row[there])
-        used, cell = np.unique(np.broadcast_to(request, row.shape)[there] * width + rows[position], return_inverse=True)
-        of_request, at = np.divmod(used, width)
-        place = np.full(row.shape, -1, dtype=np.int64)
-        place[there] = cell.reshape(-1)
-        starts = of_request.searchsorted(np.arange(tables.contracts.num_rows + 1))
-        return cls(starts, rows.searchsorted(at), rows, place)

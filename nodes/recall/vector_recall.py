@@ -3,9 +3,8 @@
 Reads the inputs every lane reads and the vectors. Gives `Found`, scope group by scope group.
 
 Note: vectors are unit vectors whose components are integers below 2**15, in multiples of 2**-15. So the product of two
-vectors is an integer below 2**31, and summation is exact in any order. Compiled loops multiply pairs of int16. NumPy
-has no such product: it multiplies a large scope in float32, which rounds, then the rows that may still be among the
-best in float64.
+vectors is an integer below 2**31, and summation is exact in any order. Compiled loops multiply pairs of int16; NumPy
+has no such product, and multiplies in float64.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, integers, rank_within
+from ..columns.keys import distinct_numbers, distinct_rows, integers
 from ..columns.numbers import RESOLUTION
-from ..columns.ragged import starts_of
 from ..frames import RowIndex, VectorIndex, segments_of
 from ..kernels.compiled import in_threads, kernels
 from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup, sub_query_of
@@ -30,8 +28,6 @@ ROWS_AT_ONCE = 1 << 12
 """Rows multiplied at once: 6 MiB of float32 at 384 dimensions, or 3 MiB of int16."""
 TOGETHER = 1 << 10
 """The number of sub-queries that share one conversion of the rows."""
-SHORTLIST_FROM = 48
-"""A shortlist pays where a scope has at least this many rows per row returned; else every product is exact at once."""
 PER_VISIT = 10
 """The number of products that NumPy selects from in the time of one visit of a posting."""
 FLAGS = 1 << 25
@@ -44,9 +40,6 @@ another process occupies their core, each product then waits milliseconds. No re
 _PLACES = 31
 """Bits of a key for the place of a row's id; those above contain the product."""
 _LAST = (1 << _PLACES) - 1
-_UNIT = 2.0**-24
-"""Unit roundoff of float32."""
-
 Keys = NDArray[np.int64]
 
 
@@ -135,10 +128,6 @@ def _best(index: RowIndex, vectors: VectorIndex, asked: _Asked) -> tuple[Int, In
     loops = kernels(len(asked.k) * len(asked.rows) // PER_VISIT)
     if loops is not None:
         best = _best_compiled(loops.vectors, vectors, asked, places)
-    elif len(asked.rows) > SHORTLIST_FROM * most:
-        sub, at = _shortlist(vectors, asked)
-        keys = _keys(_products(vectors, asked, sub, at), places[at])
-        best = _leading(_padded(sub, keys, len(asked.k)), most)
     else:
         best = _best_exact(vectors, asked, np.arange(len(asked.k)), places)
     taken = (best > _LAST) & (np.arange(most) < asked.k[:, None])
@@ -230,110 +219,6 @@ def _leading(keys: Keys, k: int) -> Keys:
     elif keys.shape[1] < k:
         keys = np.pad(keys, ((0, 0), (0, k - keys.shape[1])))
     return np.sort(keys, axis=1)[:, ::-1]
-
-
-def _padded(sub: Int, keys: Keys, subs: int) -> Keys:
-    """The keys of each sub-query as a line, padded with 0; `sub` is ascending."""
-    counts = np.bincount(sub, minlength=subs)
-    out = np.zeros((subs, int(counts.max(initial=1))), dtype=np.int64)
-    out[sub, rank_within(sub)] = keys
-    return out
-
-
-def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
-    """Pairs of sub-query (ascending) and position in `rows` that include the `k` best of each sub-query.
-
-    A float32 product of n terms, summed in whatever order and with or without fused steps, is off by at most g |q| |v|
-    with g = nu / (1 - nu), u = 2**-24 (Higham 2002, section 3.1, and Cauchy-Schwarz). With m that bound for the longest
-    row, k rows whose rounded product is at least t have true products of at least t - m; so for a row with a rounded
-    product below t - 2m there are k better ones, and one below -m is not positive. Lengths are rounded up by a
-    thousandth, which covers their own rounding.
-    """
-    queries = asked.vectors.astype(np.float32)
-    error = _error(queries)[asked.of]
-    least = np.full(len(asked.k), -np.inf)
-    longest, tightened = 0.0, ROWS_AT_ONCE
-    found = _Pairs.none()
-    for low in range(0, len(asked.rows), ROWS_AT_ONCE):
-        rows = vectors_of(vectors, asked.rows[low : low + ROWS_AT_ONCE], np.float32)
-        longest = max(longest, float(_lengths(rows).max()))
-        parts = [found]
-        for own in _slices(len(asked.k), len(rows)):
-            product = queries[asked.of[own]] @ rows.T
-            if asked.masks is not None:
-                product[~asked.masks[asked.mask[own], low : low + len(rows)]] = -np.inf
-            margin = error[own] * longest
-            open_ = np.flatnonzero(least[own] == -np.inf)
-            if len(open_) and len(rows) >= int(asked.k.max()):
-                least[own.start + open_] = _kth(product[open_], asked.k[own][open_])
-            bound = np.maximum(least[own] - 2 * margin, -margin).astype(np.float32)
-            # Rounded down: a bound that is too low only admits more pairs.
-            at = np.flatnonzero(product >= np.nextafter(bound, np.float32(-np.inf))[:, None])
-            sub, at_row = np.divmod(at, len(rows))
-            parts.append(_Pairs(sub + own.start, at_row + low, product.reshape(-1)[at]))
-        found = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
-        if low + ROWS_AT_ONCE >= min(8 * tightened, len(asked.rows)):
-            tightened = low + ROWS_AT_ONCE
-            found, least = _tightened(found, asked.k, least, 2 * error * longest)
-    return found.sub, found.at
-
-
-class _Pairs(NamedTuple):
-    sub: Int
-    at: Int
-    product: NDArray[np.float32]
-
-    @classmethod
-    def none(cls) -> _Pairs:
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
-
-
-def _tightened(
-    found: _Pairs, k: Int, least: NDArray[np.float64], margin: NDArray[np.float64]
-) -> tuple[_Pairs, NDArray[np.float64]]:
-    """The pairs within the margin of the `k`-th, by sub-query, and the `k`-th of each sub-query."""
-    order = np.lexsort((-found.product, found.sub))
-    sub = found.sub[order]
-    last = np.flatnonzero(rank_within(sub) == k[sub] - 1)
-    least = least.copy()
-    least[sub[last]] = np.maximum(least[sub[last]], found.product[order[last]])
-    kept = order[found.product[order] >= (least - margin)[sub]]
-    return _Pairs(found.sub[kept], found.at[kept], found.product[kept]), least
-
-
-def _kth(product: NDArray[np.float32], k: Int) -> NDArray[np.float64]:
-    """The `k`-th greatest of each line."""
-    most = int(k.max())
-    top = np.sort(np.partition(product, product.shape[1] - most, axis=1)[:, -most:], axis=1)
-    return top[np.arange(len(k)), most - k].astype(np.float64)
-
-
-def _error(queries: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The bound of `_shortlist` for a row of length 1."""
-    terms = queries.shape[1] * _UNIT
-    return terms / (1 - terms) * _lengths(queries)
-
-
-def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Upper bounds of the lengths of vectors."""
-    return 1.001 * np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float32).astype(np.float64))
-
-
-def _products(vectors: VectorIndex, asked: _Asked, sub: Int, at: Int) -> Int:
-    """The exact product of each pair of sub-query (ascending) and position in `rows`."""
-    counts = np.bincount(sub, minlength=len(asked.k))
-    width = int(counts.max(initial=1))
-    place = rank_within(sub)
-    starts = starts_of(counts)
-    out = np.empty(len(sub), dtype=np.int64)
-    queries = asked.vectors[asked.of].astype(np.float64)
-    for own in _slices(len(asked.k), width * queries.shape[1]):
-        low, high = starts[own.start], starts[own.stop]
-        rows = np.zeros((own.stop - own.start, width, queries.shape[1]))
-        rows[sub[low:high] - own.start, place[low:high]] = vectors_of(vectors, asked.rows[at[low:high]], np.int16)
-        product = rows @ queries[own, :, None]
-        out[low:high] = product[sub[low:high] - own.start, place[low:high], 0].astype(np.int64)
-    return out
 
 
 def _slices(subs: int, width: int) -> Iterator[slice]:

@@ -11,21 +11,18 @@ mentions found in prose, whose weights are smaller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import NOWHERE, constants, first_of_runs, flat, gathered_columns
-from ..columns.list_columns import flattened
+from ..columns.keys import gathered_columns
 from ..columns.numbers import quantise
-from ..columns.ragged import Ragged, expand_ranges
 from ..text.index_keys import definition_keys
-from .row_terms import Rows
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
@@ -51,7 +48,17 @@ SIGNALS = {
 CALLEE_SIGNAL = "called by what is named"
 
 _KINDS = ("test", "path", "error", "literal", "identifier", "id")
-_READ = ("evidence_id", "entity", "uri", "path", "symbols", "calls", "text")
+"""Of equally strong hits, that of the first of these kinds is named."""
+_NAMED = ("identifier", "test")
+_MENTIONED = {"path": PATH_MENTIONED, "identifier": NAME_MENTIONED}
+_BY_KIND = {"identifier": ("symbols", "calls"), "test": ("symbols", "calls"), "id": ("evidence_id", "entity", "uri"),
+            "path": ("path",)}  # fmt: skip
+"""The columns that are read beside the text, where a request has an anchor of the kind."""
+_BEFORE_NAME = re.compile(r"^.*(?:::| > )|\[[^\]]*\]$")
+_LEAST = 3
+"""Characters of an anchor that is looked for in texts."""
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,23 @@ class AnchorTerm:
     value: Float
     quoted: Float
     signal: pa.Array
+
+
+class _Anchor(NamedTuple):
+    kind: str
+    origin: str
+    value: str
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """A test's own name: the last part of `tests/app.py::Suite::test_x[param]`."""
+        return _BEFORE_NAME.sub("", self.value)
+
+    @property
+    def words(self) -> str:
+        """A hit in words."""
+        return SIGNALS.get((self.kind, self.origin)) or SIGNALS.get((self.kind, "")) or "matched a named anchor"
 
 
 def anchor_term(
@@ -76,188 +100,82 @@ def anchor_term(
         anchors: rows of ANCHORS; `anchor_owner` is the request number of each.
         requests: how many requests there are.
     """
-    has_anchors = np.zeros(requests, dtype=bool)
-    has_anchors[anchor_owner] = True
-    anchored = has_anchors[owner].nonzero()[0]
-    if not len(anchored):
-        return AnchorTerm(np.zeros(len(owner)), np.zeros(len(owner)), pa.nulls(len(owner), pa.string()))
-    weight = quantise(anchors["weight"].to_numpy())
-    stored = gathered_columns(evidence, _READ, row[anchored])
-    hits = [
-        (anchored[candidate], anchor, quality)
-        for candidate, anchor, quality in _hits(owner[anchored], stored, anchors, anchor_owner)
-    ]
-    candidate, anchor, quality = (
-        (np.concatenate(part) for part in zip(*hits, strict=True))
-        if hits
-        else (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    of_request: list[list[_Anchor]] = [[] for _ in range(requests)]
+    weights = quantise(anchors["weight"].to_numpy()).tolist()
+    columns = (anchors[name].to_pylist() for name in ("kind", "origin", "value"))
+    for number, kind, origin, value, weight in zip(anchor_owner.tolist(), *columns, weights, strict=True):
+        of_request[number].append(_Anchor(kind, origin, value, weight))
+    value, quoted = np.zeros(len(owner)), np.zeros(len(owner))
+    signal: list[str | None] = [None] * len(owner)
+    anchored = [at for at, number in enumerate(owner.tolist()) if of_request[number]]
+    if not anchored:
+        return AnchorTerm(value, quoted, pa.array(signal, pa.string()))
+    kinds = {anchor.kind for own in of_request for anchor in own}
+    read = dict.fromkeys(("text", *(name for kind in kinds for name in _BY_KIND.get(kind, ()))))
+    stored = {name: column.to_pylist() for name, column in gathered_columns(evidence, read, row[anchored]).items()}
+    rows = [dict(zip(stored, values, strict=True)) for values in zip(*stored.values(), strict=True)]
+    bounds = np.searchsorted(owner[anchored], np.arange(requests + 1)).tolist()
+    for number, own in enumerate(of_request):
+        members = range(bounds[number], bounds[number + 1])
+        total = max(sum([anchor.weight for anchor in own]), 2.0**-30)
+        for member, hits in zip(members, _hits([rows[member] for member in members], own), strict=True):
+            if hits:
+                at = anchored[member]
+                gains = quantise(np.array([own[place].weight * quality for place, quality in hits])).tolist()
+                value[at], quoted[at], signal[at] = _term(own, hits, gains, total)
+    return AnchorTerm(quantise(value), quoted, pa.array(signal, pa.string()))
+
+
+def _term(
+    anchors: Sequence[_Anchor], hits: Sequence[tuple[int, float]], gains: Sequence[float], total: float
+) -> tuple[float, float, str]:
+    """The anchor term of a candidate, before rounding; the weight of its strongest literal; its strongest hit in words."""
+    ordered = sorted(
+        (-gain, _KINDS.index(anchors[place].kind), place, quality)
+        for (place, quality), gain in zip(hits, gains, strict=True)
     )
-    # One row per (candidate, anchor), with the best quality first.
-    order = np.lexsort((-quality, anchor, candidate))
-    candidate, anchor, quality = candidate[order], anchor[order], quality[order]
-    first = first_of_runs(candidate, anchor)
-    candidate, anchor, quality = candidate[first], anchor[first], quality[first]
-    gain = quantise(weight[anchor] * quality)
-
-    total = np.bincount(anchor_owner, weights=weight, minlength=requests)
-    reached = np.bincount(candidate, weights=gain, minlength=len(owner))
-    share = np.minimum(reached / np.maximum(total[owner], 2.0**-30), 1.0)
-    kind = np.asarray(pc.index_in(flat(anchors["kind"]), value_set=constants(_KINDS)).fill_null(len(_KINDS)))
-    order = np.lexsort((anchor, kind[anchor], -gain, candidate))
-    lead = order[first_of_runs(candidate[order])]
-    best = np.zeros(len(owner))
-    best[candidate[lead]] = np.minimum(gain[lead], 1.0) * STRONGEST_SHARE
-    strongest = np.full(len(owner), -1, dtype=np.int64)
-    strongest[candidate[lead]] = anchor[lead]
-    signal = _words(anchors).take(pa.array(strongest, mask=strongest < 0))
-    callee = np.zeros(len(owner), dtype=bool)
-    callee[candidate[lead]] = quality[lead] == CALLEE
-    signal = pc.if_else(pa.array(callee), CALLEE_SIGNAL, signal)
-    quoted, literal = np.zeros(len(owner)), kind[anchor] == _KINDS.index("literal")
-    np.maximum.at(quoted, candidate[literal], np.minimum(gain[literal], 1.0))
-    return AnchorTerm(quantise(best + (1 - best) * share), quoted, signal)
+    gain, _, lead, quality = ordered[0]
+    best = min(-gain, 1.0) * STRONGEST_SHARE
+    literals = [min(-gain, 1.0) for gain, _, place, _ in ordered if anchors[place].kind == "literal"]
+    words = CALLEE_SIGNAL if quality == CALLEE else anchors[lead].words
+    return best + (1 - best) * min(sum(gains) / total, 1.0), max(literals, default=0.0), words
 
 
-def _hits(owner: Int, rows: Rows, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
-    """(candidate, anchor, quality) triples; a pair may occur more than once."""
-    kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
-    value = flat(anchors["value"]).cast(pa.large_string())
-    # A test is identified by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
-    name = pc.replace_substring_regex(value, pattern=r"^.*(?:::| > )|\[[^\]]*\]$", replacement="")
-    named = (kind == "identifier") | (kind == "test")
-    texts = ((value, named), (name, named & np.asarray(pc.not_equal(name, value))))
-    for column, quality in (("symbols", DEFINED), ("calls", CALLED)) if named.any() else ():
-        lists, names = flattened(rows[column])
-        pairs = [_same(owner[lists], names.cast(pa.large_string()), anchor_owner, *one) for one in texts]
-        here, there = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        yield lists[here], there, np.full(len(here), quality)
-        if column == "symbols" and len(here):
-            yield _callees(owner, rows, lists[here], there)
-    ids = pc.equal(flat(anchors["kind"]), "id").to_numpy(zero_copy_only=False)
-    for column in ("evidence_id", "entity", "uri") if ids.any() else ():
-        own, wanted = (pc.utf8_lower(side) for side in (flat(rows[column]).cast(pa.large_string()), value))
-        here, there = _same(owner, own, anchor_owner, wanted, ids)
-        yield here, there, np.full(len(here), DEFINED)
-    if (kind == "path").any():
-        yield _paths(owner, flat(rows["path"]).cast(pa.large_string()), anchor_owner, value, kind == "path")
-    yield from _mentions(
-        owner, flat(rows["text"]), anchor_owner, pc.if_else(pa.array(kind == "test"), name, value), kind
-    )
+def _hits(rows: Sequence[Row], anchors: Sequence[_Anchor]) -> Iterator[list[tuple[int, float]]]:
+    """For each candidate of a request the anchors that it hits, by place, each with the best quality."""
+    names = [{anchor.value, anchor.name} if anchor.kind in _NAMED else set[str]() for anchor in anchors]
+    called = [_called(rows, own) for own in names]
+    for row in rows:
+        found = (
+            (place, max(_qualities(row, anchor, own, callees), default=0.0))
+            for place, (anchor, own, callees) in enumerate(zip(anchors, names, called, strict=True))
+        )
+        yield [(place, quality) for place, quality in found if quality]
 
 
-def _callees(owner: Int, rows: Rows, definitions: Int, anchor: Int) -> tuple[Int, Int, Float]:
-    """Candidates that define the callees of an anchor's `definitions`, by the closest key of each call."""
-    call, names = flattened(rows["calls"].take(pa.array(definitions)))
-    called = Ragged.of(names).expand(lambda one: definition_keys(one)[:1])
-    row, names = flattened(rows["symbols"])
-    # In most candidates no name ends like a called one: their keys are not computed.
-    alike = np.asarray(pc.is_in(_ends(names), value_set=_ends(called.vocabulary)))
-    row, names = row[alike], names.filter(pa.array(alike))
-    defined = Ragged.of(names).expand(definition_keys)
-    wanted = called.vocabulary.take(pa.array(called.codes))
-    here, there = _same(
-        owner[row][defined.rows],
-        defined.vocabulary.take(pa.array(defined.codes)),
-        owner[definitions][call][called.rows],
-        wanted,
-        np.ones(len(wanted), dtype=bool),
-    )
-    return row[defined.rows[here]], anchor[call[called.rows[there]]], np.full(len(here), CALLEE)
+def _qualities(row: Row, anchor: _Anchor, names: set[str], callees: set[str]) -> Iterator[float]:
+    """The ways in which a candidate hits an anchor."""
+    kind, value = anchor.kind, anchor.value
+    if kind in _NAMED:
+        symbols = row["symbols"] or ()
+        if not names.isdisjoint(symbols):
+            yield DEFINED
+        if not names.isdisjoint(row["calls"] or ()):
+            yield CALLED
+        if callees and any(not callees.isdisjoint(definition_keys(symbol)) for symbol in symbols):
+            yield CALLEE
+    elif kind == "id" and value.lower() in [(row[name] or "").lower() for name in _BY_KIND["id"]]:
+        yield DEFINED
+    elif kind == "path" and row["path"] is not None:
+        path, wanted = f"/{row['path']}", f"/{value}"
+        if path.endswith(wanted) or wanted.endswith(path):
+            yield DEFINED
+    mention = anchor.name if kind == "test" else value
+    if len(mention) >= _LEAST and mention in row["text"]:
+        yield _MENTIONED.get(kind, 1.0)
 
 
-def _ends(names: pa.Array) -> pa.Array:
-    """The last part of each name in lower case: equal for any two names that share a key."""
-    bare = pc.utf8_rtrim(pc.utf8_lower(names.cast(pa.large_string())), characters=".:#/$() \t\r\n")
-    return pc.replace_substring_regex(bare, pattern=r"(?s)^.*[.:#/$()\s]", replacement="")
-
-
-def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:
-    """Pairs of positions with equal request and equal text; the right side only where `among`."""
-    chosen = among.nonzero()[0]
-    if not len(chosen) or not len(names):
-        return NOWHERE, NOWHERE
-    values = values.take(pa.array(chosen))
-    distinct = values.unique()
-    code = np.asarray(pc.index_in(names, value_set=distinct).fill_null(-1)).astype(np.int64)
-    here = (code >= 0).nonzero()[0]
-    width = len(distinct)
-    wanted = right[chosen] * width + np.asarray(pc.index_in(values, value_set=distinct)).astype(np.int64)
-    order = wanted.argsort(kind="stable")
-    keys = left[here] * width + code[here]
-    start = wanted[order].searchsorted(keys, "left")
-    count = wanted[order].searchsorted(keys, "right") - start
-    return here.repeat(count), chosen[order[expand_ranges(start, count)]]
-
-
-def _paths(
-    owner: Int, paths: pa.Array, anchor_owner: Int, values: pa.Array, among: NDArray[np.bool_]
-) -> tuple[Int, Int, Float]:
-    """Candidates whose path is the anchor's, or where one ends with the other at a `/`."""
-    tail = r"^.*/"
-    base, wanted = (pc.replace_substring_regex(side, pattern=tail, replacement="") for side in (paths, values))
-    here, there = _same(owner, base, anchor_owner, wanted, among)
-    # Candidates of one path and anchors of one value are compared once.
-    encoded = [side.dictionary_encode() for side in (paths, values)]
-    ours, theirs = (np.asarray(side.indices.fill_null(0)).astype(np.int64) for side in encoded)
-    width = max(len(encoded[1].dictionary), 1)
-    pairs, which = np.unique(ours[here] * width + theirs[there], return_inverse=True)
-    left, right = (
-        np.strings.add("/", np.asarray(side.dictionary.take(pa.array(at)).to_pylist(), dtype=np.dtypes.StringDType()))
-        for side, at in zip(encoded, np.divmod(pairs, width), strict=True)
-    )
-    same = (np.strings.endswith(left, right) | np.strings.endswith(right, left))[which]
-    return here[same], there[same], np.full(int(same.sum()), DEFINED)
-
-
-def _mentions(
-    owner: Int, texts: pa.Array, anchor_owner: Int, values: pa.Array, kind: NDArray[np.object_]
-) -> Iterator[tuple[Int, Int, Float]]:
-    """Candidates whose text contains an anchor as written; one search per distinct anchor value."""
-    distinct = values.dictionary_encode()
-    code = np.asarray(distinct.indices).astype(np.int64)
-    order = code.argsort(kind="stable")
-    bounds = code[order].searchsorted(np.arange(len(distinct.dictionary) + 1))
-    quality = np.where(kind == "path", PATH_MENTIONED, np.where(kind == "identifier", NAME_MENTIONED, 1.0))
-    first = owner.searchsorted(anchor_owner, "left")
-    count = owner.searchsorted(anchor_owner, "right") - first
-    # Texts of one request are adjacent, each followed by a NUL, which no anchor contains: a search is one scan of bytes.
-    joined = pc.binary_join_element_wise(texts, *(pa.scalar(part, pa.large_string()) for part in ("\0", "")))
-    offsets, data = offsets_and_bytes(joined)
-    every = data.data
-    for number, value in enumerate(distinct.dictionary.to_pylist()):
-        asking = order[bounds[number] : bounds[number + 1]]
-        if len(value) < 3 or "\0" in value:
-            continue
-        for low, high, anchors in _stretches(first[asking], count[asking], asking):
-            row = (
-                _containing(every[offsets[low] : offsets[high]], value.encode(), offsets[low : high + 1] - offsets[low])
-                + low
-            )
-            anchor = anchors[first[anchors].searchsorted(row, "right") - 1]
-            yield row, anchor, quality[anchor]
-
-
-def _containing(stretch: memoryview, value: bytes, offsets: Int) -> Int:
-    """The texts that contain `value`, by number; text `i` is `stretch[offsets[i]:offsets[i + 1]]`."""
-    between = np.fromiter(map(len, bytes(stretch).split(value)), dtype=np.int64)
-    at = (between[:-1] + len(value)).cumsum() - len(value)
-    return np.unique(offsets.searchsorted(at, "right") - 1)
-
-
-def _stretches(first: Int, count: Int, anchors: Int) -> Iterator[tuple[int, int, Int]]:
-    """Neighboring requests as one stretch of candidates [low, high), with their anchors in order of request."""
-    some = (count > 0).nonzero()[0]
-    some = some[first[some].argsort(kind="stable")]
-    first, count, anchors = first[some], count[some], anchors[some]
-    breaks = (first[1:] != (first + count)[:-1]).nonzero()[0] + 1
-    for part in np.split(np.arange(len(first)), breaks) if len(first) else ():
-        yield int(first[part[0]]), int(first[part[-1]] + count[part[-1]]), anchors[part]
-
-
-def _words(anchors: pa.Table) -> pa.Array:
-    """Each anchor's hit in words."""
-    kind, origin = (flat(anchors[name]).to_numpy(zero_copy_only=False) for name in ("kind", "origin"))
-    words = np.full(anchors.num_rows, "matched a named anchor", dtype=object)
-    for (of_kind, of_origin), text in sorted(SIGNALS.items()):
-        words[(kind == of_kind) & ((origin == of_origin) | (of_origin == ""))] = text
-    return pa.array(words, pa.string())
+def _called(rows: Sequence[Row], names: set[str]) -> set[str]:
+    """The closest key of each call of the candidates that define one of some names."""
+    defining = (row for row in rows if names and not names.isdisjoint(row["symbols"] or ()))
+    return {key for row in defining for call in row["calls"] or () for key in definition_keys(call)[:1]}

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from ..columns.keys import distinct_rows, gathered_columns, order_by, rank_within
 from ..columns.numbers import quantise
-from ..recall.file_recall import FileRecall
 from ..scope.source_files import FILE_COLUMNS, file_codes, is_source
 
 PASSAGES = 3
@@ -39,7 +38,12 @@ class FileTerms(NamedTuple):
 
 
 def file_terms(
-    owner: Int, rows: Mapping[str, pa.Array], lexical: Float, semantic: Float, best: FileRecall, evidence: pa.Table
+    owner: Int,
+    rows: Mapping[str, pa.Array],
+    lexical: Float,
+    semantic: Float,
+    best: tuple[Int, Int, Float],
+    evidence: pa.Table,
 ) -> FileTerms:
     """The terms of candidates; 0 for rows that are not source and, except for outlines, of files not among the best.
 
@@ -48,21 +52,22 @@ def file_terms(
         rows: its stored columns.
         lexical: its lexical term.
         semantic: its semantic term.
-        best: the best files, each by one of its rows.
+        best: request number, a row and the score of each of the best files.
         evidence: EVIDENCE.
     """
     terms = FileTerms(*(np.zeros(len(owner)) for _ in FileTerms._fields))
-    if not len(owner) or not (len(best.request) or semantic.any()):
+    asked, example, score = best
+    if not len(owner) or not (len(asked) or semantic.any()):
         return terms
     source = is_source(rows).nonzero()[0]
     if not len(source):
         return terms
-    examples = gathered_columns(evidence, FILE_COLUMNS, best.row)
+    examples = gathered_columns(evidence, FILE_COLUMNS, example)
     code = file_codes({name: pa.concat_arrays([rows[name], examples[name]]) for name in FILE_COLUMNS})
-    request = np.concatenate((owner[source], best.request))
+    request = np.concatenate((owner[source], asked))
     _, pair = distinct_rows(request, np.concatenate((code[source], code[len(owner) :])))
     of_pair = np.zeros(int(pair.max()) + 1)
-    np.maximum.at(of_pair, pair[len(source) :], best.share)
+    np.maximum.at(of_pair, pair[len(source) :], score)
     pair = pair[: len(source)]
     terms.file[source] = of_pair[pair]
     together, _ = _of_best(pair, lexical[source])

@@ -61,18 +61,6 @@ ADMISSIBLE = table(
     unmatched_sources=caller(strings("allowed source selectors of the request that pick no row of A(r)")),
 )
 
-GROUP_LADDER = table(
-    "group_ladder",
-    key=("scope_group", "gate"),
-    order=("scope_group", "gate"),
-    persist=False,
-    doc="The ladder of the gates that do not depend on as_of, per scope group.",
-    scope_group=int32("the group"),
-    gate=int32("number in `gates.GATES`"),
-    considered=int64("rows that reached this gate"),
-    admitted=int64("rows that passed it"),
-)
-
 FILTER_LADDER = table(
     "filter_ladder",
     key=("request_id", "ordinal"),
@@ -92,5 +80,4 @@ GatedRows = GATED_ROWS.annotation
 Reachable = REACHABLE.annotation
 ScopeTimes = SCOPE_TIMES.annotation
 Admissible = ADMISSIBLE.annotation
-GroupLadder = GROUP_LADDER.annotation
 FilterLadder = FILTER_LADDER.annotation

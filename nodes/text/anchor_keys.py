@@ -8,61 +8,31 @@ up, and the closest match ranks first although no key is left out.
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
+import re
 
-from ..columns.ragged import Ragged
-from .anchor_patterns import LOWER_CASE_ID, find_all
 from .index_keys import definition_keys, id_keys, path_keys
 
 SUFFIXES = 4
 """Number of path suffixes used: an absolute path of another machine starts with folders that are in no stored path."""
+_PARAMETERS, _FILE, _NAME = (
+    re.compile(r"\[[^\]]*\]\Z"),
+    re.compile(r"\A\S*\.py::", re.ASCII),
+    re.compile(r"[^\s/]+", re.ASCII),
+)
 
-Keys = tuple[Ragged, NDArray[np.float64]]
 
+def anchor_keys(kind: str, value: str) -> list[tuple[str, float]]:
+    """The keys of an anchor, each with its share of the anchor's weight.
 
-def definition_terms(values: pa.Array) -> Keys:
-    """Keys of identifiers and test names. The share is 1 as written, then 1/2, and 1/4 in lower case.
-
-    A pytest node id is looked up by its function, without parameters; a test title is text and has no key.
+    An identifier or test counts as written, then 1/2, and 1/4 in lower case; a pytest node id is looked up by its
+    function, without parameters; a test title is text and has no key. Of a path, the last `SUFFIXES` suffixes count 1/2
+    each, the file name without its ending 1/4. An id or a literal is its own key.
     """
-    bare = pc.replace_substring_regex(values, pattern=r"\[[^\]]*\]$", replacement="")
-    bare = pc.replace_substring_regex(bare, pattern=r"^\S*\.py::", replacement="")
-    named = np.asarray(pc.match_substring_regex(bare, pattern=r"^[^\s/]+$"))
-    keys = Ragged.of(pc.if_else(pa.array(named), bare, pa.scalar(None, bare.type))).expand(definition_keys)
-    return keys, np.ldexp(1.0, -_inside(keys))
-
-
-def path_terms(values: pa.Array) -> Keys:
-    """Keys of paths: the last `SUFFIXES` suffixes with share 1/2 each, the file name without its ending with 1/4."""
-    keys = Ragged.of(values).expand(lambda path: path_keys(path)[-(SUFFIXES + 1) :])
-    last = keys.starts[1:][np.diff(keys.starts) > 1] - 1
-    shares = np.full(len(keys.codes), 0.5)
-    shares[last] = 0.25
-    return keys, shares
-
-
-def id_terms(values: pa.Array) -> Keys:
-    """Key of an id: the id itself."""
-    keys = Ragged.of(values).expand(id_keys)
-    return keys, np.ones(len(keys.codes))
-
-
-def literal_terms(values: pa.Array) -> Keys:
-    """Key of a literal: itself."""
-    keys = Ragged.of(values)
-    return keys, np.ones(len(keys.codes))
-
-
-def small_ids(texts: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """Lower-case ids (S1.20), each with the number of its text: look-up keys, not anchors.
-
-    As an anchor, `utf-8` would score every text that contains it; as a key, it finds a record of that name or nothing.
-    """
-    return find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
-
-
-def _inside(keys: Ragged) -> NDArray[np.int64]:
-    return np.arange(len(keys.codes)) - keys.starts[:-1].repeat(np.diff(keys.starts))
+    if kind in ("identifier", "test"):
+        bare = _FILE.sub("", _PARAMETERS.sub("", value))
+        keys = definition_keys(bare) if _NAME.fullmatch(bare) else ()
+        return [(key, 2.0**-place) for place, key in enumerate(keys)]
+    if kind == "path":
+        keys = path_keys(value)[-(SUFFIXES + 1) :]
+        return [(key, 0.25 if 0 < place == len(keys) - 1 else 0.5) for place, key in enumerate(keys)]
+    return [(key, 1.0) for key in (id_keys(value) if kind == "id" else [value])]

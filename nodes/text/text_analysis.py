@@ -42,6 +42,7 @@ __all__ = [
     "terms_by_kind",
     "terms_of",
     "terms_of_run",
+    "tokens_of",
 ]
 
 STOPWORDS = frozenset(
@@ -103,12 +104,15 @@ def analyze(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> pa.ListArray:
 
 def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
     """The terms of each question: stopwords dropped unless there is nothing else, compounds whole and in parts."""
-    found = []
-    for text in texts.to_pylist():
-        runs = _RUN.findall(text or "")
-        terms = [term for run in runs for term in terms_of_run(run)]
-        found.append(terms or [term for run in runs for term in terms_of_run(run, "code/1")])
-    return pa.array(found, pa.list_(pa.string()))
+    return pa.array([tokens_of(text or "") for text in texts.to_pylist()], pa.list_(pa.string()))
+
+
+@lru_cache(maxsize=1024)
+def tokens_of(question: str) -> tuple[str, ...]:
+    """`query_tokens` of one text; a plan repeats it for several kinds of evidence."""
+    runs = _RUN.findall(question)
+    terms = tuple(term for run in runs for term in terms_of_run(run))
+    return terms or tuple(term for run in runs for term in terms_of_run(run, "code/1"))
 
 
 def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:

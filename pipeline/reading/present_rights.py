@@ -71,7 +71,9 @@ def _contracts_now(tables: Mapping[str, pa.Table], grants: pa.Table) -> tuple[pa
     asked = _with(asked, "asked_by", [None] * requests.num_rows)  # who may read for whom is known by now
     held = active_grants_of(asked, grants)
     contracts = tables["contracts"].take(positions(requests["request_id"], tables["contracts"]["request_id"]))
-    return _with(contracts, "groups", held.groups()), bounds_of(requests, held, ~held.granted)
+    return _with(contracts, "groups", held.groups()), bounds_of(
+        requests, held, [not granted for granted in held.granted]
+    )
 
 
 def _kept(rows: pa.Table, items: pa.Table) -> pa.Array:
@@ -92,14 +94,24 @@ def _rendered(tables: dict[str, pa.Table], contracts: pa.Table) -> pa.Table:
     """The block of the items that are left. What a fact said of an item may be of a row that is withheld now."""
     trimmed, details = tables["trimmed"], tables["item_details"]
     cited = tables["citations"].take(pc.index_in(details["evidence_id"], value_set=tables["citations"]["evidence_id"]))
-    trimmed = _with(trimmed, "row", pa.array(range(trimmed.num_rows), pa.int64()))
     trimmed = _with(trimmed, "fact_note", pa.nulls(trimmed.num_rows, pa.large_string()))
+    trimmed = trimmed.filter(pc.is_in(trimmed["evidence_id"], value_set=cited["evidence_id"].combine_chunks()))
+    place = pa.array(range(trimmed.num_rows), pa.int64())  # the items are the pool
+    trimmed, citations, ranked = (
+        _with(
+            table.take(pc.index_in(trimmed["evidence_id"], value_set=table["evidence_id"].combine_chunks())),
+            "place",
+            place,
+        )
+        for table in (trimmed, tables["citations"], tables["ranked"])
+    )
+    pool = pa.table({"contract": positions(trimmed["request_id"], contracts["request_id"]), "row": place})
     rows = pa.table({
         **{name: cited[name] for name in ("evidence_kind", "path", "source_id", "text_sha256")},
         "title": details["title"], "authority": details["authority"], "event_time": details["updated_at"],
     }).take(pc.index_in(trimmed["evidence_id"], value_set=details["evidence_id"]))  # fmt: skip
     plain = _with(contracts, "tokenizer", [BASE] * contracts.num_rows)
-    return blocks(trimmed, tables["citations"], plain, FITS.empty(), tables["ranked"], rows, Counters())
+    return blocks(trimmed, citations, plain, FITS.empty(), ranked, pool, rows, Counters())
 
 
 def _condition(request_id: str, labels: list[str]) -> pa.Table:

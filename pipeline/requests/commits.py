@@ -66,6 +66,6 @@ class Commits:
             pa.array(np.repeat(CLASSES, count), pa.string()), pa.concat_arrays([sources] * len(CLASSES))
         )
         opened = np.zeros(len(pairs.source_id), dtype=bool)
-        for selectors in reach.grants["sources"].take(pa.array(reach.grant[reach.own])).to_pylist():
-            opened |= selected_pairs(selectors, pairs)
+        for grant in reach.own[0]:
+            opened |= selected_pairs(grant["sources"], pairs)
         return commits.filter(pc.is_in(commits["source_id"], value_set=pairs.source_id.filter(pa.array(opened))))

@@ -1,16 +1,12 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
 Reads: a path. Gives: rows as dictionaries, in file order, each with its place: `file:n` by line in JSONL and CSV,
-`file:row n` by row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
-others can be read; a file that cannot be read as a whole is an error.
-
-Note: after an unclosed quote, the rest of a CSV file would be one cell. Only the row with
-the quote fails, and reading continues at the next line.
+`file:row n` by row in Parquet and JSON, from 1. A row that is no request becomes an `Unreadable` one, so that the
+others can be read; a file that is not UTF-8, CSV or Parquet as a whole is an error.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import json
@@ -58,11 +54,6 @@ class Unreadable:
     unit: Unit
 
 
-class Undecoded(Unreadable):
-    """A row that is not UTF-8."""
-
-
-_OTHER_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Row = Mapping[str, Any] | Unreadable
 
 
@@ -82,52 +73,26 @@ def read_requests(path: str | Path) -> list[Row]:
         raise InputError.described("a file of requests", "no such file", str(path))
     if suffix == ".parquet":
         rows = _parquet(path)
-    elif suffix == ".json":
-        rows = _json(_text(path), path.name)
     else:
-        data = _bytes(path).removeprefix(codecs.BOM_UTF8)
-        rows = (_csv if suffix == ".csv" else _json_lines)(data, path.name)
-        if data.startswith(_OTHER_BOMS) or (rows and all(isinstance(row, Undecoded) for row in rows)):
-            raise _other_encoding(f"{path.name}:{rows[0].number if isinstance(rows[0], Undecoded) else 1}")
+        rows = {".json": _json, ".csv": _csv}.get(suffix, _json_lines)(_text(path), path.name)
     if not rows:
         raise InputError.described("at least one request", "none", path.name)
     return rows
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{error.strerror}: {path}") from None
-
-
 def _text(path: Path) -> str:
     try:
-        return _bytes(path).decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{error.strerror}: {path}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise _other_encoding(f"{path.name}:{line}") from None
+        raise InputError("Expected UTF-8 text, got another encoding", at=f"{path.name}:{line}") from None
 
 
-def _other_encoding(at: str) -> InputError:
-    return InputError("Expected UTF-8 text, got another encoding", at=at)
-
-
-def _undecoded(file: str, number: int) -> Undecoded:
-    return Undecoded(_other_encoding(f"{file}:{number}").message, number, "line")
-
-
-def _json_lines(data: bytes, file: str) -> list[Row]:
-    rows: list[Row] = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            rows.append(_undecoded(file, number))
-            continue
-        if text.strip():
-            rows.append(_object(text, file, number))
-    return rows
+def _json_lines(text: str, file: str) -> list[Row]:
+    lines = enumerate(text.split("\n"), start=1)
+    return [_object(line, file, number) for number, line in lines if line.strip()]
 
 
 def _object(line: str, file: str, number: int) -> Row:
@@ -186,48 +151,26 @@ def _parquet(path: Path) -> list[Row]:
         raise InputError(f"Expected each column once, got {shown_keys(twice)} twice", at=path.name)
     try:
         return [FileRow(row, path.name, n, "row") for n, row in enumerate(table.to_pylist(), start=1)]
-    except _NO_VALUES:
-        rows = [_parquet_row(table, path.name, number) for number in range(1, table.num_rows + 1)]
-    if all(isinstance(row, Unreadable) for row in rows):
-        raise InputError(f"{_NEITHER}", at=path.name)
-    return rows
+    except (ValueError, OverflowError, pa.ArrowException):
+        raise InputError(
+            "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither",
+            at=path.name,
+        ) from None
 
 
-_NO_VALUES = (ValueError, OverflowError, pa.ArrowException)
-_NEITHER = "Expected texts in UTF-8 and times from year 1 to 9999 in microseconds, got a value that is neither"
-
-
-def _parquet_row(table: pa.Table, file: str, number: int) -> Row:
-    try:
-        return FileRow(table.slice(number - 1, 1).to_pylist()[0], file, number, "row")
-    except _NO_VALUES:
-        return Unreadable(f"{_NEITHER} - at {file}:row {number}", number, "row")
-
-
-def _csv(data: bytes, file: str) -> list[Row]:
-    text = data.decode("utf-8", "surrogateescape")  # invalid UTF-8 is kept until its row is determined
-    lines = list(io.StringIO(text, newline=""))
+def _csv(text: str, file: str) -> list[Row]:
     limit = csv.field_size_limit(max(len(text), 1))  # a question may be long; the module's limit is process-wide
-    rows: list[Row] = []
-    header: list[str] = []
-    number = 1
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, header, number = list[Row](), list[str](), 1
     try:
-        while number <= len(lines):
-            rest = map(lines.__getitem__, range(number - 1, len(lines)))  # a copy per bad row would be quadratic
-            first, reader = number, csv.reader(rest, strict=True)
-            try:
-                for cells in reader:
-                    if not header:
-                        header = _header(cells, file)
-                    elif any(cells):
-                        rows.append(_csv_row(header, cells, file, number))
-                    number = first + reader.line_num
-            except csv.Error as error:
-                reason = f"Expected CSV, got other text ({error}) - at {file}:{number}"
-                if not header:
-                    raise InputError(reason) from None
-                rows.append(Unreadable(reason, number, "line"))
-                number += 1
+        for cells in reader:
+            if not header:
+                header = _header(cells, file)
+            elif any(cells):
+                rows.append(_csv_row(header, cells, file, number))
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"Expected CSV, got other text ({error})", at=f"{file}:{number}") from None
     finally:
         csv.field_size_limit(limit)
     return rows
@@ -235,25 +178,12 @@ def _csv(data: bytes, file: str) -> list[Row]:
 
 def _header(cells: list[str], file: str) -> list[str]:
     names = [cell.strip() for cell in cells]
-    if not _decoded(names):
-        raise _other_encoding(f"{file}:1")
     if repeated := sorted({n for n in names if names.count(n) > 1}):
         raise InputError(f"Expected each column once, got {shown_keys(repeated)} twice", at=f"{file}:1")
     return names
 
 
-def _decoded(cells: list[str]) -> bool:
-    """Whether cells of a file read with surrogate escapes are valid UTF-8."""
-    try:
-        "".join(cells).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row:
-    if not _decoded(cells):
-        return _undecoded(file, number)
     if len(cells) != len(header):
         return Unreadable(
             f"Expected {counted(len(header), 'cell')}, got {len(cells)} - at {file}:{number}", number, "line"

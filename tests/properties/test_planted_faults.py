@@ -7,6 +7,7 @@ needed, and those of the line in the same corpora, built while no fault is plant
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -41,7 +42,6 @@ from scoped_retrieval.nodes import (
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import graph_recall, group_scores, lane_recall, posting_recall, recall_scope, turns
-from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall, second_wall_patterns
 from scoped_retrieval.nodes.walls.gates import paths as gate_paths
@@ -67,12 +67,7 @@ def in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def corpus_wide_document_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
     """df counts every posting of the scope, admissible or not."""
-    right = posting_recall._frequencies
-
-    def wrong(found: Any, open_: Any, clock: Any, key: Any) -> Any:
-        return right(found, np.ones_like(open_), clock, key)
-
-    monkeypatch.setattr(posting_recall, "_frequencies", wrong)
+    monkeypatch.setattr(posting_recall, "_held", lambda open_, row: len(row))
     in_arrays(monkeypatch)
 
 
@@ -88,12 +83,12 @@ def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms of feedback are those of the rows beside the best ones, visible or not."""
-    right = relevance_feedback._terms_of_rows
+    right = relevance_feedback._terms
 
-    def wrong(evidence: Any, rows: Any) -> Any:
-        return right(evidence, (rows + 1) % evidence.num_rows)
+    def wrong(request: Any, row: Any, score: Any, evidence: Any) -> Any:
+        return right(request, (row + 1) % evidence.num_rows, score, evidence)
 
-    monkeypatch.setattr(relevance_feedback, "_terms_of_rows", wrong)
+    monkeypatch.setattr(relevance_feedback, "_terms", wrong)
 
 
 def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,20 +104,15 @@ def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
     """The k best of all rows are taken first, and the withheld ones removed after."""
-    right = posting_recall.best_cells
+    right = posting_recall._shown
 
-    def all_open(scope: Any, found: Any, entries: Any, *rest: Any) -> Any:
-        merged, weights = original(scope, found, entries, *rest)
-        k = scope.tables.sub_queries["lane_k"].to_numpy()
-        ids = scope.tables.row_index.id_rank[merged.row]
-        order = np.lexsort((ids, -merged.score, merged.sub))
-        kept = order[right(merged.sub[order], merged.score[order], ids[order], k)]
-        left = np.concatenate([kept[~merged.withheld[kept]], np.flatnonzero(merged.withheld)])
-        names = [name for name in vars(merged) if isinstance(getattr(merged, name), np.ndarray)]
-        return Weighed(replace(merged, **{name: getattr(merged, name)[left] for name in names}), weights)
+    def wrong(scope: Any, sub: int, row: Any, scored: Any) -> Any:
+        every = scored.matched.nonzero()[0]
+        ids, k = scope.tables.row_index.id_rank[scope.rows[every]], int(scope.tables.lane_k[scope.sub[sub]])
+        best = every[posting_recall.top(scored.score[every], ids, k)]
+        return right(scope, sub, row[np.isin(row, best)], scored)
 
-    original = posting_recall._recall_part
-    monkeypatch.setattr(posting_recall, "_recall_part", all_open)
+    monkeypatch.setattr(posting_recall, "_shown", wrong)
     in_arrays(monkeypatch)
 
 
@@ -219,14 +209,12 @@ def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is all of its rows: those that a request may not see count in its length, and in how many files there are."""
-    right = group_scores._statistics
+    right = group_scores._Statistics.of
 
-    def wrong(scope: Any, groups: Any, members: Any, clocks_: Any) -> Any:
-        with pytest.MonkeyPatch.context() as every:
-            every.setattr(clocks, "open_grid", lambda index, rows, as_of, *_: np.ones((len(as_of), len(rows)), bool))
-            return right(scope, groups, (groups.of >= 0).nonzero()[0], clocks_)
+    def wrong(groups: Any, open_: Any, length: Any) -> Any:
+        return right(groups, np.ones_like(open_), length)._replace(open=open_)
 
-    monkeypatch.setattr(group_scores, "_statistics", wrong)
+    monkeypatch.setattr(group_scores._Statistics, "of", wrong)
 
 
 def outlines_of_whole_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,11 +234,11 @@ def outlines_over_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest outlines of a file are divided by all of its rows, those that a request may not see included."""
     right = task_aware_reranking.file_terms
 
-    def wrong(owner: Any, row: Any, lexical: Any, semantic: Any, best: Any, evidence: Any) -> Any:
-        path = flat(evidence["path"]).fill_null("").dictionary_encode().indices.to_numpy()
-        rows = np.bincount(path)[path[row]]
-        found = right(owner, row, lexical, semantic, best, evidence)
-        return found._replace(outlines=task_aware_reranking.quantise(3 * found.outlines / np.maximum(rows, 1)))
+    def wrong(owner: Any, rows: Any, lexical: Any, semantic: Any, best: Any, evidence: Any) -> Any:
+        counts = Counter(evidence["path"].to_pylist())
+        of_file = np.array([counts[path] for path in rows["path"].to_pylist()], np.int64)
+        found = right(owner, rows, lexical, semantic, best, evidence)
+        return found._replace(outlines=task_aware_reranking.quantise(3 * found.outlines / np.maximum(of_file, 1)))
 
     monkeypatch.setattr(task_aware_reranking, "file_terms", wrong)
 
@@ -259,9 +247,9 @@ def symbols_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a row defines is what the row beside it defines, visible or not."""
     right = task_aware_reranking.name_terms
 
-    def wrong(owner: Any, row: Any, questions: Any, evidence: Any) -> Any:
-        beside = right(owner, (row + 1) % evidence.num_rows, questions, evidence)
-        return right(owner, row, questions, evidence)._replace(definition=beside.definition)
+    def wrong(owner: Any, row: Any, rows: Any, questions: Any, evidence: Any) -> Any:
+        beside = right(owner, (row + 1) % evidence.num_rows, rows, questions, evidence)
+        return right(owner, row, rows, questions, evidence)._replace(definition=beside.definition)
 
     monkeypatch.setattr(task_aware_reranking, "name_terms", wrong)
 
@@ -281,13 +269,12 @@ def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sessions_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions are counted whether the request may see a turn of theirs or not."""
-    right = group_scores._statistics
+    right = group_scores._Statistics.of
 
-    def wrong(scope: Any, groups: Any, *rest: Any) -> Any:
-        count, length = right(scope, groups, *rest)
-        return np.full_like(count, groups.count), length
+    def wrong(groups: Any, open_: Any, length: Any) -> Any:
+        return right(groups, open_, length)._replace(groups=groups.count)
 
-    monkeypatch.setattr(group_scores, "_statistics", wrong)
+    monkeypatch.setattr(group_scores._Statistics, "of", wrong)
 
 
 def walks_to_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,12 +313,15 @@ def commits_shared_with_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are about equal are taken as they come: the order differs from call to call."""
-    right, calls = posting_recall.best_cells, np.random.default_rng(5)
+    best, top, calls = lane_recall.best_cells, posting_recall.top, np.random.default_rng(5)
 
     def wrong(owner: Any, score: Any, id_rank: Any, k: Any) -> Any:
-        return right(owner, np.floor(score), calls.permutation(len(id_rank)), k)
+        return best(owner, np.floor(score), calls.permutation(len(id_rank)), k)
 
-    monkeypatch.setattr(posting_recall, "best_cells", wrong)
+    def wrong_top(score: Any, id_rank: Any, k: int) -> Any:
+        return top(np.floor(score), calls.permutation(len(id_rank)), k)
+
+    monkeypatch.setattr(posting_recall, "top", wrong_top)
     monkeypatch.setattr(lane_recall, "best_cells", wrong)
 
 

@@ -16,7 +16,6 @@ from scoped_retrieval.nodes.tables import (
     FILTER_LADDER,
     GATED_ROWS,
     GRANTS,
-    GROUP_LADDER,
     PLACEMENTS,
     REACHABLE,
     REQUESTS,
@@ -94,12 +93,11 @@ def wall(
     )
     alike = SCOPE_GROUPS.check(boundary_gates.row_groups(groups, gated))
     reach = REACHABLE.check(boundary_gates.reachable(gated))
-    ladder = GROUP_LADDER.check(boundary_gates.group_ladder(gated))
     times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, alike, reach, frame.evidence, frame.row_index))
     return SimpleNamespace(
         frame=frame, contracts=resolved, bounds=bounds, groups=groups, alike=alike, gated=gated, reachable=reach, times=times,
         admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, alike, times, reach, frame.segments)),
-        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, alike, times, ladder)),
+        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, alike, times, gated)),
     )  # fmt: skip
 
 
