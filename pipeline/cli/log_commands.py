@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,39 +86,20 @@ def log(
 
 
 def _answers(settings: Any, name: str | None, last: int, status: str | None, form: str) -> tuple[Any, str]:
-    from ..reading.access import expect_reader, open_run
-    from ..reading.across_runs import read_each
+    from ..reading.across_runs import latest
     from ..reading.reports import events_of
-    from ..reading.snapshots import readable_snapshots
-    from ..runs import Runs
     from ..views.context_actions import actions_of, as_csv
 
     make = {"text": lambda _, rows: rows, "events": events_of, "csv": actions_of}[form]
-    wanted = limit = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
-
-    def read(one: Any) -> list[tuple[dict[str, Any], Any]]:
-        nonlocal wanted
-        rows = readable_snapshots(settings, one, status=status, last=limit if one.live else wanted)
-        wanted -= len(rows)
-        return list(zip(rows, make(one, rows), strict=True))
-
-    if name:
-        named = open_run(settings, name)
-        expect_reader(settings, named)
-        chosen = read(named)
-    else:
-        # A session that began earlier may have answered last.
-        newest = (each for each in Runs(settings["runs"], create=False).newest() if wanted > 0 or each.live)
-        of_runs, damaged = read_each(settings, newest, read)
-        chosen = [entry for _, entries in of_runs for entry in entries]
-        note_left_out(len(damaged))
-        for run_id in damaged:
+    listed = latest(settings, name, status=status, last=last, make=make)
+    if name is None:
+        note_left_out(len(listed.damaged))
+        for run_id in listed.damaged:
             note(f"skipped: {run_id}: damaged")
-        note_other_runs(settings, but=damaged)
-    if wanted <= 0:
+        note_other_runs(settings, but=listed.damaged)
+    if listed.older:
         note(f"the last {last}; older ones are not listed: -n 0 lists all")
-    chosen.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
-    found = [value for _, value in chosen[: last or None]]
+    found = [value for _, value in listed.entries]
     if form == "text":
         return found, "".join(map(_entry, found))
     if form == "csv":

@@ -1,18 +1,21 @@
 """Reads across several runs that the principal may know of, with damaged ones reported separately.
 
-Reads: settings, runs. Gives: `read_each`, `other_runs` that cannot be read, `snapshot_named`, `last_of_session`.
+Reads: settings, runs. Gives: `read_each`, the `latest` answers, `other_runs` that cannot be read, `snapshot_named`, `last_of_session`.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...nodes.vocabulary import STATUSES
 from ..config.opening import runs_of
 from ..config.settings import Settings
 from ..deadline import expect_time
-from .access import hears_of_damage, known_runs, unknown
+from .access import expect_reader, hears_of_damage, known_runs, open_run, unknown
 from .grants import grants_or_none
 from .snapshots import readable_snapshots, readable_under
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from ..runs import Run
     from ..runs.states import RunState
 
-__all__ = ["last_of_session", "other_runs", "read_each", "snapshot_named"]
+__all__ = ["Latest", "last_of_session", "latest", "other_runs", "read_each", "snapshot_named"]
 
 T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
@@ -55,6 +58,52 @@ def read_each(
             if hears_of_damage(settings, run.run_id):
                 damaged[run.run_id] = error.message
     return found, damaged
+
+
+@dataclass(frozen=True)
+class Latest:
+    """Answers, newest first, each with what was made of it; whether there are older ones; damaged runs with the reason."""
+
+    entries: list[tuple[dict[str, Any], Any]]
+    older: bool
+    damaged: Mapping[str, str]
+
+
+def latest(
+    settings: Settings,
+    name: str | None = None,
+    *,
+    status: str | None = None,
+    last: int = 0,
+    make: Callable[[Run, list[dict[str, Any]]], Iterable[Any]] = lambda _, rows: rows,
+) -> Latest:
+    """The answers that the principal may read, of a run or of all: those of a status, the last ones (0: all).
+
+    Raises:
+        AccessError: there is no such run that they may read.
+        InputError: no such status.
+    """
+    if status is not None:
+        STATUSES.canonical(status, "status")
+    wanted = limit = last + 1 if last else sys.maxsize  # one more shows whether there are older ones
+
+    def read(one: Run) -> list[tuple[dict[str, Any], Any]]:
+        nonlocal wanted
+        rows = readable_snapshots(settings, one, status=status, last=limit if one.live else max(wanted, 0))
+        wanted -= len(rows)
+        return list(zip(rows, make(one, rows), strict=True))
+
+    if name:
+        named, damaged = open_run(settings, name), {}
+        expect_reader(settings, named)
+        found = read(named)
+    else:
+        # A session that began earlier may have answered last.
+        newest = (each for each in runs_of(settings).newest() if wanted > 0 or each.live)
+        of_runs, damaged = read_each(settings, newest, read)
+        found = [entry for _, entries in of_runs for entry in entries]
+    found.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
+    return Latest(found[: last or None], wanted <= 0, damaged)
 
 
 def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:

@@ -30,7 +30,7 @@ from ..config.settings import Settings
 from ..encoders.choice import is_loopback
 from .problems import RefusedError, body_of, problem_of
 
-__all__ = ["Guard", "is_loopback", "replayed"]
+__all__ = ["Guard", "is_loopback"]
 
 OPEN = frozenset({"/v1/health", "/openapi.json"})
 """Routes served without a credential: health and the interface description."""
@@ -124,10 +124,10 @@ class Guard:
         except TimeoutError as error:
             message = f"Expected the body within {seconds} seconds, got a part"
             raise RefusedError(408, "timeout", "body_timeout", message) from error
-        return replayed(bytes(body), receive)
+        return _replayed(bytes(body), receive)
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def _replayed(body: bytes, receive: Receive) -> Receive:
     """Replays an already read body as one ASGI message, then receives from the client."""
     replayed_once = False
 

@@ -36,7 +36,7 @@ from ..indexing.following import makes_corpus, of_folder
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import NAMED, TOOLS, Given, Tool, arguments_of
-from .problems import problem_of
+from .problems import RefusedError, problem_of
 from .retriever_pool import PrincipalSession, RetrieverPool
 
 __all__ = ["mcp_server", "scope_of", "serve_http", "serve_stdio"]
@@ -160,14 +160,20 @@ def serve_http(settings: Settings, host: str, port: int, *, preset: Path | None 
 
 
 def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
-    """The stateless ASGI application of a server."""
+    """The stateless ASGI application of a server: each message is a POST, there are no streams to open and no sessions."""
     from .http_guard import Guard
-    from .mcp_http import OneMessage
 
     app = server.streamable_http_app(
         stateless_http=True, json_response=True, host=host, max_request_body_size=settings["serve_max_bytes"]
     )
-    return Guard(OneMessage(app), settings, WatchedGrants(settings.grants_path))
+
+    async def posted(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["method"] != "POST":
+            message = f"Expected POST, got {scope['method']}: each request is independent, and no stream is opened"
+            raise RefusedError(405, "method not allowed", "method_not_allowed", message)
+        await app(scope, receive, send)
+
+    return Guard(posted, settings, WatchedGrants(settings.grants_path))
 
 
 def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Server[Any]]:

@@ -170,19 +170,24 @@ class Problem(BaseModel):
     trace_id: str | None = Field(default=None, description="names the request in the log of the server")
 
 
-class Answer(BaseModel):
-    """One retrieval, as its caller may see it."""
-
+class _Found(BaseModel):
     snapshot_id: str | None
     block_ref: str | None
     status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
-    action: str = Field(description="continue, warn, degrade or block")
     conditions: list[Condition]
     citations: list[Citation]
     event: RetrievalEvent
     observation: RetrievalObservation
     context_block: ContextBlock
-    block: str = Field(description="what the model may read; empty where nothing may leave")
+    block: str | None = Field(
+        description="what the model may read; empty where nothing may leave, null where it was erased"
+    )
+
+
+class Answer(_Found):
+    """One retrieval, as its caller may see it."""
+
+    action: str = Field(description="continue, warn, degrade or block")
 
 
 class Expanded(Answer):
@@ -265,20 +270,11 @@ class Snapshots(BaseModel):
     left_out: int = Field(ge=0, description="number of damaged runs, not listed, that the principal may know of")
 
 
-class Replayed(BaseModel):
+class Replayed(_Found):
     """A stored snapshot, from the run alone."""
 
-    snapshot_id: str
     run_id: str
-    status: str
-    block_ref: str | None
-    citations: list[Citation]
-    conditions: list[Condition]
-    event: RetrievalEvent
-    observation: RetrievalObservation
-    context_block: ContextBlock
     erased: list[str] = Field(description="hashes of texts that have been erased since")
-    block: str | None
 
 
 class Reason(BaseModel):

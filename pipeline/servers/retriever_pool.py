@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -23,9 +22,7 @@ from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
 from ..indexing.following import up_to_date
-from ..reading.access import expect_reader, open_run
-from ..reading.across_runs import read_each
-from ..reading.snapshots import readable_snapshots
+from ..reading.across_runs import latest
 from ..views.recall_text import envelope
 from .renderings import Rendering, answer_values, explained, rendered, xray_of
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
     from ..asking.retriever import Retriever
     from ..encoders.encoder import AnyEncoder
-    from ..runs import Run
 
 __all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]
 
@@ -210,30 +206,8 @@ class PrincipalSession:
             AccessError: there is no such run that they may read.
             InputError: no such status.
         """
-        from ...nodes.vocabulary import STATUSES
-
-        if status is not None:
-            STATUSES.canonical(status, "status")
-        if run is not None:
-            named = open_run(self.settings, run)
-            expect_reader(self.settings, named)
-            return {"snapshots": readable_snapshots(self.settings, named, status=status, last=last), "left_out": 0}
-        found: deque[list[dict[str, Any]]] = deque()
-        wanted, left_out = last, 0
-
-        def read(one: Run) -> list[dict[str, Any]]:
-            return readable_snapshots(self.settings, one, status=status, last=wanted)
-
-        for one in runs_of(self.settings).newest():
-            if wanted <= 0:
-                break
-            # One run at a time: no older run than necessary is read.
-            rows, damaged = read_each(self.settings, [one], read)
-            left_out += len(damaged)
-            for _, of_run in rows:
-                found.appendleft(of_run)
-                wanted -= len(of_run)
-        return {"snapshots": [row for of_run in found for row in of_run], "left_out": left_out}
+        found = latest(self.settings, run, status=status, last=last)
+        return {"snapshots": [row for row, _ in reversed(found.entries)], "left_out": len(found.damaged)}
 
     def why(self, snapshot: str, evidence: str) -> dict[str, Any]:
         """`models.Why`: where the rows matching `evidence` were lost.

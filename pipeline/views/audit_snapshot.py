@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_snake
 
 from .harness_forms import citation_map
 from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
@@ -24,7 +25,14 @@ _LEVELS = ("low", "medium", "high", "high")
 
 
 class _Part(BaseModel):
+    """A part in the names of document 000; `of` reads the columns of the same names, in snake case."""
+
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, row: Row, **others: Any) -> Self:
+        known = {name: row.get(to_snake(name)) for name in cls.model_fields if name not in others}
+        return cls(**{name: value for name, value in (known | others).items() if value is not None})
 
 
 class PermissionContext(_Part):
@@ -213,40 +221,23 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
 
 
 def _scope(request: Row, contract: Row) -> RetrievalScope:
-    return RetrievalScope(
-        sessionId=contract.get("session_id") or request.get("session_id"),
-        userId=contract.get("principal") or request.get("principal"),
-        projectId=contract.get("project") or request.get("project"),
-        workspaceRoot=contract.get("workspace_root"),
-        branch=contract.get("branch"),
-        taskId=request.get("task_id"),
-        purpose=contract.get("purpose") or request.get("purpose"),
-        allowedSources=contract.get("allowed_sources"),
+    asked = {
+        name: contract.get(name) or request.get(name) for name in ("principal", "project", "purpose", "session_id")
+    }
+    return RetrievalScope.of(
+        contract | asked | {"task_id": request.get("task_id")},
+        userId=asked["principal"],
+        projectId=asked["project"],
         deniedSources=contract.get("denied_sources") or [],
-        permissionContext=PermissionContext(
-            principal=contract.get("principal") or request.get("principal"),
-            askedBy=contract.get("asked_by"),
-            groups=contract.get("groups"),
-            denied=bool(contract.get("denied")),
-            deniedReason=contract.get("denied_reason"),
-        ),
-        timeBoundary=TimeBoundary(
+        permissionContext=PermissionContext.of({**contract, "principal": asked["principal"]}),
+        timeBoundary=TimeBoundary.of(
+            contract,
             asOf=_iso(contract.get("as_of")),
             includeAfter=_iso(contract.get("window_start")),
             excludeAfter=_iso(contract.get("window_end")),
-            allowStaleMemory=bool(contract.get("allow_stale_memory")),
         ),
-        evidencePolicy=EvidencePolicy(
-            requireCitation=bool(contract.get("require_citation")),
-            requireSnapshot=bool(contract.get("require_snapshot")),
-            acceptedAuthority=contract.get("accepted_authority"),
-            maxUnverifiedItems=contract.get("max_unverified_items"),
-        ),
-        budget=RetrievalBudget(
-            maxTokens=contract.get("max_tokens"),
-            maxChars=contract.get("max_chars"),
-            maxItems=contract.get("max_items"),
-        ),
+        evidencePolicy=EvidencePolicy.of(contract),
+        budget=RetrievalBudget.of(contract),
     )
 
 
