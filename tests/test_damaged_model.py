@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.encoders.encoder import PACKAGE
 @pytest.mark.parametrize(
     ("missing", "damaged", "found"),
     [
-        (("model.safetensors", "tokenizer.json"), None, "is missing"),
+        (("model.safetensors", "tokenizer.json"), None, "Expected a file of the model, got none"),
         ((), "model.safetensors", "at model.safetensors"),
         ((), "tokenizer.json", "at tokenizer.json"),
     ],

