@@ -15,7 +15,7 @@ PIP := $(BIN)/python $(PIP_INSTALL)
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants notebooks prose release-check surfaces adapters format clean
+.PHONY: help demo test test-full check bench bench-context bench-page docs golden notebooks prose release-check surfaces adapters format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,10 +66,6 @@ bench-context: $(STAMP)-dev ## what inputs of the context policy show and cost; 
 
 bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows
 	$(BENCH)/bin/python bench/bench_page.py
-
-mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice; MUTANTS_ARGS="--record"
-	$(PIP) --requirement tests/mutants/tools.txt
-	$(BIN)/python tests/mutants/run.py $(MUTANTS_ARGS)
 
 docs: $(STAMP)-dev ## the documentation site, built into site/; broken links are errors
 	$(BIN)/zensical build --clean --strict
