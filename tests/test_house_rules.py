@@ -32,6 +32,8 @@ def test_rule_14_a_flag_without_its_value_is_an_error(flag, flags, capsys):
     code, out, err = run("xray", ASKED["question"], *flags, flag, capsys=capsys)
     assert (code, out) == (2, "")
     assert f"Option '{flag}' requires an argument" in err
+    code, out, err = run("xray", ASKED["question"], *flags, flag, "--json", capsys=capsys)
+    assert (code, out.startswith('{\n  "error"'), f"at {flag}" in err) == (2, True, True)
 
 
 def test_rule_17_a_path_may_begin_with_a_tilde(flags, tmp_path, capsys):

@@ -126,13 +126,18 @@ def test_the_x_ray_has_document_002_s_path_parameters_and_shape(client: TestClie
     for path in ("/engram/v1/recall/xray", "/v1/recall/xray"):
         answer = client.get(path, params={"q": "default role", "session": "s-1", "budget": "700"})
         found = answer.json()
-        assert answer.headers["cache-control"] == "no-store"
         assert found["snapshotFound"] is True
         snapshot = found["snapshot"]
         assert (snapshot["schemaVersion"], snapshot["query"], snapshot["sessionKey"]) == ("1", "default role", "s-1")
         assert snapshot["budget"]["chars"] == 700 and 0 < snapshot["budget"]["used"] <= 700
         stored = client.get(f"/v1/snapshots/{snapshot['snapshotId']}")
         assert stored.content == answer.content
+
+
+def test_an_x_ray_may_be_kept_by_its_caller_and_nothing_else_may(client: TestClient):
+    kept = client.get("/engram/v1/recall/xray?q=role").headers
+    assert (kept["cache-control"], kept["vary"]) == ("private, max-age=60", "authorization")
+    assert client.get("/v1/snapshots").headers["cache-control"] == "no-store"
 
 
 def test_without_a_stored_snapshot_the_x_ray_says_that_there_is_none(client: TestClient, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from contextvars import ContextVar
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,17 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [*super().get_params(ctx), *self._global(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+        names = {name for each in options for name in (*each.opts, *each.secondary_opts)}
+        valued = {name for each in options if not each.is_flag for name in each.opts}
+        for name, value in pairwise(args[: args.index("--")] if "--" in args else args):
+            if name in valued and value in names:
+                from ...nodes.errors import InputError
+
+                raise InputError.described("a value", f"the option {value}", name)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         _give({option.name: ctx.params.pop(option.name) for option in self._global(ctx)})

@@ -1,4 +1,4 @@
-"""`policies list|check|score`: the roles of document 004, and its overlays and bundles as files."""
+"""`policies list|check|score`: the roles of document 004, its overlays and bundles; `grants show|token`: who may read what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import settings_of
-from .output import EXIT, emit, note, write_table
+from .output import EXIT, emit, note, to_json, write_table
 
 __all__ = ["register"]
 
@@ -25,6 +25,10 @@ def register(app: typer.Typer) -> None:
     policies.command("check")(check)
     policies.command("score")(score)
     app.add_typer(policies, name="policies")
+    grants = typer.Typer(help="Show grants, and create tokens.", no_args_is_help=True, rich_markup_mode=None)
+    grants.command("show")(show_grants)
+    grants.command("token")(token)
+    app.add_typer(grants, name="grants")
 
 
 def check(
@@ -82,3 +86,31 @@ def score(
     for line in done.failed:
         note(f"not distinct: {line}")
     return EXIT["differs"] if done.failed else EXIT["ok"]
+
+
+def show_grants() -> int:
+    """Show your grants that hold now. Auditors also see those of others in their projects."""
+    from ..reading.grants import grants_of_readers
+
+    settings = settings_of("corpus")
+    rows = [{name: value for name, value in row.items() if value is not None} for row in grants_of_readers(settings)]
+    named = ("rule_id", "principal", "project", "zone", "audit")
+    cells = [
+        (*(row.get(name) for name in named), ", ".join(f"{k}={to_json(v)}" for k, v in row.items() if k not in named))
+        for row in rows
+    ]
+    emit(rows, text=write_table("", ("rule", "principal", "project", "zone", "audit", "more"), cells))
+    return EXIT["ok"]
+
+
+def token(
+    principal: Annotated[str, typer.Argument(metavar="NAME", help="A principal of the grants file.")],
+) -> int:
+    """Create a bearer token of a principal. It is printed once; the grants file gets its SHA-256. Comments of the file are not kept."""
+    from ..config.grants import write_token
+
+    settings = settings_of("corpus")
+    made = write_token(settings.grants_path, principal)
+    emit({"principal": principal, "token": made}, text=made)
+    note(f"{settings.grants_path} has its SHA-256; a server with `tokens` refuses every request without one")
+    return EXIT["ok"]

@@ -1,22 +1,31 @@
-"""`serve`: a server for other programs, over HTTP or MCP."""
+"""`serve` over HTTP or MCP, `connect` a coding agent, and `prompt-hook`, which adds a block before a question."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..servers.clients import CLIENTS
 from .options import PresetFlag, given, settings_of
-from .output import EXIT, emit
+from .output import EXIT, emit, note
 
 __all__ = ["register"]
 
 PORT = 8765
+TOKENS = 1_200
+"""Tokens of the block before a prompt."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command()(serve)
+    app.command()(connect)
+    app.command("prompt-hook", hidden=True)(prompt_hook)
 
 
 def serve(
@@ -67,3 +76,127 @@ def _expect_extra(*modules: str) -> None:
     if missing:
         hint = "pip install 'scoped-retrieval[serve]'"
         raise EngineError(f"Expected {missing[0]}, got no such package - at the extra serve", hint=hint)
+
+
+def connect(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"{', '.join(CLIENTS)}.")],
+    hook: Annotated[
+        bool, typer.Option("--hook", help="For claude-code: a hook that adds a block to prompts, instead of a server.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
+) -> int:
+    """Configure a coding agent to start the MCP server. Other entries of the project's file are kept.
+
+    Options such as --project and --corpus are passed on to the server. Without them, it answers from the folder in which
+    the agent starts it, and the file can be committed.
+    """
+    from ...nodes.errors import InputError
+    from ..servers import clients
+    from ..storage.durable import make_folders, write_atomic
+
+    if client not in CLIENTS:
+        raise InputError.one_of(CLIENTS, client, "CLIENT")
+    if hook and client != "claude-code":
+        raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
+    declared = CLIENTS[client]
+    path = Path.cwd() / (clients.HOOKS if hook else declared.file)
+    existing = _existing_text(path)
+    args = None if remove else [*(["prompt-hook"] if hook else ["serve", "--stdio"]), *_options()]
+    text = (clients.with_hook if hook else declared.with_server)(args, existing, path)
+    changes = not show and text != (existing or "")
+    if changes:
+        linked = path.resolve()  # a symbolic link to a configuration folder stays a link
+        if text.strip():
+            make_folders(linked.parent)
+            write_atomic(linked, text.encode(), private=existing is not None)
+        else:
+            linked.unlink()
+    warnings = [] if remove else _warnings()
+    if given("json"):
+        emit({"path": str(path), "written": changes, "text": text, "warnings": warnings})
+    else:
+        emit(None, text=text if show else f"{path}: {'written' if changes else 'nothing to change'}\n")
+    for warning in warnings:
+        note(f"warning: {warning}")
+    return EXIT["ok"]
+
+
+def _options() -> list[str]:
+    """The options of this command that the server gets as well, as they were given."""
+    named = {f"--{name}": given(name) for name in ("project", "corpus", "runs", "grants", "profile")}
+    pairs = [(flag, str(value)) for flag, value in named.items() if value is not None]
+    return [part for pair in (*pairs, *(("-c", each) for each in given("configured") or ())) for part in pair]
+
+
+def _warnings() -> list[str]:
+    """What the agent may lack when it starts the server."""
+    from ..config.settings import ENV_PREFIX
+    from ..servers.clients import NAME
+
+    found = []
+    if shutil.which(NAME) is None:
+        found.append(f"no command `{NAME}` in PATH, by which the agent starts it: install it for your user")
+    if names := sorted(name for name in os.environ if name.startswith(ENV_PREFIX)):
+        found.append(f"{', '.join(names)}: set in this shell; the agent must be started with the same values")
+    return found
+
+
+def _existing_text(path: Path) -> str | None:
+    """The text of a client's file; None if there is none.
+
+    Raises:
+        InputError: it is not UTF-8 text.
+    """
+    from ...nodes.errors import InputError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise InputError.described("text in UTF-8", "other bytes", str(path)) from error
+
+
+def prompt_hook() -> int:
+    """Print a block for a prompt event on standard input. There is none if nothing matches the prompt strongly; the event
+    is Claude Code's UserPromptSubmit.
+
+    A failed retrieval never blocks the prompt: the exit code is 0 or 1.
+    """
+    from ...nodes.errors import ScopedRetrievalError
+    from ..asking.opening import open_retriever
+    from ..parsing.strict_json import strict_json
+
+    try:
+        settings = settings_of("corpus", "runs")
+        event = strict_json(sys.stdin.read())
+        fields = _fields(event, settings)
+        with open_retriever(settings) as retriever:
+            found = retriever.retrieve(fields)
+    except (ScopedRetrievalError, OSError, ValueError) as error:
+        unread = "Expected the JSON of a prompt, got other text"
+        reason = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
+        note(f"no block for this prompt: {reason}")
+        return 1
+    weak = any(each["condition"] == "no_strong_match" for each in found.conditions)
+    if found.block and not weak:
+        output = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
+        emit({"hookSpecificOutput": output})
+    note(f"snapshot: {found.snapshot_id or 'none'} ({'no strong match' if weak else found.status})")
+    return EXIT["ok"]
+
+
+def _fields(event: Any, settings: Any) -> dict[str, Any]:
+    """The request for an event of Claude Code."""
+    if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
+        raise ValueError
+    session = event.get("session_id")
+    defaults = {name: settings[name] for name in ("project", "purpose") if settings[name] is not None}
+    return {
+        **defaults,
+        "question": event["prompt"],
+        "session_id": session if isinstance(session, str) and session else None,
+        "intent_source": "runtime",
+        "budget": {"max_tokens": TOKENS},
+    }

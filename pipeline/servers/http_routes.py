@@ -151,7 +151,9 @@ async def recall_xray(
 ) -> Response:
     """Ask, and show why each item surfaced: the x-ray of document 002."""
     found, _ = await _done(request, lambda: asker.recall_xray(q, session, namespace, budget))
-    return _json(found)
+    answer = _json(found)
+    answer.headers.update({"cache-control": "private, max-age=60", "vary": "authorization"})
+    return answer
 
 
 @ROUTER.get("/v1/recall/explain", responses=_EXPLAINED, operation_id="recall_explain")

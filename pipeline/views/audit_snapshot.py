@@ -225,7 +225,7 @@ def _scope(request: Row, contract: Row) -> RetrievalScope:
         name: contract.get(name) or request.get(name) for name in ("principal", "project", "purpose", "session_id")
     }
     return RetrievalScope.of(
-        contract | asked | {"task_id": request.get("task_id")},
+        {**contract, **asked, "task_id": request.get("task_id")},
         userId=asked["principal"],
         projectId=asked["project"],
         deniedSources=contract.get("denied_sources") or [],
