@@ -28,6 +28,8 @@ ABSENT = "000000"
 """Mode of the side of a change where the file is absent."""
 _PATHSPECS = 200
 """With more paths than this, git is run without them and its output filtered: command lines have a limit."""
+_PROMISED = "promisor remote"
+"""In git's message about an object that a partial clone lacks."""
 _LAST_SECOND = 253_402_300_799 - 86_400
 """Times after the year 9999 count as its last day."""
 _PLUMBING = frozenset((
@@ -215,6 +217,15 @@ class Git:
                     commit = by_sha[field.decode("ascii")]
             command.finish()
 
+    def known_changes(self, commits: Sequence[Commit]) -> list[Change] | None:
+        """The changes of commits; None if a partial clone lacks some of their trees."""
+        try:
+            return list(self.changes(commits))
+        except InputError as error:
+            if _PROMISED in error.message:
+                return None
+            raise
+
     def tree(self, commit: str) -> list[tuple[str, str, bytes]]:
         """Mode, object id and path of every entry of a commit's tree."""
         entries = []
@@ -313,7 +324,7 @@ class _Command:
             partial = "`git fetch --refetch` fetches what this clone lacks; without `--history`, the work tree is read."
             raise InputError(
                 f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}",
-                hint=partial if "promisor" in reason else "",
+                hint=partial if _PROMISED in reason else "",
             )
         return status
 

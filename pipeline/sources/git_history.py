@@ -88,7 +88,10 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     reader.known_files(project, source_id, root)
     say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
-    files = (Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)) if latest else git.changes(line)
+    files = None if latest else git.known_changes(line)
+    if files is None:
+        files = [Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)]
+        report.skip("commit whose files are not in the repository", 0 if latest else len(line) - 1)
     with git.blobs() as blobs:
         changes = (change for change in files if not excludes(change.path))
         yield from read_changes(changes, blobs, reader, constant, report, say)
