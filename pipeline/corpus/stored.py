@@ -88,7 +88,8 @@ class StoredRows:
         run = range(0)
         for at in segments:
             one, before = self.segments[at], self.segments[at - 1]
-            if run and (before.pack, before.row_end, before.encoded) == (one.pack, one.row_start, one.encoded):
+            adjacent = (before.pack, before.row_end, before.encoded) == (one.pack, one.row_start, one.encoded)
+            if run.stop == at and adjacent and run:
                 run = range(run.start, at + 1)
                 continue
             if run:
