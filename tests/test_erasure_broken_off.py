@@ -136,7 +136,7 @@ def _failing(right: Any, at: int, touched: list[int]) -> Any:
 
 
 PLACES = [
-    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "publish_folder"), (packs, "write_table"),
+    (tombstones, "write_atomic"), (manifest, "write_atomic"), (packs, "write_atomic"),
     (corpus_store, "forget"), (runs_erasing, "write_bytes"), (log.RunLog, "append"),
     (shutil, "rmtree"), (Path, "unlink"),
 ]  # fmt: skip

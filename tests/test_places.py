@@ -23,19 +23,6 @@ def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectPlace:
     return place
 
 
-@pytest.mark.parametrize(
-    ("told", "put"),
-    [
-        ({"LastModified": NEW_YEAR}, NANOSECONDS),  ({"LastModified": "Mon", "mtime": NEW_YEAR}, NANOSECONDS),  ({}, 0),
-    ],
-)  # fmt: skip
-def test_when_an_object_was_put_is_known_from_a_date_alone_however_its_store_calls_it(
-    told: dict[str, object], put: int
-):
-    stat = ObjectPlace(None, "s3", "bucket/a", {"name": "bucket/a", "size": 8, "type": "file"} | told).stat()
-    assert (stat.st_size, stat.st_mtime_ns) == (8, put)
-
-
 def test_what_was_put_is_read_listed_and_removed_as_in_a_folder(prefix: ObjectPlace, tmp_path: Path):
     for folder in (tmp_path / "folder", prefix):
         for name in ("a.json", "b/c.json", "b/d/e.json"):

@@ -112,7 +112,7 @@ def test_a_manifest_that_somebody_wrote_is_damage(settings: Settings):
     run_id = run_of(snapshot)
     manifest = settings["runs"] / run_id / "manifest.json"
     stored = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(stored | {"request_seconds": {snapshot: ["soon", 1]}}))
+    manifest.write_text(json.dumps(stored | {"statuses": {snapshot: 1}}))
     for read in (report_of, measured):
         for name in (snapshot, run_id):
             with pytest.raises(VerificationError, match=f"got a changed one - at {run_id}"):

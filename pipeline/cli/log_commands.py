@@ -96,7 +96,7 @@ def _answers(settings: Any, name: str | None, last: int, status: str | None, for
         note_left_out(len(listed.damaged))
         for run_id in listed.damaged:
             note(f"skipped: {run_id}: damaged")
-        note_other_runs(settings, but=listed.damaged)
+        note_other_runs(settings, but=listed.damaged, since=listed.since)
     if listed.older:
         note(f"the last {last}; older ones are not listed: -n 0 lists all")
     found = [value for _, value in listed.entries]
@@ -126,10 +126,17 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     from ..reading.snapshots import summaries_for
     from ..runs import Runs
     from ..runs.run import INTERACTIVE
-    from ..runs.states import DAMAGED, OK
+    from ..runs.store import DAMAGED, OK
 
     store = Runs(settings["runs"], create=False)
-    found, damaged = read_each(settings, store.newest(), summaries_for(settings))
+    found, damaged, summary_of = list[Any](), dict[str, str](), summaries_for(settings)
+    for run in store.newest():
+        read, lost = read_each(settings, [run], summary_of)
+        found += [(one, summary) for one, summary in read if summary.statuses]
+        damaged |= lost
+        if last and len(found) == last:
+            break
+    shown = {run.run_id for run, _ in found}
     rows = [
         {
             "run_id": run.run_id,
@@ -140,12 +147,10 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
             "state": OK,
         }
         for run, summary in found
-        if summary.statuses
-    ][: last or None]
+    ]
     others = [
         {"run_id": o.run_id, "state": o.state, "detail": o.detail}
-        for o in other_runs(settings, but={run.run_id for run, _ in found})
-        if o.run_id not in damaged
+        for o in other_runs(settings, but=shown | {*damaged}, since=min(shown) if last and len(shown) == last else "")
     ]
     others += [{"run_id": run_id, "state": DAMAGED, "detail": reason} for run_id, reason in damaged.items()]
     unfinished = [id_ for id_ in store.unfinished() if store.starter_of(id_) == settings.principal]

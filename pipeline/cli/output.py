@@ -135,11 +135,11 @@ def note_left_out(damaged: int) -> None:
         note(f"skipped: {counted(damaged, 'damaged run')}; `verify` names what differs")
 
 
-def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
-    """Report every unreadable run that the principal may know of, with its state, except those in `but`."""
+def note_other_runs(settings: Any, *, but: Collection[str] = (), since: str = "") -> None:
+    """Report the unreadable runs that the principal may know of, with their states; see `other_runs`."""
     from ..reading.across_runs import other_runs
 
-    for other in other_runs(settings, but=but):
+    for other in other_runs(settings, but=but, since=since):
         note(f"skipped: {other.run_id}: {other.state}")
 
 

@@ -1,6 +1,6 @@
 """Checksums of the blocks of a pack's files, verified when a block is first read.
 
-Reads: the bytes of a file and its entry in `pack.json`. Gives: `BlockSums`, which a writer fills; `CheckedFile`, which
+Reads: the bytes of a file and its entry in `pack.json`. Gives: `entry_of` for the writer; `CheckedFile`, which
 opens the file as a table and verifies the blocks of the rows that are read.
 
     {"bytes": ..., "sha256": ..., "block_bytes": 65536, "block_xxh3": "<16 hex digits per block>"}
@@ -31,7 +31,7 @@ import xxhash
 from ...nodes.errors import StoreError
 from ..storage.places import ObjectPlace, Place
 
-__all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256", "no_pack"]
+__all__ = ["DAMAGED", "CheckedFile", "entry_of", "expect_sha256", "no_pack"]
 
 DAMAGED = (
     "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
@@ -40,42 +40,24 @@ DAMAGED = (
 """The hint for a damaged file of a pack."""
 FEWEST_BYTES, MOST_BLOCKS = 1 << 16, 512
 """Blocks are 64 KiB, and larger in files over 32 MiB, so that the sums of a file take at most 8 KiB."""
+METADATA_BYTES = 1 << 16
+"""Schema and record batch are described at the beginning of a file, which ends with its footer: some kilobytes each."""
 READ_AT_ONCE = 1 << 22
 """Bytes that are read at a time from an object store."""
 _DIGITS = 16
 _FILES_KNOWN = 1 << 14
 
 
-class BlockSums:
-    """The checksums of a file that is written sequentially; `estimate` is its approximate size in bytes."""
-
-    def __init__(self, estimate: int) -> None:
-        self._size = max(FEWEST_BYTES, 1 << max(estimate // MOST_BLOCKS, 1).bit_length())
-        self._sums = list[str]()
-        self._block = xxhash.xxh3_64()
-        self._filled = 0
-
-    def add(self, data: memoryview) -> None:
-        """Add the next bytes."""
-        data = data.cast("B")
-        while data:
-            piece = data[: self._size - self._filled]
-            self._block.update(piece)
-            self._filled += len(piece)
-            data = data[len(piece) :]
-            if self._filled == self._size:
-                self._end_block()
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        """The fields of the entry of the finished file."""
-        if self._filled:
-            self._end_block()
-        return {"block_bytes": self._size, "block_xxh3": "".join(self._sums)}
-
-    def _end_block(self) -> None:
-        self._sums.append(self._block.hexdigest())
-        self._block, self._filled = xxhash.xxh3_64(), 0
+def entry_of(data: memoryview) -> dict[str, Any]:
+    """The entry of a file with this content in `pack.json`."""
+    size = max(FEWEST_BYTES, 1 << max(data.nbytes // MOST_BLOCKS, 1).bit_length())
+    sums = (xxhash.xxh3_64_hexdigest(data[start : start + size]) for start in range(0, data.nbytes, size))
+    return {
+        "bytes": data.nbytes,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "block_bytes": size,
+        "block_xxh3": "".join(sums),
+    }
 
 
 @dataclass(frozen=True)
@@ -154,7 +136,8 @@ class CheckedFile:
         Raises:
             StoreError: it is damaged.
         """
-        self._expect_metadata()
+        self.expect_bytes(0, min(METADATA_BYTES, self._data.size))
+        self.expect_bytes(max(self._data.size - METADATA_BYTES, 0), self._data.size)
         try:
             reader = pa.ipc.open_file(self._data)
             if reader.num_record_batches > 1:
@@ -222,21 +205,6 @@ class CheckedFile:
             raise self._damaged(f"{buffer.size} bytes", f"an offset to {high}")
         at = buffer.address - self._data.address
         self.expect_bytes(at + low, at + high)
-
-    def _expect_metadata(self) -> None:
-        """Verify footer, schema and the metadata of the record batch, by the layout of the Arrow IPC file format."""
-        size = self._data.size
-        self.expect_bytes(size - 10, size)
-        self.expect_bytes(size - 10 - self._int32(size - 10), size)
-        at = 8  # after the magic
-        for _ in range(2):  # schema, record batch
-            self.expect_bytes(at, at + 8)
-            length = self._int32(at + 4)
-            self.expect_bytes(at + 8, at + 8 + length)
-            at += 8 + length
-
-    def _int32(self, at: int) -> int:
-        return int.from_bytes(self._data.slice(at, 4).to_pybytes(), "little", signed=True)
 
     def _expect_block(self, block: int, data: memoryview) -> None:
         expected = self._sums[block * _DIGITS : (block + 1) * _DIGITS]

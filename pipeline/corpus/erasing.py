@@ -145,53 +145,36 @@ class Stored:
 
 
 def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
-    """The generation after `base` without the selected rows, their ids, and the packs that contain any of them.
+    """The generation after `base` without the selected rows and commit tables and with a receipt, the ids of these rows,
+    and the packs that contain any of them; `base` if there are none.
 
     Raises:
         MovedOnError: another writer published after `base`.
         StoreError: a file is damaged or cannot be read now; nothing is published.
     """
-    base, selection = found.base, found.selection
-    known = base.manifest.receipts
-    chosen, ids = set(found.chosen["evidence_id"].to_pylist()), found.ids
+    base, selection, ids = found.base, found.selection, found.ids
     packs = found.packs_with(ids)
     for name in packs & base.packs.keys():
         base.packs[name].expect_whole()
     with suppress(FileNotFoundError):
         remove_tree(base.path / CACHE)
-    receipts = None
+    receipts, chosen = None, set(found.chosen["evidence_id"].to_pylist())
     if not chosen <= found.erased_before:
         file = f"{new_name(base.manifest.number + 1)}.arrow"
         sha256 = write_erased(base.path, file, found.chosen)
         receipt = Receipt(now.isoformat(), selection.principal, reason, selection.named, len(chosen), file, sha256)
-        receipts = [*known, receipt]
-    histories = set[tuple[str, str]]().union(*found.histories.values())
-    return _without_rows(base, packs, ids, now, histories, receipts), ids, packs
-
-
-def _without_rows(
-    base: Generation,
-    packs: Collection[str],
-    ids: Collection[str],
-    now: datetime,
-    histories: Collection[tuple[str, str]],
-    receipts: Sequence[Receipt] | None,
-) -> Generation:
-    """The generation after `base` without these rows, packs and commit tables, and with these receipts; `base` if it uses
-    none of them.
-
-    `histories` are pairs of project and source whose commits are removed; `packs` includes the packs of their tables.
-    """
+        receipts = [*base.manifest.receipts, receipt]
     old = StoredRows.of(base, [segment for segment in base.segments() if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
+    histories = set[tuple[str, str]]().union(*found.histories.values())
     commits = {
         project: without_sources(base.commits(project), {source for owner, source in histories if owner == project})
         for project, pack in base.manifest.commits.items()
         if pack in packs
     }
-    revision = Revision(range(len(old.segments)), dropped)
-    return Next(base, old, revision, commits=commits, receipts=receipts).write(old.nothing, now, added=-lost)
+    next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, receipts=receipts)
+    return next_.write(old.nothing, now, added=-lost), ids, packs
 
 
 def forget_generations(base: Generation, keep: int) -> dict[str, int]:

@@ -48,9 +48,13 @@ __all__ = [
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
+_AS_THEY_ARE = (
+    "created", "encoder_profile", "placements", "packs", "gone", "changes", "commits", "redactors", "corpus_id",
+)  # fmt: skip
+"""Fields of a manifest that are stored under their names, as JSON."""
 _RESTORE = "restore it from a backup, or index the sources into a new corpus."
 _REWRITTEN = (
     "the manifest was changed after it was published, and so may the rows: restore the corpus from a backup, or index the "
@@ -122,18 +126,10 @@ class Manifest:
         document = {
             "schema_version": SCHEMA_VERSION,
             "generation": self.generation,
-            "created": self.created,
-            "encoder_profile": self.encoder_profile,
             "analyzers": ANALYZERS,
             "content": self.content.hex(),
-            "placements": self.placements,
-            "changes": self.changes,
-            "commits": self.commits,
-            "redactors": self.redactors,
-            "corpus_id": self.corpus_id,
             "receipts": [asdict(receipt) for receipt in self.receipts],
-            "packs": self.packs,
-            "gone": self.gone,
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         }
         data = json.dumps(document).encode()
         sha256 = hashlib.sha256(data).hexdigest()
@@ -185,18 +181,10 @@ class Manifest:
             named = ", ".join(names)
             raise StoreError(f"Expected analyzers {', '.join(ANALYZERS)}, got {named} - at {at}", hint=hint)
         return cls(
-            created=document["created"],
-            encoder_profile=document["encoder_profile"],
             content=MultisetHash.from_hex(document["content"]),
-            placements=document["placements"],
-            packs=document["packs"],
-            gone=document["gone"],
-            changes=document["changes"],
-            commits=document["commits"],
-            redactors=document["redactors"],
-            corpus_id=document["corpus_id"],
             receipts=[Receipt(**receipt) for receipt in document["receipts"]],
             line=line,
+            **{name: document[name] for name in _AS_THEY_ARE},
         )
 
 

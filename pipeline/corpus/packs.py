@@ -29,9 +29,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.frames import SegmentPostings
-from ..storage.durable import publish_folder, read_whole, staging_folder, sync_all, write_atomic, write_table
+from ..storage.durable import read_whole, sync_all, write_atomic
+from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
-from .blocks import BlockSums, CheckedFile, expect_sha256, no_pack
+from .blocks import CheckedFile, entry_of, expect_sha256, no_pack
 from .parts import Part
 from .postings import PostingLists, posting_lists
 
@@ -280,16 +281,19 @@ def write_pack(folder: Place, part: Part) -> Entry:
 
 def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Entry:
     """Write tables by file name as the pack `folder`, durably; returns its entry."""
+    make_folder(folder)
     files = {}
-    with staging_folder(folder.parent) as staged:
-        for name, table in tables.items():
-            sums = BlockSums(table.nbytes)
-            written = write_table(staged / name, table, observed=sums.add)
-            files[name] = {**written, **sums.entry}
-        data = json.dumps(files).encode()
-        write_atomic(staged / FILES, data, sync=False)
-        sync_all((staged / name for name in (*files, FILES)), staged)
-        publish_folder(staged, folder)
+    for name, table in tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            for batch in table.combine_chunks().to_batches():
+                writer.write_batch(batch)
+        data = memoryview(sink.getvalue()).cast("B")
+        write_atomic(folder / name, data, sync=False)
+        files[name] = entry_of(data)
+    data = json.dumps(files).encode()
+    write_atomic(folder / FILES, data, sync=False)
+    sync_all([folder / name for name in (*files, FILES)], folder.parent)
     return {"bytes": sum(file["bytes"] for file in files.values()), "sha256": hashlib.sha256(data).hexdigest()}
 
 

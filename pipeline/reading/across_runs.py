@@ -21,7 +21,7 @@ from .snapshots import readable_snapshots, readable_under
 
 if TYPE_CHECKING:
     from ..runs import Run
-    from ..runs.states import RunState
+    from ..runs.store import RunState
 
 __all__ = ["Latest", "last_of_session", "latest", "other_runs", "read_each", "snapshot_named"]
 
@@ -62,11 +62,14 @@ def read_each(
 
 @dataclass(frozen=True)
 class Latest:
-    """Answers, newest first, each with what was made of it; whether there are older ones; damaged runs with the reason."""
+    """Answers, newest first, each with what was made of it; whether there are older ones than in the run `since`, else "";
+    damaged runs with the reason.
+    """
 
     entries: list[tuple[dict[str, Any], Any]]
     older: bool
     damaged: Mapping[str, str]
+    since: str = ""
 
 
 def latest(
@@ -94,7 +97,7 @@ def latest(
         return list(zip(rows, make(one, rows), strict=True))
 
     if name:
-        named, damaged = open_run(settings, name), {}
+        named, damaged, oldest = open_run(settings, name), {}, ""
         expect_reader(settings, named)
         found = read(named)
     else:
@@ -102,18 +105,18 @@ def latest(
         newest = (each for each in runs_of(settings).newest() if wanted > 0 or each.live)
         of_runs, damaged = read_each(settings, newest, read)
         found = [entry for _, entries in of_runs for entry in entries]
+        oldest = min((run.run_id for run, _ in of_runs), default="")
     found.sort(key=lambda entry: (entry[0]["created_at"], entry[0]["snapshot_id"]), reverse=True)
-    return Latest(found[: last or None], wanted <= 0, damaged)
+    return Latest(found[: last or None], wanted <= 0, damaged, oldest if wanted <= 0 else "")
 
 
-def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:
-    """The unreadable runs that the principal may know of, with their states; those in `but` are excluded."""
+def other_runs(settings: Settings, *, but: Collection[str] = (), since: str = "") -> list[RunState]:
+    """The runs from the id `since` on that are not ok and that the principal may know of, except those in `but`."""
     from ..runs import Runs
-    from ..runs.states import OK, states
 
     store = Runs(settings["runs"], create=False)
     known = known_runs(settings, store)
-    return [state for state in states(store, but=but) if state.state != OK and known(state.run_id)]
+    return [state for state in store.not_ok(but=but, since=since) if known(state.run_id)]
 
 
 def snapshot_named(settings: Settings, name: str) -> str:

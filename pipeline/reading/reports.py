@@ -40,7 +40,7 @@ def report_of(settings: Settings, name: str) -> str:
     if is_snapshot(name):
         rows, audit = rows_for(settings, name, TABLES_READ)
         with as_damage(run.run_id):
-            took = run.request_seconds_of(name) if audit else None
+            took = run.timings_of(name) if audit else None
         return snapshot_page(rows, audit=audit, took=took)
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)
@@ -51,8 +51,8 @@ def report_of(settings: Settings, name: str) -> str:
     whole = audits_whole(settings, run)
     mine = {row["snapshot_id"] for row in snapshots}
     with as_damage(run.run_id):
-        took = {name: took for name, took in run.request_seconds.items() if name in mine} if audit else {}
-        shards = [(f"shard {shard}", count, spent) for shard, count, spent in run.shard_seconds] if whole else ()
+        took = {name: took for name, took in run.timings.items() if name in mine} if audit else {}
+        shards = [(name, one.requests, one.seconds) for name, one in run.timings.items()] if whole and run.batch else ()
         seconds = run.node_seconds if whole else {}
     return run_report(
         run.run_id,
@@ -81,7 +81,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         if audience_of(settings, run, name) != "audit":
             return run, {}, {}
         with as_damage(run.run_id):
-            took = run.request_seconds_of(name)
+            took = run.timings_of(name)
             rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
         return run, rows, took.nodes if took else {}
     expect_reader(settings, run)

@@ -6,6 +6,7 @@ runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `g
 runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/.index/<run_id>.arrow        cached rows of lists; derived, and removed by an erasure
 runs/<run_id>/manifest.json       provenance, and every part's rows, SHA-256 and logical digest
+runs/<run_id>/timings.json        seconds of the line, by snapshot or shard; in no digest
 runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              exists while the run is being written
@@ -13,7 +14,7 @@ runs/<run_id>/stage/              exists while the run is being written
 What a line of LOG names is on disk before the line; what no line names does not exist, and any writer may remove it. A
 file is immutable, except that an erasure, whose line comes first, rewrites parts of texts.
 
-- the folder: `store`, `log`, `ids`, `states`; a run: `run`, `parts`, `files`
+- the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
 - writing a batch: `writing`; an interactive run: `live`, `timings`, `compacting`
 - reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
 - erasure: `erasing`, `erased_texts` (which texts show a row, or are those of requests), `model_inputs` (recorded inputs)

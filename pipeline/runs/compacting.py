@@ -19,7 +19,6 @@ from .log import Line, of_kind
 from .parts import FORMAT, PER_REQUEST, PER_RUN, TEXTS
 from .run import INTERACTIVE, Run
 from .store import Runs
-from .timings import in_manifest
 from .writing import write_manifest, write_stored
 
 __all__ = ["compact"]
@@ -72,7 +71,7 @@ def _written(run: Run) -> str:
         "settings": run.settings,
         "lineage_sha256": run.lineage_sha256,
     }
-    return write_manifest(run.folder, plan, receipts, kind=INTERACTIVE, **in_manifest(run.request_seconds))
+    return write_manifest(run.folder, plan, receipts, kind=INTERACTIVE, timings=run.timings)
 
 
 def _write_shard(run: Run, shard: int, names: Sequence[str]) -> dict[str, Any]:

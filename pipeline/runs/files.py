@@ -151,13 +151,6 @@ def files_below(folder: Place) -> Iterator[str]:
     yield from sorted(path.relative_to(folder).as_posix() for path in found)
 
 
-def remove_unnamed(folder: Place, named: Collection[str]) -> None:
-    """Remove what a crash left in the folder of a run: temporary files, and parts that are not in `named`."""
-    for name in files_below(folder):
-        if is_unnamed(name, named):
-            (folder / name).unlink()
-
-
 def is_unnamed(name: str, named: Collection[str]) -> bool:
     """Whether a file of a run is temporary, or a part that is not in `named`."""
     return Path(name).name.startswith(TEMPORARY) or (name.startswith(("tables/", "texts/")) and name not in named)

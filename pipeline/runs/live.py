@@ -42,7 +42,7 @@ from .parts import (
     stored_tables,
     texts_of,
 )
-from .timings import LineTimings, read_took
+from .timings import LineTimings
 
 __all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "packed", "read_metadata", "read_tables"]
 
@@ -192,7 +192,8 @@ def read_metadata(path: Place, sha256: str) -> tuple[dict[str, Any], LineTimings
 
     def parsed(stream: Any) -> tuple[dict[str, Any], LineTimings | None]:
         kept = stream.schema.metadata
-        return json.loads(kept.get(b"settings", b"{}")), read_took(json.loads(kept.get(b"took", b"null")))
+        took = LineTimings.of(json.loads(kept[b"took"])) if b"took" in kept else None
+        return json.loads(kept.get(b"settings", b"{}")), took
 
     return _read(path, sha256, parsed)
 

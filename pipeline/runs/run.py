@@ -6,7 +6,8 @@ one snapshot, only its file or parts are read, and of other shards at most the i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,11 +17,12 @@ import pyarrow.compute as pc
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
-from .files import read_json, read_parquet, sha256_of
+from ..storage.places import Place
+from .files import named, read_json, read_parquet, sha256_of
 from .live import live_file, read_metadata, read_tables
 from .log import Line, RunFolder, manifest_named, of_kind, snapshots_named
 from .parts import FORMAT, PER_REQUEST, PER_RUN, PERSISTED, expect_format, stored_schema, with_texts
-from .timings import LineTimings, of_manifest, seconds_of_nodes
+from .timings import LineTimings
 
 __all__ = ["BATCH", "INTERACTIVE", "Run", "joined"]
 
@@ -111,55 +113,47 @@ class Run:
             StoreError: it is missing.
             VerificationError: it was changed.
         """
-        path = self.store.shared(self.lineage_sha256)
-        found = read_json(path)
-        if sha256_of(path) != self.lineage_sha256:
-            raise VerificationError(f"Expected the graph that was shared, got a changed one - at {path.name}")
-        return found
+        return _unchanged(self.store.shared(self.lineage_sha256), self.lineage_sha256)
 
     @cached_property
     def rows(self) -> dict[str, int]:
         """The number of rows of each of its tables."""
         if not self.live:
             return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
-        return {name: table.num_rows for name, table in self.tables().items()}
+        counts = Counter({name: self.stored(name).num_rows for name in PER_RUN})
+        for tables in self.shards():
+            counts.update({name: table.num_rows for name, table in tables.items()})
+        return {table.name: counts[table.name] for table in PERSISTED}
 
     @cached_property
     def node_seconds(self) -> dict[str, float]:
         """The seconds of each node, for all requests together; empty if not measured."""
-        if not self.live and "node_seconds" in self.manifest:
-            return self.manifest["node_seconds"]
-        return seconds_of_nodes(self.request_seconds.values())
+        total = defaultdict[str, float](float)
+        for one in self.timings.values():
+            each = 1 if self.batch else one.requests  # a pass that answered several snapshots is there for each
+            for node, spent in one.nodes.items():
+                total[node] += spent / each
+        return {node: round(spent, 6) for node, spent in sorted(total.items())}
 
     @cached_property
-    def request_seconds(self) -> dict[str, LineTimings]:
-        """By snapshot, the timings of the line for it and those answered together with it.
-
-        For an interactive run, and a batch whose shards have one request each.
-        """
+    def timings(self) -> dict[str, LineTimings]:
+        """The timings of each snapshot, or of each shard of a batch, by id or name; empty if not measured."""
         if self.live:
-            took = ((name, self.request_seconds_of(name)) for name in self.kept)
+            took = ((name, self.timings_of(name)) for name in self.kept)
             return {name: spent for name, spent in took if spent is not None}
-        found = of_manifest(self.manifest)
-        shards = self.shard_seconds
-        if shards and all(requests == 1 for _, requests, _ in shards):
-            paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}
-            for shard, _, seconds in shards:
-                if path := paths.get(f"part-{shard:05d}.parquet"):
-                    found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = LineTimings(seconds)
-        return found
+        stored = _unchanged(self.folder / "timings.json", self.manifest["timings_sha256"])
+        return {name: LineTimings.of(one) for name, one in stored.items()}
 
-    def request_seconds_of(self, snapshot_id: str) -> LineTimings | None:
-        """The timings of the line for one snapshot, if measured; reads no other interactive file."""
+    def timings_of(self, snapshot_id: str) -> LineTimings | None:
+        """The timings of the pass that answered a snapshot, if measured; reads no other interactive file."""
         if not self.live:
-            return self.request_seconds.get(snapshot_id)
+            return self.timings.get(snapshot_id)
         return read_metadata(live_file(self.store.path, snapshot_id), self.kept[snapshot_id]["sha256"])[1]
 
     @property
-    def shard_seconds(self) -> list[tuple[int, int, float]]:
-        """Each shard of a batch with its number of requests and the seconds of its nodes; empty if not measured."""
-        found = [] if self.live else self.manifest.get("shard_seconds", [])
-        return [(int(shard), int(requests), float(seconds)) for shard, requests, seconds in found]
+    def batch(self) -> bool:
+        """Whether it answered a table of requests."""
+        return not self.live and self.manifest.get("kind") == BATCH
 
     def _repr_html_(self) -> str:
         from ..views.notebook import run_html
@@ -255,10 +249,22 @@ class Run:
         """The score terms of plugins that the run recorded."""
         return terms_of_plugins(self.table("rerank_weights").column_names)
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Every table of the run in stored form, by name."""
-        live = self.joined_live(t.name for t in PER_REQUEST) if self.live else {}
-        return {t.name: live[t.name] if t.name in live else self.stored(t.name) for t in PERSISTED}
+    def shards(self) -> Iterator[dict[str, pa.Table]]:
+        """The tables of requests and the texts, one shard or some interactive snapshots at a time: each has the texts of
+        its own rows.
+        """
+        names = [*(table.name for table in PER_REQUEST), "texts"]
+        if self.live:
+            snapshots = [*self.kept]
+            for at in range(0, len(snapshots), JOINED):
+                yield self.joined_live(names, snapshots[at : at + JOINED])
+            return
+        paths = {name: {path.rpartition("/")[2]: path for path in self._parts(name)} for name in names}
+        for shard in sorted(set[str]().union(*paths.values())):
+            yield {
+                name: joined(name, [self.part(name, paths[name][shard])] if shard in paths[name] else [])
+                for name in names
+            }
 
     @property
     def _inputs(self) -> str:
@@ -311,6 +317,14 @@ class Run:
             raise StoreError(
                 f"Expected the parts of every table, got none of {name} - at {self.run_id}/manifest.json"
             ) from error
+
+
+def _unchanged(path: Place, sha256: str) -> Any:
+    """A JSON file, checked against its SHA-256."""
+    found = read_json(path)
+    if sha256_of(path) != sha256:
+        raise VerificationError(f"Expected the file that was written, got a changed one - at {named(path)}")
+    return found
 
 
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:

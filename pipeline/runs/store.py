@@ -7,11 +7,11 @@ exactly the remaining steps: a shard whose receipt is missing, or whose parts do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,14 +22,13 @@ from ..progress import counted
 from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all, sync_path
 from ..storage.file_access import keep_out
 from ..storage.locks import held
-from ..storage.places import ObjectPlace, Place, fixed_place
+from ..storage.places import Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
 from .files import (
     files_below,
     json_bytes,
     read_json,
     read_parquet,
-    remove_unnamed,
     sha256_of,
     write_json,
     write_parquet,
@@ -39,11 +38,25 @@ from .live import LIVE, live_file
 from .log import Line, RunFolder, of_kind, snapshots_named
 from .parts import FORMAT, PER_RUN, Vectors, expect_format
 from .run import BATCH, Run
+from .timings import LineTimings
 from .writing import PROVENANCE_PART, STAGE, receipt_name, receipt_of, write_manifest, write_shard
 
 PLAN = f"{STAGE}/run.json"
 """Exists as long as a run is unfinished; written last, and removed first."""
 _SHARD = pa.field("shard", pa.int32(), False)
+
+
+OK, UNFINISHED, UNREADABLE, DAMAGED = "ok", "unfinished", "unreadable", "damaged"
+"""States of runs: finished or interactive; a staged batch, which `run --resume` or `gc --discard` ends; named by LOG, but
+its manifest is missing or cannot be read; or its content was changed, which only `verify` and reading detect."""
+
+
+class RunState(NamedTuple):
+    """The state of a run: its id, its state, and why it is not ok."""
+
+    run_id: str
+    state: str
+    detail: str
 
 
 class Runs(RunFolder):
@@ -197,6 +210,19 @@ class Runs(RunFolder):
             with suppress(StoreError, VerificationError):
                 yield Run(self, run_id, lines[run_id])
 
+    def not_ok(self, *, but: Collection[str] = (), since: str = "") -> Iterator[RunState]:
+        """The runs from the id `since` on that are unfinished or cannot be read, except `but`. No table is read."""
+        lines = self.log.by_run()
+        for run_id in sorted(one for one in {*lines} - {*but} if one >= since):
+            try:
+                Run(self, run_id, lines[run_id]).settings  # noqa: B018 (it reads the file that every reader needs)
+            except VerificationError as error:
+                yield RunState(run_id, DAMAGED, error.message)
+            except ScopedRetrievalError as error:
+                yield RunState(run_id, UNREADABLE, error.message)
+        for run_id in sorted(one for one in {*self.unfinished()} - {*but} if one >= since):
+            yield RunState(run_id, UNFINISHED, "a batch that was not finished")
+
     def run_ids(self) -> tuple[str, ...]:
         """The ids of every run that LOG names, damaged ones included, oldest first."""
         return tuple(sorted(self.log.by_run()))
@@ -250,6 +276,15 @@ def _staged_schema(columns: Sequence[str]) -> pa.Schema:
     return REQUESTS.widened(REQUESTS.schema, columns).append(_SHARD)
 
 
+def _of_shards(receipts: Iterable[Mapping[str, Any]]) -> dict[str, LineTimings]:
+    """The timings of each shard that was measured."""
+    return {
+        f"shard {receipt['shard']}": LineTimings(sum(nodes.values()), sum(receipt["statuses"].values()), nodes)
+        for receipt in receipts
+        if (nodes := receipt.get("seconds"))
+    }
+
+
 class StagedRun:
     """A run being written. One process at a time holds it, see `Runs.writing`."""
 
@@ -257,7 +292,6 @@ class StagedRun:
         self.store = store
         self.run_id = run_id
         self.folder = store.path / run_id
-        self._listed: set[str] = set()
         self._whole: set[int] = set()
         """Shards whose parts were verified against their receipt."""
         stage = self.folder / STAGE
@@ -297,8 +331,6 @@ class StagedRun:
     def pending(self) -> list[int]:
         """Shards still to run. The last one is for requests that failed on arrival."""
         shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
-        if isinstance(self.folder, ObjectPlace):
-            self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
     def described(self, shards: list[int]) -> str:
@@ -337,8 +369,7 @@ class StagedRun:
             receipts = [read_json(self.folder / STAGE / "receipts" / "inputs.json")]
             shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
             receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
-            remove_unnamed(self.folder, {part["path"] for receipt in receipts for part in receipt["parts"]})
-            write_manifest(self.folder, self.plan, receipts, kind=BATCH)
+            write_manifest(self.folder, self.plan, receipts, kind=BATCH, timings=_of_shards(receipts))
         body = {
             "run_id": self.run_id,
             "manifest_sha256": sha256_of(manifest),
@@ -363,6 +394,6 @@ class StagedRun:
         Raises:
             StoreError: its receipt cannot be read now.
         """
-        if shard not in self._whole and receipt_of(self.folder, shard, self._listed) is not None:
+        if shard not in self._whole and receipt_of(self.folder, shard) is not None:
             self._whole.add(shard)
         return shard in self._whole

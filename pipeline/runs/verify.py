@@ -30,10 +30,9 @@ from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
 from .log import Line, manifest_named, of_kind, snapshots_named
-from .parts import changed_texts, check_conservation, logical_digest, references
+from .parts import PER_RUN, changed_texts, check_conservation, logical_digest, references
 from .run import Run
-from .states import UNFINISHED, UNREADABLE
-from .store import Runs
+from .store import UNFINISHED, UNREADABLE, Runs
 from .writing import STAGE
 
 __all__ = ["RunProblem", "VerifyReport", "verify"]
@@ -61,7 +60,7 @@ class VerifyReport:
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
-    """A state of `states` that is not a change: unfinished, unreadable."""
+    """A state of `RunState` that is not a change: unfinished, unreadable."""
 
     @property
     def status(self) -> str:
@@ -162,7 +161,7 @@ def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple
 
 def _check_files(run: Run, erased: Erased, found: _Found) -> None:
     """Check every file of a run against the manifest, which LOG names."""
-    expected = {"manifest.json": str(manifest_named(run.lines))}
+    expected = {"manifest.json": str(manifest_named(run.lines)), "timings.json": run.manifest["timings_sha256"]}
     for table in run.manifest["tables"].values():
         expected |= {part["path"]: part["sha256"] for part in table["parts"]}
     texts = {part["path"] for part in run.manifest["tables"]["texts"]["parts"]}
@@ -222,15 +221,21 @@ def _unread(error: OSError) -> str:
 
 
 def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
-    """Check logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
+    """Check logical digests, then each shard by itself; returns the number of snapshots checked."""
     if not run.live:
         for name, table in run.manifest["tables"].items():
             for part in table["parts"]:
                 _check_part(run, name, part, part["path"] in erased.parts, found)
-    tables = run.tables()
-    for sha256 in changed_texts(run.texts).to_pylist():
+    per_run = {name: run.stored(name) for name in PER_RUN}
+    return sum(_check_shard(run, {**per_run, **tables}, erased, found) for tables in run.shards())
+
+
+def _check_shard(run: Run, tables: dict[str, pa.Table], erased: Erased, found: _Found) -> int:
+    """Check texts, snapshot digests and conservation; returns the number of snapshots."""
+    texts = tables.pop("texts")
+    for sha256 in changed_texts(texts).to_pylist():
         found.add("changed", f"texts/{sha256}", "the text is not the one that was hashed")
-    wanted, present = references(tables), flat(run.texts["sha256"])
+    wanted, present = references(tables), flat(texts["sha256"])
     for sha256 in _without(wanted, present):
         if sha256 not in erased.texts:
             found.add("missing", f"texts/{sha256}", "a table refers to it, and no receipt says that it was erased")
@@ -238,16 +243,16 @@ def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
         found.add("extra", f"texts/{sha256}", "no table refers to it")
     for sha256 in {*present.to_pylist()} & erased.texts:
         found.add("extra", f"texts/{sha256}", "a receipt says that it was erased")
-    ids = run.snapshots["request_id"].combine_chunks()
-    digests = pa.array(snapshot_digests(tables, run.provenance, ids), pa.string())
-    differs = pc.not_equal(digests, run.snapshots["snapshot_digest"].combine_chunks())
-    for snapshot in run.snapshots["snapshot_id"].combine_chunks().filter(differs).to_pylist():
+    snapshots = tables["snapshots"].combine_chunks()
+    digests = pa.array(snapshot_digests(tables, run.provenance, flat(snapshots["request_id"])), pa.string())
+    differs = pc.not_equal(digests, flat(snapshots["snapshot_digest"]))
+    for snapshot in flat(snapshots["snapshot_id"]).filter(differs).to_pylist():
         found.add("changed", f"snapshots/{snapshot}", "its digest does not follow from the stored tables")
     try:
         check_conservation(tables, run.run_id)
     except VerificationError as error:
         found.add("changed", "decisions", error.message)
-    return len(ids)
+    return snapshots.num_rows
 
 
 def _without(values: pa.Array, known: pa.Array) -> list[str]:

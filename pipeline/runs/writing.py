@@ -12,18 +12,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.tables import TABLES
-from ..storage.durable import read_whole, sync_all
+from ..storage.durable import TEMPORARY, read_whole, sync_all
 from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
-from .files import parquet_bytes, read_parquet, write_bytes, write_json
+from .files import files_below, is_unnamed, parquet_bytes, read_parquet, write_bytes, write_json
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
+from .timings import LineTimings
 
 STAGE = "stage"
 """Folder of a run that is being written."""
@@ -110,17 +111,21 @@ def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryv
     return write_bytes(folder / path, data, sync=False), None
 
 
-def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
-    """Sync every part and the folders above it, then write manifest.json; returns its SHA-256."""
+def write_manifest(
+    folder: Place,
+    plan: Mapping[str, Any],
+    receipts: list[dict[str, Any]],
+    *,
+    kind: str,
+    timings: Mapping[str, LineTimings],
+) -> str:
+    """Remove parts that a crash left, sync every other one and the folders above it, then write manifest.json; returns its
+    SHA-256.
+    """
     tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
     statuses: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
-    shards = []
     for receipt in receipts:
         statuses.update(receipt["statuses"])
-        seconds.update(spent := receipt.get("seconds", {}))
-        if spent:
-            shards.append([receipt["shard"], sum(receipt["statuses"].values()), round(sum(spent.values()), 6)])
         for part in receipt["parts"]:
             entry = tables[part["table"]]
             entry["rows"] += part["rows"]
@@ -128,7 +133,7 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
     provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
     manifest = {
         **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
-        **more,
+        "kind": kind,
         # Not in provenance: the same rows have the same digests whatever the history of their corpus.
         **({"corpus_head": head} if (head := (plan.get("pin") or {}).get("head")) else {}),
         "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
@@ -136,11 +141,13 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
         "statuses": dict(statuses),
         "lineage_sha256": plan["lineage_sha256"],
         "tables": tables,
-        **({"node_seconds": {node: round(spent, 6) for node, spent in sorted(seconds.items())}} if seconds else {}),
-        **({"shard_seconds": sorted(shards)} if shards else {}),
+        "timings_sha256": write_json(folder / "timings.json", timings, sync=True),
     }
-    parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
-    sync_all(parts, folder)
+    parts = {part["path"] for receipt in receipts for part in receipt["parts"]}
+    for name in files_below(folder):
+        if is_unnamed(name, parts) and TEMPORARY not in name:  # another compaction may be writing the same part
+            (folder / name).unlink(missing_ok=True)
+    sync_all((folder / path for path in parts), folder)
     return write_json(folder / "manifest.json", manifest, sync=True)
 
 
@@ -149,23 +156,17 @@ def receipt_name(shard: int) -> str:
     return f"{RECEIPTS_STAGED}/{shard:05d}.json"
 
 
-def receipt_of(folder: Place, shard: int, listed: Set[str]) -> dict[str, Any] | None:
-    """The receipt of a shard that is done; None if it is not. On an object store, `listed` are the files in the folder.
+def receipt_of(folder: Place, shard: int) -> dict[str, Any] | None:
+    """The receipt of a shard that is done; None if it is not.
 
     Raises:
         StoreError: the receipt or a part cannot be read now.
     """
-    if isinstance(folder, ObjectPlace) and receipt_name(shard) not in listed:
-        return None
     try:
         receipt = json.loads(read_whole(folder / receipt_name(shard)))
         wanted = {part["path"]: part["sha256"] for part in receipt["parts"]}
-        if isinstance(folder, ObjectPlace):
-            if not wanted.keys() <= listed:
-                return None
-            found = folder.read_all(list(wanted))
-        else:
-            found = (read_whole(folder / path) for path in wanted)
+        one_by_one = (read_whole(folder / path) for path in wanted)
+        found = folder.read_all([*wanted]) if isinstance(folder, ObjectPlace) else one_by_one
         same = all(hashlib.sha256(data).hexdigest() == each for data, each in zip(found, wanted.values(), strict=True))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""Atomic, durable files and folders: written to a temporary name, synced, renamed, and the folder synced.
+"""Atomic, durable files: written to a temporary name, synced, renamed, and the folder synced.
 
 Everything that must not be written partially goes through here: packs and manifests of a corpus, parts and receipts of
 runs, grants, captures. Temporary names start with `TEMPORARY`; leftovers under such names are never read.
@@ -7,7 +7,7 @@ Note: a rename is not durable before the containing folder is synced, whose own 
 refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
 removes or replaces something because of a read uses `read_whole`, `entries` and `exists`, which
 distinguish absent or damaged files from those that are temporarily unreadable. On an object store, a single put is
-atomic and durable: files are staged locally, and there is nothing to sync. For permissions, see `file_access`.
+atomic and durable, and there is nothing to sync. For permissions, see `file_access`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import errno
 import hashlib
 import os
 import shutil
-import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from .file_access import make_folder, open_new
@@ -61,46 +57,6 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
         raise
     if sync:
         sync_path(path.parent)
-
-
-def write_table(path: Path, table: pa.Table, observed: Callable[[memoryview], None]) -> dict[str, Any]:
-    """Write a new Arrow IPC file of one record batch, to be synced by `sync_all`; the caller publishes its folder.
-
-    Returns the file's `bytes` and `sha256`, computed while writing, for later verification.
-    `observed` receives every written chunk, in order.
-    """
-    with open_new(path) as file:
-        hashed = _Hashed(file, observed)
-        with pa.ipc.new_file(pa.PythonFile(hashed, "w"), table.schema) as writer:
-            for batch in table.combine_chunks().to_batches():
-                writer.write_batch(batch)
-    return {"bytes": hashed.tell(), "sha256": hashed.sha256.hexdigest()}
-
-
-class _Hashed:
-    """A sequentially written file, and the digest of its content."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO, observed: Callable[[memoryview], None]) -> None:
-        self._file, self._bytes, self.sha256, self._observed = file, 0, hashlib.sha256(), observed
-
-    def write(self, data: bytes | pa.Buffer) -> int:
-        view = memoryview(data)
-        self.sha256.update(view)
-        self._observed(view)
-        self._file.write(view)
-        self._bytes += view.nbytes
-        return view.nbytes
-
-    def tell(self) -> int:
-        return self._bytes
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        """Does nothing: the file's owner closes it."""
 
 
 def read_whole(path: Place) -> bytes:
@@ -165,40 +121,6 @@ def file_sha256(path: Place) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
-
-
-@contextmanager
-def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
-    """A temporary folder next to its future name; it is removed afterwards unless `publish_folder` renamed it."""
-    if isinstance(parent, ObjectPlace):
-        with tempfile.TemporaryDirectory(prefix=prefix) as temporary:
-            yield Path(temporary)
-        return
-    folder = parent / f"{prefix}{uuid.uuid4().hex}"
-    make_folder(folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
-    """Rename a finished folder to its final name, durably; its files must be synced already, see `sync_all`.
-
-    An existing folder of that name stays: names are content-derived or used once. On an object store, its files are put
-    one by one, `last` after all others: it marks the folder as complete.
-    """
-    if isinstance(path, ObjectPlace):
-        names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
-        with ThreadPoolExecutor(max_workers=16) as pool:
-            list(pool.map(lambda name: (path / name).upload(folder / name), (name for name in names if name != last)))
-        if last:
-            (path / last).upload(folder / last)
-        return
-    sync_path(folder)
-    if not exists(path):
-        folder.rename(path)
-    sync_path(path.parent)
 
 
 def make_folders(path: Place, root: Place | None = None, *, private: bool = False) -> None:

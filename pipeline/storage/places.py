@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -24,8 +23,6 @@ __all__ = ["ObjectPlace", "Place", "at_home", "fixed_place", "is_url", "place_of
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
 """Protocols whose package an extra of this package installs."""
-_PUT = ("LastModified", "last_modified", "mtime")
-"""Names that stores use for the time of a put; the first one present is used."""
 _PATTERN = frozenset("*?[")
 _SOUND: list[Any] = []
 """The stores that this process has found to create an object only once."""
@@ -33,10 +30,9 @@ _T = TypeVar("_T")
 
 
 class Stat(NamedTuple):
-    """The metadata of an object: its size in bytes, and when it was put, 0 if its store does not report it."""
+    """The metadata of an object: its size in bytes."""
 
     st_size: int
-    st_mtime_ns: int = 0
 
 
 class ObjectPlace:
@@ -105,8 +101,7 @@ class ObjectPlace:
 
     def stat(self) -> Stat:
         info = self._info or self._translated(lambda: self.fs.info(self._key))
-        put = next((info[name] for name in _PUT if isinstance(info.get(name), datetime)), None)
-        return Stat(int(info["size"] or 0), int(put.timestamp() * 1_000_000_000) if put else 0)
+        return Stat(int(info["size"] or 0))
 
     def read_bytes(self, start: int | None = None, end: int | None = None) -> bytes:
         """The content of the object, or the bytes [start, end) of it."""
@@ -123,10 +118,6 @@ class ObjectPlace:
     def write_bytes(self, data: bytes | memoryview) -> None:
         """Put the object, replacing an existing one; it is durable when this returns."""
         self._translated(lambda: self.fs.pipe_file(self._key, bytes(data)))
-
-    def upload(self, file: Path) -> None:
-        """Put a local file as this object."""
-        self._translated(lambda: self.fs.put_file(str(file), self._key))
 
     def create(self, data: bytes) -> None:
         """Put the object, unless one exists.
@@ -168,11 +159,8 @@ class ObjectPlace:
 
     def remove_below(self) -> None:
         """Remove every object below this prefix."""
-        keys = [self._below(name)._key for name in self.files()]
-        if exact := [key for key in keys if not _expanded(key)]:
-            self._translated(lambda: self.fs.rm(exact))
-        for key in filter(_expanded, keys):
-            self._translated(lambda key=key: self.fs.rm_file(key))
+        if keys := [self._below(name)._key for name in self.files()]:
+            self._translated(lambda: self.fs.rm(keys))
 
     def iterdir(self) -> Iterator[ObjectPlace]:
         """Objects and prefixes directly below; empty if there are none."""
@@ -209,9 +197,8 @@ class ObjectPlace:
     def read_all(self, names: list[str]) -> list[bytes]:
         """Read many objects below in one call."""
         keys = [self._below(name)._key for name in names]
-        exact = [key for key in keys if not _expanded(key)]
-        found = self._translated(lambda: self.fs.cat(exact)) if exact else {}
-        return [found[key] if key in found else self._translated(lambda key=key: self.fs.cat_file(key)) for key in keys]
+        found = self._translated(lambda: self.fs.cat(keys)) if keys else {}
+        return [found[key] for key in keys]
 
     def _below(self, name: str) -> ObjectPlace:
         return ObjectPlace(self.fs, self.protocol, f"{self._key}/{name}")
@@ -270,7 +257,7 @@ def place_of(given: str | Place, at: str = "place") -> Place:
         return Path(rest)
     if not rest.strip("/"):
         raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), at)
-    if _expanded(rest):
+    if not _PATTERN.isdisjoint(rest):
         hint = "object stores treat it as a wildcard; choose another name."
         raise InputError.expected("a URL without any of *?[", str(given), at, hint=hint)
     hint = f"install scoped-retrieval[{_EXTRAS.get(protocol, 'remote')}], and fsspec's package for {protocol}"
@@ -304,11 +291,6 @@ def at_home(path: Path, at: str) -> Path:
         return path.expanduser()
     except RuntimeError as error:
         raise InputError.expected("a path whose ~ is the home of a user", str(path), at) from error
-
-
-def _expanded(key: str) -> bool:
-    """Whether fsspec treats a key as a pattern if given several at once."""
-    return not _PATTERN.isdisjoint(key)
 
 
 def _refused(error: Exception, at: str) -> StoreError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scoped_retrieval.pipeline.corpus import manifest
-from scoped_retrieval.pipeline.corpus.blocks import BlockSums
+from scoped_retrieval.pipeline.corpus.blocks import entry_of
 from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import file_sha256
@@ -35,9 +35,7 @@ def reseal(path: Path, pack: Path) -> None:
     """Rewrite the checksums of a pack as its files are now, and every manifest that names it."""
     files = {}
     for file in sorted(pack.glob("*.arrow")):
-        sums = BlockSums(file.stat().st_size)
-        sums.add(memoryview(file.read_bytes()))
-        files[file.name] = {"bytes": file.stat().st_size, "sha256": file_sha256(file), **sums.entry}
+        files[file.name] = entry_of(memoryview(file.read_bytes()))
     (pack / "pack.json").write_text(json.dumps(files), encoding="utf-8")
     entry = {"bytes": sum(each["bytes"] for each in files.values()), "sha256": file_sha256(pack / "pack.json")}
     for at in (path / "generations").glob("*.json"):
