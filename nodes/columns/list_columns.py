@@ -48,18 +48,6 @@ def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListA
     return pa.ListArray.from_arrays(pa.array(offsets), sorted_values.take(pa.array(keys % width)))
 
 
-def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
-    """Every list sorted and without repeats; a null list stays null or becomes empty."""
-    array = flat(lists)
-    if keep_null and array.null_count == len(array):
-        return array
-    rows, values = flattened(array)
-    result = collected(rows, values, len(array))
-    if keep_null and array.null_count:
-        result = pc.if_else(array.is_valid(), result, pa.scalar(None, result.type))
-    return result
-
-
 def holds(lists: pa.ChunkedArray | pa.Array, value: str) -> NDArray[np.bool_]:
     """Whether each list contains one value, such as a lane in the lanes of a sub-query."""
     rows, found = flattened(lists)
