@@ -121,7 +121,7 @@ def _stretches(lines: Lines, splitter: str) -> list[tuple[int, Outline]] | None:
     return found if start == lines.count else None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def _remembered(splitter: str, data: bytes) -> tuple[Outline | None, bool]:
     return _parsed(splitter, data)
 
