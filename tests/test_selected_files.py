@@ -182,5 +182,5 @@ def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_re
     grants.write_text("principals:\n  ana:\n    audit: true\n    projects: [p]\n    denied_paths: [hr, finance]\n")
     assert paths(capsys) == ["hr.md"]
     code, out, _ = run("contract", "--project", "p", "--json", capsys=capsys)
-    found = [one["message"].split()[0] for one in json.loads(out) if one["at"].endswith("denied_paths")]
+    found = [one["message"].split()[0] for one in json.loads(out)["findings"] if one["at"].endswith("denied_paths")]
     assert (code, found) == (0, ["finance"])

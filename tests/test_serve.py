@@ -467,7 +467,7 @@ def test_an_added_row_is_its_principal_s_own_and_no_more_trusted_than_its_kind(g
     [
         ([], "Expected an object"),
         ({"rows": [{"text": "a"}] * 4}, "Expected 1 to 3 rows, got 4 - at rows"),
-        ({"rows": [{"text": "a", "authority": 3}]}, "Expected one of the keys text, kind, source, title"),
+        ({"rows": [{"text": "a", "authority": 3}]}, "Expected one of the keys text, kind, source"),
         ({"rows": [{"text": "a", "tags": "b"}]}, "Expected a list, got 'b' - at body: rows[0].tags"),
         ({"rows": [{"text": "a"}], "principal": "bob"}, "Expected one of the keys rows, project, got 'principal'"),
     ],

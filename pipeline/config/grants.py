@@ -103,7 +103,7 @@ def _tokens(value: Any) -> Any:
             raise expected("a SHA-256 as 64 hex digits", counted(len(token), "character"))
         if token == _NO_TOKEN:
             raise expected("the SHA-256 of a token", "that of an empty text")
-    return value
+    return {} if value is None else value
 
 
 Text = Annotated[str, TEXT]

@@ -312,6 +312,7 @@ def _runs(subject: Subject) -> Iterator[HealthCheck]:
         return
     store = Runs(folder)
     try:
+        store.log.lines()  # lists verify only what they show
         found = store.list()
     except (StoreError, VerificationError) as error:
         yield HealthCheck("log", "fail", error.message, error.hint)
