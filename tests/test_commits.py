@@ -114,7 +114,7 @@ def test_no_row_decides_whether_a_commit_is_known(tmp_path: Path, columns: dict[
         ({"project": "shop", "sources": ["workspace"]}, True),
         ({"project": "shop", "sources": ["project-doc"]}, True),
         ({"project": "shop", "paths": ["docs/"]}, True),
-        ({"project": "shop", "zones": ["public"]}, True),
+        ({"project": "shop", "zones": "public"}, True),
         ({"project": "shop", "sources": ["memory", "git:other"]}, False),
         ({"project": "shop", "sources": []}, False),
         ({"project": "shop", "paths": []}, False),

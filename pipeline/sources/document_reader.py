@@ -180,7 +180,7 @@ class DocumentReader:
 def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
     """A group of the cache from texts: key, a path of the kind, and bytes."""
     rows, numbers = list[dict[str, Any]](), dict[tuple[object, ...], int]()
-    documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[int, ...]]()
+    documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[Any, ...]]()
     for key, path, data in texts:
         kind = file_kind(path)
         document, reason = document_of(path, kind, data, options)
