@@ -63,3 +63,12 @@ def test_what_is_erased_of_a_shared_pack_leaves_the_other_owners_whole(tmp_path:
     assert content(corpus.frame())[0] == kept
     assert not [path for path in tmp_path.rglob("*.arrow") if b"note 4" in path.read_bytes()]
     assert corpus.verify() == []
+
+
+def test_segments_that_are_rewritten_leave_those_between_them_as_they_are(tmp_path: Path) -> None:
+    corpus = Corpus.create(tmp_path)
+    first, between, last = ({"text": f"note {n}", "owner_project": f"p{n}"} for n in range(3))
+    corpus.append(import_rows(first, between, last), now=day(1))
+    corpus.append(import_rows(first, between | {"text": "another"}, last), now=day(2), encoder=HashEncoder())
+    assert corpus.info()["rows"] == 4
+    assert Corpus.open(tmp_path).verify() == []
