@@ -1,4 +1,4 @@
-"""`index` over a folder of files, and again after 1 % of them changed: as a work tree, and with `--git` after a commit.
+"""`index` over a folder of files, and again after 1 % of them changed: as a work tree, and with `--history` after a commit.
 
 Every file is a note of some sections under a title. Of the files that change, one has a word of a section replaced and the
 next has a paragraph more, in turns: most of a changed file's text stays, as it does when people edit.
