@@ -67,7 +67,9 @@ def list_roles() -> int:
 def score(
     evidence: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Evidence in the format of `index --evidence`; default: the bundled sample."),
+        typer.Option(
+            metavar="FILE", help="Evidence in the format of `index --add evidence=PATH`; default: the bundled sample."
+        ),
     ] = None,
     golden: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Golden sets, <golden_set_id>.jsonl; default: the bundled ones.")

@@ -35,7 +35,7 @@ from .models import (
     schema_of,
 )
 from .problems import RefusedError, problem_of
-from .renderings import FORMATS, Rendering
+from .renderings import FORMATS, XRAY, Rendering
 from .retriever_pool import MOST_LISTED, PrincipalSession, expect_healthy
 
 __all__ = ["ROUTER"]
@@ -98,8 +98,6 @@ def _digits(value: Any) -> Any:
 
 
 DIGITS = BeforeValidator(_digits)
-EXPLAINED = ("json", "text", "markdown")
-"""Formats of the last recall (S2.38)."""
 _EXPLAINED: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Envelope,
@@ -162,11 +160,11 @@ async def recall_explain(
     request: Request,
     asker: Asker,
     session: Annotated[str | None, Query(description="session whose last recall to show; default: any session")] = None,
-    format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
+    format: Annotated[str, Query(json_schema_extra={"enum": list(XRAY.values)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
-    if format not in EXPLAINED:
-        raise InputError.one_of(EXPLAINED, format, "format")
+    if format not in XRAY.values:
+        raise InputError.one_of(XRAY.values, format, "format")
     return await _rendered(request, lambda: asker.explained(session, format))
 
 

@@ -22,7 +22,7 @@ from ..views.printed import json_document, visible
 from .appending import NewRow
 from .expanding import TOKENS
 from .models import Shown, ShownMore, request_field, schema_of
-from .renderings import FORMATS
+from .renderings import FORMATS, XRAY
 from .retriever_pool import PrincipalSession
 
 __all__ = ["NAMED", "SCOPE", "TOOLS", "Given", "Tool", "arguments_of"]
@@ -117,7 +117,7 @@ class RecallXray(Arguments):
     sessionKey: str = Field(default=None, description="the session of the request")  # type: ignore[assignment]  # noqa: N815
     namespace: str = Field(default=None, description="narrows to one namespace")  # type: ignore[assignment]
     budget: int = Field(default=None, ge=1, description="characters of the block")  # type: ignore[assignment]
-    format: Literal["json", "text", "markdown"] = Field(default="json", description="form of the text")
+    format: Literal[XRAY.values] = Field(default="json", description="form of the text")  # type: ignore[valid-type]
 
 
 class ReplayOf(Arguments):
