@@ -275,17 +275,6 @@ def test_evidence_is_appended_where_a_grant_allows_it_and_else_there_is_no_such_
     result = called(asked, "append_evidence", rows, mode)
     found = called(asked, "scoped_retrieve", {"question": "okapi rule"}, mode).structured_content
     assert set(result.structured_content["evidence_ids"]) <= {one["evidence_id"] for one in found["citations"]}
-
-    def shown() -> str:
-        return called(asked, "scoped_retrieve", {"question": "gnu rule"}, mode).structured_content["block"]
-
-    for text, more, words in (
-        ("The gnu rule: two roles.", {}, "two roles"),
-        ("The gnu rule: three roles.", {}, "three roles"),
-        ("The gnu rule was withdrawn.", {"retracted": True}, None),
-    ):
-        called(asked, "append_evidence", {"rows": [{"id": "gnu", "text": text, **more}]}, mode)
-        assert [each for each in ("two roles", "three roles", "withdrawn") if each in shown()] == [words] * bool(words)
     assert "Expected one of the keys text, kind" in refused(
         asked, "append_evidence", {"rows": [{"text": "a", "zone": "public"}]}
     )

@@ -14,28 +14,13 @@ NEW = {"id": "m2", "content": "The walrus sleeps in the garden.", "status": "ver
 FIRST, SECOND = {"createdAt": "2026-05-01T00:00:00Z"}, {"createdAt": "2026-06-01T00:00:00Z"}
 
 
-def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-
-
-@pytest.mark.parametrize("dated", [True, False])
-def test_a_memory_in_two_imports_is_current_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], dated: bool
-) -> None:
-    """Importing the earlier file again changes nothing, as it says nothing new."""
-    at_home(tmp_path, monkeypatch)
-    records = (OLD | (FIRST if dated else {}), NEW | {"id": "m1"} | (SECOND if dated else {}))
-    for name, record in zip("ab", records, strict=True):
-        Path(f"{name}.jsonl").write_text(json.dumps(record) + "\n")
-    for name in "abaab":
-        add = ("--add", f"memory={name}.jsonl", "--project", "p", "--no-semantic")
-        assert run("index", *add, capsys=capsys)[0] == 0
-        block = run("ask", "where does the walrus sleep", "--project", "p", capsys=capsys)[1]
-    assert ("garden" in block, "hall" in block) == (True, False)
-
-
+@pytest.mark.parametrize(
+    "times",
+    [
+        (FIRST, SECOND),
+    ],
+    ids=["times"],
+)
 @pytest.mark.parametrize(
     "files",
     [
@@ -52,11 +37,14 @@ def test_a_replaced_memory_is_never_current(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     files: dict[str, list[dict[str, Any]]],
+    times: tuple[dict[str, str], dict[str, str]],
 ) -> None:
-    at_home(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     Path("memories").mkdir()
     for name, records in files.items():
-        dated = [record | (FIRST, SECOND)["garden" in record["content"]] for record in records]
+        dated = [record | times["garden" in record["content"]] for record in records]
         Path("memories", name).write_text("".join(json.dumps(record) + "\n" for record in dated))
     code, _, err = run("index", "--add", "memory=memories", "--project", "p", "--no-semantic", capsys=capsys)
     assert code == 0, err

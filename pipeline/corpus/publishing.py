@@ -96,8 +96,7 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
         for sources in (import_.complete_sources, import_.partly)
     )
     complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
-    new, replaced = _of_memories(new, old.evidence, old.placements, complete)
-    diff = difference(new, old.evidence, old.placements, complete, import_.now, replaced)
+    diff = difference(new, old.evidence, old.placements, complete, import_.now)
     revision = _revision(old, new, diff, encoder is not None, crowded)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
     commits = {project: base.commits(project) for project, pack in base.manifest.commits.items() if pack in crowded}
@@ -260,12 +259,7 @@ class ImportDifference:
 
 
 def difference(
-    new: Incoming,
-    evidence: pa.Table,
-    placements: pa.Table,
-    complete: NDArray[np.bool_],
-    now: datetime,
-    replaced: Mapping[int, int],
+    new: Incoming, evidence: pa.Table, placements: pa.Table, complete: NDArray[np.bool_], now: datetime
 ) -> ImportDifference:
     """Compare an import with the stored rows of the same owners.
 
@@ -275,10 +269,9 @@ def difference(
         placements: their current PLACEMENTS.
         complete: bool per stored row: its source was read completely.
         now: the end time of rows that the import no longer has.
-        replaced: the ends of stored placements, by position, that another version of a memory replaces.
     """
     known = _stored_rows(new.evidence, evidence)
-    if not complete.any() and np.all(known < 0) and not replaced:
+    if not complete.any() and np.all(known < 0):
         return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
@@ -286,17 +279,12 @@ def difference(
 
     relevant = complete.copy()
     relevant[known[at]] = True
-    by_version = np.full(placements.num_rows, OPEN_END)
-    by_version[list(replaced)] = list(replaced.values())
-    relevant[placements["row"].to_numpy()[list(replaced)]] = True
-    chosen = relevant[placements["row"].to_numpy()]
-    old, by_version = placements.filter(pa.array(chosen)), by_version[chosen]
+    old = placements.filter(pa.array(relevant[placements["row"].to_numpy()]))
     rows = known[new.placements["row"].to_numpy()]
     came = with_rows(new.placements, rows).filter(pa.array(rows >= 0))
 
     ends, added, seen, part = _matched(came, old, now)
-    ends["superseded_at"] = np.minimum(ends["superseded_at"], by_version)
-    gone = is_open(old) & ~seen & ~part & (by_version == OPEN_END) & complete[old["row"].to_numpy()]
+    gone = is_open(old) & ~seen & ~part & complete[old["row"].to_numpy()]
     still = pc.is_in(row_keys(evidence.select(_PATH).take(old["row"]), _PATH), value_set=_open_paths(new))
     ended = np.maximum(_micros(now), micros(old["recorded_time"], 0))
     for name, chosen in (("superseded_at", still.to_numpy(False)), ("deleted_at", ~still.to_numpy(False))):
@@ -318,57 +306,6 @@ def difference(
         placements_added=added.num_rows,
         placements_closed=int(np.count_nonzero(modified & ~part & is_open(old))),
     )
-
-
-def _of_memories(
-    new: Incoming, evidence: pa.Table, placements: pa.Table, complete: NDArray[np.bool_]
-) -> tuple[Incoming, dict[int, int]]:
-    """The import and the ends of stored placements, so that of the versions of a memory the later one is current.
-
-    A memory is known by its id and owner, whatever sources it is in. A version that was imported before began then, and
-    stays replaced if it is imported again.
-    """
-    came = _memories(new.evidence, new.placements)
-    if not came:
-        return new, {}
-    known, stored, ends = _stored_rows(new.evidence, evidence), _memories(evidence, placements), dict[int, int]()
-    kept, began = set(known.tolist()), {(row, version): begin for _, row, _, version, begin, _ in reversed(stored)}
-    rivals: dict[object, list[tuple[int, object, int]]] = {}
-    for at, row, memory, version, begin, is_current in stored:
-        if is_current and (row in kept or not complete[row]):
-            rivals.setdefault(memory, []).append((at, version, begin))
-    times = {name: micros(new.placements[name], OPEN_END).copy() for name in ("recorded_time", "superseded_at")}
-    for at, row, memory, version, begin, is_current in came:
-        others = [other for other in rivals.get(memory, ()) if other[1] != version] if is_current else []
-        before = began.get((known[row], version))
-        begin = begin if before is None else min(before, begin)
-        later = [other[2] for other in others if other[2] > begin or (other[2] == begin and before is not None)]
-        if later:
-            times["recorded_time"][at], times["superseded_at"][at] = begin, min(later)
-        else:
-            ends |= {position: max(begin, since) for position, _, since in others}
-    table = new.placements
-    for name, values in times.items():
-        column = pa.array(values, mask=values == OPEN_END).cast(table.schema.field(name).type)
-        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
-    return Incoming(new.evidence, table), ends
-
-
-def _memories(evidence: pa.Table, placements: pa.Table) -> list[tuple[int, int, object, object, int, bool]]:
-    """Position, row, memory, version, begin and whether it is open, of each placement of a memory with an id."""
-    of_memory = pc.and_(pc.equal(evidence["origin_class"], "memory"), evidence["entity"].is_valid()).to_numpy()
-    rows = placements["row"].to_numpy()
-    found = np.flatnonzero(of_memory[rows]) if of_memory.any() else NO_ROWS
-    names = ("owner_project", "owner_user", "entity", "source_id")
-    facts = zip(*(evidence[name].take(pa.array(rows[found])).to_pylist() for name in names), strict=True)
-    versions = placements["version"].take(pa.array(found)).to_pylist()
-    begins, current = micros(placements["recorded_time"], 0)[found].tolist(), is_open(placements)[found].tolist()
-    return [
-        (at, row, tuple(memory), (source, version), begin, is_current)
-        for at, row, (*memory, source), version, begin, is_current in zip(
-            found.tolist(), rows[found].tolist(), facts, versions, begins, current, strict=True
-        )
-    ]
 
 
 def _matched(

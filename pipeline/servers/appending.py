@@ -62,8 +62,6 @@ else:
             Annotated[str, AfterValidator(_named)],
             Field(default="appended", max_length=200, description="name of the source; the kind is put before it"),
         ),
-        id=(str, Field(default=None, description="of a memory: a later row of the same id replaces it")),
-        retracted=(bool, Field(default=False, description="the memory no longer holds; the text says why")),
         **{
             name: (list[str] if name in _LISTS else str, Field(default=None, description=IMPORT_ROWS.columns[name].doc))
             for name in (*_TEXTS, *_TIMES, *_LISTS)
@@ -114,8 +112,6 @@ def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> p
     }
     kinds = [row.get("kind", "memory") for row in rows]
     columns["origin_class"] = pa.array(kinds)
-    columns["entity"] = pa.array([row.get("id") for row in rows], pa.string())
-    columns["lifecycle"] = pa.array(["revoked" if row.get("retracted") else None for row in rows], pa.string())
     columns["source_id"] = pa.array(
         [f"{kind}:{row.get('source', 'appended')}" for kind, row in zip(kinds, rows, strict=True)]
     )
