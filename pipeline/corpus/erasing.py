@@ -23,7 +23,7 @@ from ...nodes.columns.keys import among, truth
 from ...nodes.errors import StoreError
 from ..storage.chain import Line
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree, sync_path
-from ..storage.places import Place
+from ..storage.places import ObjectPlace, Place
 from .commits import FILE, without_sources
 from .generation import Generation
 from .manifest import CACHE, manifest_of, needs, new_name, number_of, stored
@@ -190,10 +190,11 @@ def forget(base: Generation, lines: Collection[Line]) -> dict[str, int]:
     """Remove the generations of these lines, unless current, and every file that no other generation needs; returns
     counts and bytes freed.
 
-    Only files with a number up to that of the current line are removed: another writer may be about to publish the
-    others. Generations go first, and durably, so that each one that is left has its packs.
+    On an object store, only files with a number up to that of the current line are removed: another writer may be about to
+    publish the others. Generations go first, and durably, so that each one that is left has its packs.
     """
-    path, number = base.path, base.manifest.number
+    path = base.path
+    number = base.manifest.number + (not isinstance(path, ObjectPlace))
     gone = [line for line in lines if line.body["generation"] != base.manifest.generation]
     kept = [line for line in stored(path, base.chain) if line not in gone]
     used = {manifest_of(path, line).name for line in kept} | set(needs(path, kept))

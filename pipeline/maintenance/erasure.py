@@ -11,7 +11,7 @@ Note: a row may be erased by its owner and by auditors of its project; for all o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -142,7 +142,17 @@ def erase(
     store = runs_of(settings) if entries(settings["runs"]) else None
     runs = RunsErased()
     if store:
-        runs = erase_evidence(store, ids, asked=asked, unheld=unheld, reason=reason, dry_run=dry_run)
+        # The generations with erased rows are gone, and with them whatever an unfinished run has of these rows.
+        left = set() if dry_run else {*corpus.info()["generations"]}
+
+        def may_go_on(plan: Mapping[str, Any]) -> bool:
+            return (plan["pin"] or {}).get("corpus_id") != corpus.pin["corpus_id"] or plan["settings"].get(
+                "generation"
+            ) in left
+
+        runs = erase_evidence(
+            store, ids, asked=asked, unheld=unheld, may_go_on=may_go_on, reason=reason, dry_run=dry_run
+        )
     if (ids or runs.unheld) and not dry_run:
         erase_from_inputs(settings["runs"] / CONTEXTS, ids | runs.unheld)
     if not stored and not runs.any:

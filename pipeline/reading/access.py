@@ -7,6 +7,7 @@ Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +100,13 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
 
     grants = cache(lambda: grants_or_none(settings))
     everything = cache(lambda: audits_everything(settings, grants()))
-    by_run = cache(lambda: _logged(store))
+    by_run = cache(store.log.by_run)
 
     @cache
     def known(run_id: str) -> bool:
-        lines = by_run().get(run_id, [])
+        lines = list[Any]()
+        with suppress(ScopedRetrievalError):  # a damaged line of a run is told where that run is read
+            lines = by_run().get(run_id, [])
         if (starter := store.starter_of(run_id, lines)) == settings.principal:
             return True
         try:
@@ -115,14 +118,6 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
             return audits_any(settings, grants()) and (bool(lines) or starter is None)
 
     return known
-
-
-def _logged(store: Any) -> dict[str, list[Any]]:
-    """The lines of LOG by run; empty for a damaged LOG."""
-    try:
-        return store.log.by_run()
-    except ScopedRetrievalError:
-        return {}
 
 
 def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:

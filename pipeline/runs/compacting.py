@@ -1,8 +1,8 @@
 """Compaction: converts the interactive files of a run to Parquet parts under a manifest; no digest changes.
 
-Note: the run is closed first, so that it gets no more snapshots and every compaction of it writes the same bytes: two
-at once need no lock, and the first line counts. The files are removed once it names the manifest; a crash in between
-leaves both, and the next `gc` removes them.
+Note: the run is closed first, so that it gets no more snapshots. The files are removed once a line names the manifest; a
+crash in between leaves both, and the next erasure removes them. On an object store nothing is held: every compaction
+of a run writes the same bytes, and the first line counts.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ def compact(store: Runs, run_id: str) -> Run:
     """
     run_id = store.open(run_id).run_id
     store.log.commit("close", {"run_id": run_id}, lambda: not _lines(store, run_id, "close", "run"))
-    run = Run(store, run_id)
-    if run.live:
-        try:
-            body = {"run_id": run_id, "manifest_sha256": _written(run), "started_by": run.started_by}
-        except StoreError:
-            if run.moved() is None:
-                raise
-        else:
-            store.log.commit("run", body, lambda: not _lines(store, run_id, "run"))
+    # Whoever was overtaken would write back what an erasure removed since.
+    with store.log.writing():
         run = Run(store, run_id)
+        if run.live:
+            try:
+                body = {"run_id": run_id, "manifest_sha256": _written(run), "started_by": run.started_by}
+            except StoreError:
+                if run.moved() is None:
+                    raise
+            else:
+                store.log.commit("run", body, lambda: not _lines(store, run_id, "run"))
+            run = Run(store, run_id)
     for name in run.kept:
         live_file(store.path, name).unlink(missing_ok=True)
     return run

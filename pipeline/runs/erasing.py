@@ -11,9 +11,10 @@ may be answered from. So it is removed as a whole.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,11 +83,13 @@ def erase_evidence(
     *,
     asked: RequestSelection | None = None,
     unheld: Unheld | None = None,
+    may_go_on: Callable[[Mapping[str, Any]], bool] = lambda plan: False,
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
     """Remove every text that shows something of these rows from every run of a folder; with `asked`, texts of requests,
-    too. With `unheld`, also erase rows from finished runs that no corpus contains any more.
+    too. With `unheld`, also erase rows from finished runs that no corpus contains any more. An unfinished run stays if it
+    `may_go_on`, by its plan.
 
     With `dry_run` nothing is written. If runs are `being_written`, the erasure must be repeated once they are not.
     """
@@ -103,7 +106,9 @@ def erase_evidence(
         with _counted(done, run_id):
             if store.holds(run_id):
                 done.being_written.append(run_id)
-            elif len(ids) or (asked is not None and len(_asked_of(store.resume(run_id), asked))):
+            elif (len(ids) and not may_go_on(store.plan_of(run_id))) or (
+                asked is not None and len(_asked_of(store.resume(run_id), asked))
+            ):
                 if not dry_run:
                     store.discard(run_id)
                 done.discarded.append(run_id)
