@@ -13,7 +13,7 @@
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run or chain does not match its record                exit 5
 
-An error has its parts as fields, so that nobody parses its message. A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names,
+An error has its parts as fields, so that its message is never parsed. A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names,
 types and counts, never evidence or query text. A refusal is not an error: it is a row with a reason.
 """
 

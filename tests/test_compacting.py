@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.pipeline.runs import Runs, RunTakenError, compact, compacting, packed, verify
+from scoped_retrieval.pipeline.storage import chain
 from written_runs import Maker, file_of, live, session_of
 
 
@@ -70,3 +72,25 @@ def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: P
     compact(store, run.run_id)
     assert not part.exists()
     assert verify(store, run.run_id).ok
+
+
+def test_no_erasure_comes_between_what_a_compaction_reads_and_what_it_writes(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    run, refused, write = live(Runs(tmp_path), line_tables), list[bool](), compacting.write_stored
+    monkeypatch.setattr(chain, "WAIT_SECONDS", 0.0)
+
+    def another() -> None:
+        with pytest.raises(BusyError), Runs(tmp_path).log.writing():
+            refused.append(False)
+        refused.append(True)
+
+    def written(*given, **options):
+        other = Thread(target=another)
+        other.start()
+        other.join()
+        return write(*given, **options)
+
+    monkeypatch.setattr(compacting, "write_stored", written)
+    compact(run.store, run.run_id)
+    assert refused and all(refused)

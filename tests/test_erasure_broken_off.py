@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from scoped_retrieval.pipeline.maintenance.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import Runs, compact, live, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import writing as runs_writing
+from scoped_retrieval.pipeline.runs.store import PLAN
 from small_corpus import Story
 
 
@@ -40,6 +42,16 @@ def test_an_erasure_of_rows_removes_unfinished_runs(tmp_path: Path) -> None:
     assert f"discarded: {run_id}, which is unfinished" in done.text()
     erase(settings(tmp_path), user="bo", project="shop")
     assert holding(tmp_path) == []
+
+
+def test_an_erasure_of_rows_leaves_unfinished_runs_over_other_corpora(tmp_path: Path) -> None:
+    run_id = unfinished(told(tmp_path))
+    plan = tmp_path / "runs" / run_id / PLAN
+    written = json.loads(plan.read_bytes())
+    written["pin"]["corpus_id"] = "another"
+    plan.write_text(json.dumps(written))
+    assert erase(settings(tmp_path), source="doc:story").runs.discarded == []
+    assert Runs(tmp_path / "runs").unfinished() == [run_id]
 
 
 def test_an_erasure_that_removes_nothing_leaves_unfinished_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import VerificationError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.reading.auditing.export import exported
-from scoped_retrieval.pipeline.reading.reports import measured, report_of
+from scoped_retrieval.pipeline.reading.reports import measured
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.views.drawing import drawn, to_dot
 from scoped_retrieval.pipeline.views.lineage import current_lineage, passed, steps_of
@@ -79,7 +79,7 @@ def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(world):
             file = Runs(settings["runs"]).shared(Runs(settings["runs"]).open(snapshot).lineage_sha256)
             written = file.read_bytes()
             file.write_text('{"nodes": [], "edges": []}', encoding="utf-8")
-            for ask in (report_of, measured, exported):
+            for ask in (measured, exported):
                 with pytest.raises(VerificationError, match="got a changed one"):
                     shown = ask(settings, snapshot)
                     shown[0].lineage  # noqa: B018 - what `lineage` draws

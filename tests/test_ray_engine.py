@@ -74,7 +74,7 @@ def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, m
         try:
             yield from in_this_process(job, shards, clock)
         finally:
-            with pytest.raises(BusyError), job.staged.store.resume(job.staged.run_id).lock():
+            with pytest.raises(BusyError), job.staged.store.writing(job.staged.run_id):
                 pass
             stopped.append(True)
 

@@ -159,7 +159,7 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
     )
     code, _, err = command("show", world.ana, "--as", "yaml", *flags, capsys=capsys)
     assert code == 2
-    assert f"Expected one of {', '.join(FORMATS.values)}, export, got 'yaml' - at --as" in err
+    assert f"Expected one of {', '.join(FORMATS.values)}, got 'yaml' - at --as" in err
 
 
 DOCUMENT_S_SAMPLE = """\

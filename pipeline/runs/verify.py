@@ -90,7 +90,7 @@ def verify(store: Runs, run_id: str, *, anchor: str | None = None) -> VerifyRepo
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. A difference is
-    reported only if a second look confirms it while nobody writes: an erasure rewrites parts after its line.
+    reported only if a second look confirms it while no process writes: an erasure rewrites parts after its line.
 
     Raises:
         StoreError: there is no such run, and LOG does not name it.

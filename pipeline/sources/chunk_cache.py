@@ -5,7 +5,7 @@
     cache/files-<digest>.arrow   FILES: the status of each file of one source, and the document that it was then
 
 The chunks of a text are a function of its bytes, the kind of its path and the readers (`indexing.reader_digest`), and a
-document is found by a digest of all three. The digest is keyed: nobody who reads the folder can test guesses about a
+document is found by a digest of all three. The digest is keyed: no reader of the folder can test guesses about a
 masked secret. Chunks are stored as the corpus stores them, secrets masked.
 
 Note: the cache decides nothing. It may be removed at any time, a damaged file is removed, and a corpus on an object

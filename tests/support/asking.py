@@ -26,6 +26,7 @@ from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import Runs
+from scoped_retrieval.pipeline.runs.parts import PERSISTED
 from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import SharedWords, WordsByTheirStart
 from wall_worlds import modes_with
@@ -156,7 +157,7 @@ def together(corpus: Path, world: World, *, shard: int, runs: Path | None = None
         ) as retriever:
             summary = retriever.run([at_the_door(request) for request in world.requests])
         run = Runs(store).open(summary.run_id)
-        return {name: run.table(name, texts=True) for name in run.tables()}
+        return {each.name: run.table(each.name, texts=True) for each in PERSISTED}
 
 
 def caller_view(tables: Tables) -> dict[str, pa.Table]:
