@@ -3,8 +3,7 @@ and every citation of a report opens its evidence.
 
     make surfaces          (CHROMIUM names the browser; without one the check is skipped, and says so)
 
-Pages: the report of a snapshot for an auditor and for a caller, of a run, the lineage of the line and of a run, and the
-x-ray as an MCP App inside a host. Each is loaded from a file, light and dark, wide and narrow; reports without scripts as well.
+Pages: the report of a snapshot for an auditor and for a caller, of a run, and the lineage of the line and of a run. Each is loaded from a file, light and dark, wide and narrow; reports without scripts as well.
 """
 
 from __future__ import annotations
@@ -24,13 +23,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.servers.mcp_tools import xray_page
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-APP = "app.html"
 SIZES = ((1280, 900), (420, 900))
 LEFT_OUT = ("file", "data", "about", "blob")
 """Schemes that reach no host."""
@@ -54,11 +51,6 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
         _printed(*command, "--out", str(file))
         yield name, file
     yield "report of a snapshot, for its caller", Path(__file__).parents[1] / "golden" / "report_caller.html"
-    app = folder / APP
-    answer = json.loads(_printed("show", shown[0]["snapshot_id"], "--as", "json"))
-    given = json.dumps({"page": xray_page(), "answer": answer}).replace("<", "\\u003c")
-    app.write_text((Path(__file__).parent / "host.html").read_text().replace("GIVEN", given))
-    yield "x-ray as an MCP App", app
 
 
 def _printed(*arguments: str) -> str:
@@ -82,8 +74,6 @@ def faults(context: Any, file: Path, *, scripts: bool) -> list[str]:
         "request", lambda asked: None if asked.url.split(":")[0] in LEFT_OUT else found.append(f"request: {asked.url}")
     )
     page.goto(file.as_uri(), wait_until="load")
-    if file.name == APP:
-        page.frame_locator("#view").locator("h2").first.wait_for()
     if scripts:
         for violation in Axe().run(page).response["violations"]:
             nodes = ", ".join(str(node["target"]) for node in violation["nodes"][:3])
@@ -109,10 +99,9 @@ def checked(browser: Any, file: Path) -> Mapping[str, list[str]]:
             context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
             found[f"{scheme}, {width} pixels"] = faults(context, file, scripts=True)
             context.close()
-    if file.name != APP:
-        context = browser.new_context(java_script_enabled=False)
-        found["without scripts"] = faults(context, file, scripts=False)
-        context.close()
+    context = browser.new_context(java_script_enabled=False)
+    found["without scripts"] = faults(context, file, scripts=False)
+    context.close()
     return {how: wrong for how, wrong in found.items() if wrong}
 
 
