@@ -4,7 +4,7 @@ Subpackages import each other in one direction only, which the import rules enfo
 
 - interfaces: `cli`; `servers` (HTTP and MCP); `adapters` for other frameworks; `compat` (interfaces of other documents)
 - secondary: `leaktest`, imported only by the command line; `demo`, `evaluation`, `maintenance`, by these two
-- `contracts`: preview, explain, lint, diff; `context`: the model input of a session's current round
+- `contracts`: explain, lint, diff, why; `context`: the model input of a session's current round
 - `asking`: from a request to a snapshot; `indexing`: from sources to a generation; `reading`: stored snapshots and runs
 - `engines`: where the shards of a run are executed; `requests`: rows become REQUESTS; `config`: settings, grants,
   policies; `plugins`, with `reinforcement`, a score term of this package

@@ -31,6 +31,7 @@ from ..sources.git_commands import Git
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
+from ..storage.locks import held
 
 if TYPE_CHECKING:
     from .importing import IndexRequest
@@ -59,15 +60,16 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
     named = (settings["project"], made.paths)
-    kept = [each for each in _followed(settings) if (each[0], each[1].paths) != named]
     seen = files and [files, head_of(settings)]
-    rows = [
-        {"project": project, **asdict(each), "seen": last}
-        for project, each, last in (*kept, (settings["project"], made, seen))
-    ]
     with suppress(OSError):
         make_folders(file.parent)
-        write_atomic(file, json.dumps(rows, default=str).encode())
+        with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
+            kept = [each for each in _followed(settings) if (each[0], each[1].paths) != named]
+            rows = [
+                {"project": project, **asdict(each), "seen": last}
+                for project, each, last in (*kept, (settings["project"], made, seen))
+            ]
+            write_atomic(file, json.dumps(rows, default=str).encode())
 
 
 def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:

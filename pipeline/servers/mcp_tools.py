@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
-from ..parsing.documents import checked
+from ..parsing.documents import ABSENT, checked
 from ..views.printed import json_document, visible
 from .appending import NewRow
 from .expanding import TOKENS
@@ -50,8 +50,8 @@ class Arguments(BaseModel):
     """The arguments of every tool: those of the scope may repeat what the server's configuration says."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    principal: str = Field(default=None, description="who asks; must be the principal of this server")  # type: ignore[assignment]
-    project: str = Field(default=None, description="the project to search; must be that of this server")  # type: ignore[assignment]
+    principal: str = Field(default=ABSENT, description="who asks; must be the principal of this server")
+    project: str = Field(default=ABSENT, description="the project to search; must be that of this server")
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class RecallXray(Arguments):
     """Those of document 002, and the form of the text."""
 
     query: Text = Field(description="the question")
-    sessionKey: str = Field(default=None, description="the session of the request")  # type: ignore[assignment]  # noqa: N815
-    namespace: str = Field(default=None, description="narrows to one namespace")  # type: ignore[assignment]
-    budget: int = Field(default=None, ge=1, description="characters of the block")  # type: ignore[assignment]
+    sessionKey: str = Field(default=ABSENT, description="the session of the request")  # noqa: N815
+    namespace: str = Field(default=ABSENT, description="narrows to one namespace")
+    budget: int = Field(default=ABSENT, ge=1, description="characters of the block")
     format: Literal[XRAY.values] = Field(default="json", description="form of the text")  # type: ignore[valid-type]
 
 

@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
 from ...nodes.tables import CITATIONS, CONDITIONS, REQUESTS, SNAPSHOTS
+from ..parsing.documents import ABSENT
 from ..redaction.masking import redact_text
 from ..requests.fields import FIELDS
 from ..views.recall_xray import RecallXraySnapshot
@@ -239,7 +240,7 @@ class Appending(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     rows: list[NewRow] = Field(min_length=1)
-    project: str = Field(default=None, description="the project that they belong to; default: the server's")  # type: ignore[assignment]
+    project: str = Field(default=ABSENT, description="the project that they belong to; default: the server's")
 
 
 class Appended(BaseModel):

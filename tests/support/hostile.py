@@ -12,7 +12,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\u200b\x08\r"
 
 
 def hostile_rows(folder: Path) -> Path:
-    """A file of one row for `index --evidence`, hostile wherever a row has text."""
+    """A file of one row for `index --add evidence=FILE`, hostile wherever a row has text."""
     row = {"source_id": f"notes:{HOSTILE}", "title": f"title {HOSTILE}", "text": f"retry limit {HOSTILE} is five",
            "path": f"notes/{HOSTILE.replace(chr(13), '')}.md", "section": HOSTILE, "line_start": 1, "line_end": 1}  # fmt: skip
     (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
