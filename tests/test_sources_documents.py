@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from record_files import NOW, lines, read, stored
+from record_files import lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.documents import read_decisions, read_external, read_standards
 from scoped_retrieval.pipeline.sources.headers import metadata_of, read_header
@@ -18,7 +18,6 @@ FORMS = {
     "front matter": "---\n" + "".join(f"{k}: {v}\n" for k, v in HEADER.items()) + "---\n\n" + BODY,
     "list": BODY.split("\n", 1)[0] + "\n\n" + "".join(f"- {k}: {v}\n" for k, v in HEADER.items()) + "\n" + BODY.split("\n", 1)[1],
     "bold": BODY.split("\n", 1)[0] + "\n\n" + "".join(f"**{k}:** {v}\n" for k, v in HEADER.items()) + "\n" + BODY.split("\n", 1)[1],
-    "table": BODY.split("\n", 1)[0] + "\n\n| key | value |\n|---|---|\n" + "".join(f"| {k} | {v} |\n" for k, v in HEADER.items()),
 }  # fmt: skip
 
 
@@ -58,7 +57,7 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("---\ntags: [a\n---\n# T\n", r"Expected YAML front matter, got .* - at .*a.md:\d"),
+        ("---\ntags: [a\n---\n# T\n", r"Expected YAML, got .* - at .*a.md:\d"),
         ("---\ntitle: T\n---\n\n- zone: secret\n", r"got 'secret' - at .*a.md:5.zone"),
         (
             "# T\n\n- date: 0001-01-01T00:00:00+14:00\n",
@@ -72,28 +71,29 @@ def test_a_malformed_header_is_named(tmp_path, text: str, message: str) -> None:
         read(read_decisions, tmp_path)
 
 
-def test_a_decision_without_a_header_is_an_error_if_named_and_left_out_of_a_folder(tmp_path) -> None:
+def test_a_file_without_a_header_is_no_decision(tmp_path) -> None:
     (tmp_path / "README.md").write_text("# Notes\n\nNo record.\n")
     (tmp_path / "a.md").write_text("---\nstatus: accepted\n---\n# A\n\nText.\n")
-    with pytest.raises(InputError, match=r"Expected a decision record with a header: .*, got none - at .*README.md"):
-        read(read_decisions, tmp_path / "README.md")
-    report = SourceReport()
-    tables = list(read_decisions(tmp_path, project="shop", now=NOW, report=report))
-    assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}
-    assert report.skipped == {"decision record without a header (front matter, a `Status:` line or `## Status`)": 1}
+    rows, report = read(read_decisions, tmp_path)
+    assert {row["path"] for row in rows} == {"a.md"}
+    assert list(report.skipped_at.values()) == [["README.md"]]
 
 
 @pytest.mark.parametrize(
-    ("front", "message"),
+    "front",
     [
-        ("a: " + "[" * 3000, "Expected YAML front matter, got too deep nesting - at a.md:2"),
-        ("a: " + "9" * 6000, "Expected YAML front matter, got text that does not parse"),
-        ('title: "\\uD800"', "Expected Unicode text, got a lone surrogate - at a.md:2"),
+        "a: " + "[" * 3000,
+        "a: " + "[" * 9000 + "]" * 9000,
+        "a: " + "9" * 6000,
+        'title: "\\uD800"',
+        "tags: [x]\ntags: [y]",
+        "a: &a [1]\nb: &b [*a, *a]\ntags: [*b, *b]",
     ],
 )
-def test_hostile_front_matter_is_refused(front: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_header(f"---\n{front}\n---\n# T\n", "a.md")
+def test_hostile_front_matter_is_refused(front: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_header(f"---\n{front}\n---\n# T\n", "a.md").strings("tags")
+    assert refused.value.at.startswith("a.md")
 
 
 def test_standards_are_rules_of_the_team(tmp_path) -> None:

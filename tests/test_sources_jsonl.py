@@ -56,6 +56,6 @@ def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_one
         (tmp_path / name).write_text("")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "b.jsonl")
     report = SourceReport()
-    found = [file.relative_to(tmp_path).as_posix() for file in files_of(tmp_path, [".jsonl"], report)]
-    assert found == ["b.jsonl", "sub/A.JSONL"]
+    found = files_of(tmp_path, [".jsonl"], report)
+    assert found == [(tmp_path / place, place) for place in ("b.jsonl", "sub/A.JSONL")]
     assert report.skipped_at == {"of another kind than .jsonl": ["notes.txt"]}

@@ -22,8 +22,8 @@ from ...nodes.errors import InputError
 from .documents import file_rows
 from .file_kinds import file_kind
 from .files import ReadOptions
-from .jsonl import Record, note_unread, read_lines
-from .record_rows import common_fields, rows_of_text, tables
+from .jsonl import LINES, Record
+from .record_rows import common_fields, rows_of_files, rows_of_text, source_of, tables
 from .report import SourceReport
 from .selection import Selection
 from .work_tree import read_file
@@ -34,9 +34,9 @@ _DATE = re.compile(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_-]?([0-2]\d)[:-]?
 
 
 def read_artifacts(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
-    """One row per failure block or chunk; `source_id` is `artifact:<name>`, standing untrusted.
+    """One row per failure block or chunk; `source_id` is `artifact:<folder>`, standing untrusted.
 
     The event time is the date in the file's name, else its modification time, never later than `now`.
 
@@ -44,17 +44,16 @@ def read_artifacts(
         InputError: naming file, line and field.
     """
     root = Path(path)
-    source = f"artifact:{name or (root.resolve().stem if root.is_file() else root.resolve().name) or 'root'}"
+    source = source_of("artifact", root)
     base = {"source_id": source, "origin_class": "artifact", "declared_standing": "untrusted", "owner_project": project}
-    if root.is_file() and root.suffix.lower() in (".jsonl", ".ndjson"):
-        records = read_lines(root)
-        rows = [row for record in records for row in _described(record, root.parent, base, now, report)]
-        note_unread(records, report, root.name)
+    if root.is_file() and root.suffix.lower() in LINES:
+        named = [(root, root.name)]
+        rows = rows_of_files(named, report, lambda record, _: _described(record, root.parent, base, now, report))
     else:
         folder = root if root.is_dir() else root.parent
         listed = Selection().files(root, report) if root.is_dir() else [root.name.encode()]
         rows = [row for raw in sorted(listed) for row in _file(folder, raw, base, now, report)]
-    report.read += len(rows)
+        report.read += len(rows)
     yield from tables(rows)
     report.complete_sources.add(source)
 

@@ -18,13 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
+from ...nodes.vocabulary import ZONES
 from .chunking import read_document
 from .file_kinds import file_kind
 from .files import ReadOptions, readable
 from .headers import Header, read_header, record_number
-from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
-from .record_rows import common_fields, rows_of_text, tables
+from .jsonl import LINES, Record, files_of
+from .record_rows import common_fields, rows_of_files, rows_of_text, source_of, tables
 from .report import SourceReport
 
 __all__ = ["file_rows", "read_decisions", "read_external", "read_standards"]
@@ -50,105 +50,73 @@ _SUPERSEDED = re.compile(r"superseded by[:\s]+\[?(?P<by>[^\s\])(,;]+)", re.IGNOR
 
 
 def read_decisions(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
-    """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<name>`.
+    """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<folder>`.
 
-    A file without a header is an error if it was named, and skipped in a folder. Status determines the lifecycle:
-    accepted is verified, proposed candidate, superseded deprecated, rejected revoked. The header's date is both event
-    time and recorded time. Authority is 2, preferred.
+    A file without a header is skipped. Status determines the lifecycle: accepted is verified, proposed candidate,
+    superseded deprecated, rejected revoked. The header's date is both event time and recorded time. Authority is 2,
+    preferred.
 
     Raises:
         InputError: naming file, line and field.
     """
-    source, rows = _source("decision-record", path, name), []
-    for file, place in _files(path, _MARKDOWN, report):
-        if not _has_header(file):
-            if Path(path).is_file():
-                raise InputError(f"Expected a decision record with {_DECISION_HEADER}, got none - at {file}")
-            report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
-            continue
-        base = {
-            "source_id": source,
-            "origin_class": "decision-record",
-            "evidence_kind": "decision-record",
-            "authority": 2,
-            "owner_project": project,
-        }
-        rows += file_rows(file, place, base, report, decision=True)
-    report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
+    base = {"origin_class": "decision-record", "evidence_kind": "decision-record", "authority": 2}
+    return _read(path, _MARKDOWN, base, project, report, decision=True)
 
 
 def read_standards(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
-    """One row per chunk of every team standard: rules of authority 2; `source_id` is `team-standard:<name>`.
+    """One row per chunk of every team standard: rules of authority 2; `source_id` is `team-standard:<folder>`.
 
     Raises:
         InputError: naming file, line and field.
     """
-    source, rows = _source("team-standard", path, name), []
-    for file, place in _files(path, _PROSE, report):
-        base = {
-            "source_id": source,
-            "origin_class": "team-standard",
-            "evidence_kind": "rule",
-            "authority": 2,
-            "owner_project": project,
-        }
-        rows += file_rows(file, place, base, report)
-    report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
+    base = {"origin_class": "team-standard", "evidence_kind": "rule", "authority": 2}
+    return _read(path, _PROSE, base, project, report)
 
 
 def read_external(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
-    """One row per chunk of external documents: a folder, or one JSON object per line; `source_id` is `external:<name>`.
+    """One row per chunk of external documents: a folder, or one JSON object per line; `source_id` is `external:<folder>`.
 
     Always authority 0 and standing untrusted, whatever the documents declare.
 
     Raises:
         InputError: naming file, line and field.
     """
-    source, rows = _source("external", path, name), []
-    base = {"source_id": source, "origin_class": "external", "evidence_kind": "doc", "owner_project": project}
-    held = {"authority": 0, "declared_standing": "untrusted", "declared_safety": "requires-review"}
-    for file, place in _files(path, (*_PROSE, ".jsonl", ".ndjson"), report):
-        if file.suffix.lower() in (".jsonl", ".ndjson"):
-            records = read_lines(file)
-            for record in records:
-                rows += ({**row, **held} for row in _external(record, base))
-            note_unread(records, report, file.name)
-        else:
-            rows += ({**row, **held} for row in file_rows(file, place, base, report))
-    report.read += len(rows)
+    base = {"origin_class": "external", "evidence_kind": "doc", "authority": 0, "declared_standing": "untrusted",
+            "declared_safety": "requires-review"}  # fmt: skip
+    return _read(path, (*_PROSE, *LINES), base, project, report)
+
+
+def _read(
+    path: str | PathLike[str],
+    suffixes: tuple[str, ...],
+    base: Mapping[str, Any],
+    project: str,
+    report: SourceReport,
+    *,
+    decision: bool = False,
+) -> Iterator[pa.Table]:
+    source = source_of(base["origin_class"], path)
+    own = {**base, "source_id": source, "owner_project": project}
+    rows = rows_of_files(
+        files_of(path, suffixes, report),
+        report,
+        lambda record, _: _external(record, own),
+        lambda file, place: file_rows(file, place, own, report, decision=decision),
+    )
     yield from tables(rows)
     report.complete_sources.add(source)
-
-
-_DECISION_HEADER = "a header: front matter, lines such as `Status: accepted`, or a section `## Status`"
-
-
-def _has_header(file: Path) -> bool:
-    """Whether a decision record has a header; true if it cannot be read, as `file_rows` reports that."""
-    try:
-        text = file.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return True
-    return not text.strip() or bool(read_header(text, str(file)).fields)
 
 
 def file_rows(
     file: Path, place: str, base: Mapping[str, Any], report: SourceReport, *, decision: bool = False
 ) -> list[dict[str, Any]]:
     """The chunks of one document with its header's fields; none, with the reason counted, if it is skipped."""
-    if not is_unicode(place):
-        report.skip("path not utf-8", at=ascii(place))
-        return []
     kind = file_kind(place)
     try:
         data = file.read_bytes()
@@ -160,6 +128,9 @@ def file_rows(
         report.skip(reason, at=place)
         return []
     header = read_header(text, str(file))
+    if decision and not header.fields:
+        report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
+        return []
     document = read_document(place, text)
     title = header.text("title") or document.title
     common = {
@@ -173,15 +144,15 @@ def file_rows(
     common["version"] = common["version"] or document.version
     if decision:
         common |= _decision_columns(header, title, file, report)
-    return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.lines]
+    return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.above]
 
 
 def _header_columns(header: Header) -> dict[str, Any]:
-    dated = header.instant("date")
+    dated = header.instant("date", dates=True)
     return {
         "document_type": header.text("document_type", "type", "entity"),
         "level": header.text("level"),
-        "zone": header.zone(),
+        "zone": header.word(ZONES, "zone"),
         "version": header.text("version"),
         "tags": header.strings("tags"),
         "uri": header.text("source_path"),
@@ -191,8 +162,8 @@ def _header_columns(header: Header) -> dict[str, Any]:
         "entity": header.text("id"),
         "event_time": dated,
         "recorded_time": dated,
-        "valid_from": header.instant("valid_from"),
-        "valid_until": header.instant("valid_until"),
+        "valid_from": header.instant("valid_from", dates=True),
+        "valid_until": header.instant("valid_until", dates=True),
         "superseded_by": header.text("superseded_by"),
     }
 
@@ -227,18 +198,3 @@ def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any
         "version": record.text("version"),
     }
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)
-
-
-def _files(path: str | PathLike[str], suffixes: tuple[str, ...], report: SourceReport) -> list[tuple[Path, str]]:
-    """Files and their paths inside the folder, without hidden folders."""
-    root = Path(path)
-    if root.is_file() and root.suffix.lower() not in suffixes:
-        raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", root.name, str(root))
-    folder = root if root.is_dir() else root.parent
-    found = [(file, file.relative_to(folder)) for file in files_of(root, suffixes, report)]
-    return [(file, place.as_posix()) for file, place in found if not any(p.startswith(".") for p in place.parts[:-1])]
-
-
-def _source(kind: str, path: str | PathLike[str], name: str | None) -> str:
-    root = Path(path).resolve()
-    return f"{kind}:{name or (root.stem if root.is_file() else root.name) or 'root'}"

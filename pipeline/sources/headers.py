@@ -1,7 +1,7 @@
-"""The metadata header of a Markdown document (S1.1): YAML front matter, `- key: value`, `**key:** value`, or a table.
+"""The metadata header of a Markdown document (S1.1): YAML front matter, or lines `key: value` at its top, as in a list.
 
-Gives: `read_header(text, at)`, the known fields as strings or lists; `metadata_of`, the columns that it fills. A `## Status` section counts as `status`.
-Unknown fields are ignored: a list item with a colon is more often prose than metadata.
+Gives: `read_header(text, at)`, the known fields as a record; `metadata_of`, the columns that it fills. A section
+`## Status` counts as `status`. Other fields are ignored: a list item with a colon is more often prose than metadata.
 """
 
 from __future__ import annotations
@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from typing import Any
-
-import yaml
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
-from ..parsing.values import instant
-from ..parsing.yaml_files import SURROGATE
+from ..parsing.yaml_files import parse
+from .jsonl import Record
 from .report import SourceReport
 
 __all__ = ["Header", "front_title", "has_fields", "metadata_of", "read_header", "record_number"]
@@ -29,61 +26,25 @@ _KEYS = frozenset(
 _FIELD = re.compile(
     r"^\s{0,3}(?:[-*+]\s+)?(?:\*\*|__)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<value>\S.*)$"
 )
-_ROW = re.compile(
-    r"^\s{0,3}\|\s*(?:\*\*)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*)?\s*\|\s*(?P<value>[^|]*\S)\s*\|\s*$"
-)
 _STATUS = re.compile(r"^#{2,3}\s+status\s*\n+\s*(?P<value>\S[^\n]*)$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"\b(?P<prefix>ADR|RFC|DEC|DR)[-_ ]?(?P<number>\d{1,5})\b", re.IGNORECASE)
+_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _HEADER_LINES = 40
-_ALIAS = "an alias of YAML"
 
 
-@dataclass(frozen=True)
-class Header:
-    """The fields of a header; `at` names the file, `lines` counts front matter and blank lines at its top."""
+@dataclass
+class Header(Record):
+    """The fields of a header, all of them text or lists of text; `at` names the file."""
 
-    at: str
-    fields: dict[str, Any]
-    lines: int = 0
-    line_numbers: dict[str, int] = field(default_factory=dict)
+    above: int = 0
+    """Lines of front matter and of blank lines after it, at the top of the document."""
+    lines: dict[str, int] = field(default_factory=dict)
     """The line of each field, from 1."""
 
-    def place(self, key: str) -> str:
+    def place(self, *names: str) -> str:
         """The location of a field for messages: file, line and field."""
-        return f"{self.at}:{self.line_numbers[key]}.{key}" if key in self.line_numbers else f"{self.at}.{key}"
-
-    def text(self, *keys: str) -> str | None:
-        """The first of the fields that is present, as text."""
-        key = next((key for key in keys if self.fields.get(key) not in (None, "")), keys[0])
-        value = self.fields.get(key)
-        if isinstance(value, list | dict):
-            raise InputError.of_kind("one value", value, self.place(key))
-        if value == "":
-            return None
-        return None if value is None else str(value)
-
-    def strings(self, key: str) -> list[str] | None:
-        """A list: `[a, b]`, a YAML list, or `a, b`."""
-        value = self.fields.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, list):
-            value = [part.strip().strip("`'\"") for part in str(value).strip("[] ").split(",")]
-        return [str(part) for part in value if str(part)]
-
-    def instant(self, key: str) -> datetime | None:
-        """A date (midnight UTC) or an instant with a zone."""
-        value = self.fields.get(key)
-        if value is None:
-            return None
-        if isinstance(value, date) and not isinstance(value, datetime):
-            return datetime(value.year, value.month, value.day, tzinfo=UTC)
-        return instant(value, self.place(key), dates=True, milliseconds=True)
-
-    def zone(self) -> str | None:
-        """The zone in its canonical form."""
-        value = self.text("zone")
-        return None if value is None else ZONES.canonical(value.lower(), self.place("zone"))
+        name = next((name for name in names if name in self.lines), names[0])
+        return f"{self.at}:{self.lines[name]}.{name}" if name in self.lines else f"{self.at}.{name}"
 
 
 def read_header(text: str, at: str) -> Header:
@@ -93,28 +54,31 @@ def read_header(text: str, at: str) -> Header:
         InputError: the front matter is not a YAML mapping; names file and line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    fields: dict[str, Any] = {}
-    body = text
-    lines = above = 0
-    line_numbers: dict[str, int] = {}
-    if start := re.match(r"---[ \t]*\n", text):
-        matter = text[start.end() :]
-        end = re.search(r"^(?:---|\.\.\.)[ \t]*$", matter, re.MULTILINE)
-        if end:
-            fields, line_numbers = _front_matter(matter[: end.start()], at)
-            body = matter[end.end() :]
-            above = text.count("\n") - body.count("\n")
-            lines = text.count("\n") - body.lstrip().count("\n")
-    for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=above + 1):
+    header, body, first = Header(at, {}), text, 1
+    if found := _MATTER.match(text):
+        header.fields = _front_matter(found[1], at)
+        body = text[found.end() :]
+        first = text.count("\n", 0, found.end()) + 1
+        header.above = text.count("\n") - body.lstrip().count("\n")
+        header.lines = {
+            _key(line.partition(":")[0]): number
+            for number, line in enumerate(found[1].split("\n"), start=2)
+            if ":" in line
+        }
+    for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=first):
         if line.startswith("## "):
             break
-        match = _FIELD.match(line) or _ROW.match(line)
-        if match and (key := _key(match["key"])) in _KEYS and key not in fields:
-            fields[key], line_numbers[key] = match["value"].strip().strip("*`").strip(), number
-    if "status" not in fields and (status := _STATUS.search(body)):
-        fields["status"] = status["value"].strip().strip("*_`").strip()
-        line_numbers["status"] = above + 1 + body.count("\n", 0, status.start("value"))
-    return Header(at, fields, lines, line_numbers)
+        match = _FIELD.match(line)
+        if match and (key := _key(match["key"])) in _KEYS and key not in header.fields:
+            header.fields[key], header.lines[key] = match["value"].strip("*` "), number
+    if "status" not in header.fields and (status := _STATUS.search(body)):
+        header.fields["status"] = status["value"].strip("*_` ")
+        header.lines["status"] = first + body.count("\n", 0, status.start("value"))
+    if isinstance(tags := header.fields.get("tags"), str):
+        header.fields["tags"] = [tag for each in tags.strip("[] ").split(",") if (tag := each.strip("`'\" "))]
+    if isinstance(zone := header.fields.get("zone"), str):
+        header.fields["zone"] = zone.strip().lower()
+    return header
 
 
 def has_fields(matter: str) -> bool:
@@ -130,7 +94,7 @@ def front_title(matter: str) -> str | None:
 
 def _fields(matter: str) -> dict[str, Any]:
     try:
-        return _front_matter(matter, "")[0]
+        return _front_matter(matter, "")
     except InputError:
         return {}
 
@@ -141,47 +105,18 @@ def record_number(words: str) -> str | None:
     return f"{found['prefix'].upper()}-{found['number']}" if found else None
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without aliases: a few lines of aliases can expand to gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.composer.ComposerError(problem=_ALIAS, problem_mark=self.peek_event().start_mark)
-        return super().compose_node(parent, index)
-
-
-def _timestamp(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    """A date, or the text of an invalid one, which is refused with the name of its field."""
-    try:
-        return loader.construct_yaml_timestamp(node)
-    except (ValueError, OverflowError):
-        return node.value
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
-
-
-def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """The fields, and the line of each."""
-    if SURROGATE.search(text):
-        raise InputError.described("Unicode text", "a lone surrogate", f"{at}:2")
-    try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        value = None if node is None else loader.construct_document(node)
-    except RecursionError as error:
-        raise InputError.described("YAML front matter", "too deep nesting", f"{at}:2") from error
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
-        # PyYAML's constructors raise various errors if a tag and its text do not match.
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark else 1
-        alias = getattr(error, "problem", None) == _ALIAS
-        got = _ALIAS if alias else "text that does not parse"
-        raise InputError.described("YAML front matter", got, f"{at}:{line}") from error
+def _front_matter(matter: str, at: str) -> dict[str, Any]:
+    value = parse(b"\n" + matter.encode("utf-8", "surrogatepass"), at)  # below the fence: lines are those of the file
     if not isinstance(value, dict | None):
         raise InputError.of_kind("front matter with fields", value, f"{at}:2")
-    line_numbers = {_key(str(key.value)): key.start_mark.line + 2 for key, _ in node.value} if node and value else {}
-    return {_key(str(key)): entry for key, entry in (value or {}).items()}, line_numbers
+    return {_key(name): _plain(one) for name, one in (value or {}).items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value as text, a list as texts."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, dict) else str(value)
 
 
 def _key(word: str) -> str:
@@ -190,9 +125,7 @@ def _key(word: str) -> str:
 
 
 _CLOSING = ("restricted", "private")
-"""The zones that restrict a document, the most restrictive first."""
-
-_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+"""The zones that restrict a document."""
 
 
 def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -> Mapping[str, Any]:
@@ -201,30 +134,31 @@ def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -
     Only a document that states both `entity` and `level` has one (S1.1): front matter of other tools uses words such as
     `date` and `zone` for other things; of that, only `tags` are used, and `title` by `chunking`. A malformed, incomplete
     or misspelled header still restricts its document: a zone outside the vocabulary counts as restricted, with a note in
-    the report; private or restricted applies in any front matter and any spelling, readable or not.
+    the report; private or restricted applies in any front matter, and front matter that cannot be read restricts the
+    document if it mentions a zone.
     """
     found = _MATTER.match(text)
-    matter = found[1] if found else ""
-    if "level" not in text.lower() and not any(word in matter.lower() for word in ("zone", "tags")):
+    matter = found[1].lower() if found else ""
+    if "level" not in text.lower() and "zone" not in matter and "tags" not in matter:
         return {}
-    header = None
+    closed: dict[str, Any] = {"zone": "restricted"} if re.search(r"\bzone\b", matter) else {}
     try:
         header = read_header(text, path)
+        zone = _zone(header, report)
+        closed = {"zone": zone} if zone in _CLOSING else {}
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
-            tags = header.strings("tags") if header.line_numbers.get("tags", header.lines) < header.lines else None
-            return {**_closed(header, matter), **({"tags": tags} if tags else {})}
+            tags = header.strings("tags") if header.lines.get("tags", header.above) < header.above else None
+            return closed | ({"tags": tags} if tags else {})
         columns = {
             "document_type": entity,
             "entity": header.text("id") or record_number(title or ""),
             "level": level.lower(),
             "tags": header.strings("tags"),
-            "zone": _zone(header, report),
-            "event_time": header.instant("date"),
+            "zone": zone,
+            "event_time": header.instant("date", dates=True),
         }
     except InputError:
-        zone = _zone(header, report) if header is not None else None
-        closed = {"zone": zone} if zone in _CLOSING else _closed(header, matter)
         report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
         return closed
     if entity.lower() == "decision":
@@ -232,27 +166,13 @@ def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -
     return {name: value for name, value in columns.items() if value is not None}
 
 
-def _closed(header: Header | None, matter: str) -> Mapping[str, Any]:
-    """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
-
-    Front matter that cannot be parsed restricts the document if it mentions a zone. A line of the text counts only with
-    `entity` or `level`.
-    """
-    fields = header.fields if header is not None else {}
-    words: list[Any] = []
-    if header is not None and "zone" in fields:
-        counts = header.line_numbers["zone"] <= header.lines or {"entity", "level"} & fields.keys()
-        words = [fields["zone"]] if counts else []
-    elif (header is None or not header.lines) and re.search(r"(?i)\bzone\b", matter):
-        words = ["restricted"]
-    words = words[0] if words and isinstance(words[0], list) else words
-    zones = [ZONES.aliases.get(word, word) for word in (str(word).strip().lower() for word in words)]
-    return next(({"zone": zone} for zone in _CLOSING if zone in zones), {})
-
-
 def _zone(header: Header, report: SourceReport) -> str | None:
-    try:
-        return header.zone()
-    except InputError:
-        report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
-        return "restricted"
+    """The zone that a header states; a line of the text counts only with `entity` or `level`."""
+    stated, named = header.value("zone"), {"entity", "level"} & header.fields.keys()
+    if stated is None or not (named or header.lines["zone"] <= header.above):
+        return None
+    zone = ZONES.aliases.get(str(stated), stated)
+    if zone in ZONES or len(named) < 2:
+        return zone
+    report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
+    return "restricted"

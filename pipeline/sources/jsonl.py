@@ -1,7 +1,7 @@
 """A strict reader of JSON lines written by people and harnesses: every error names file, line and field.
 
-Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record reads a field under any of
-its names, `turnId` also as `turn_id`, and tracks unused fields.
+Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes, report)`. A record reads a field under any
+of its names, `turnId` also as `turn_id`, and tracks unused fields.
 
 Note: the whole file is parsed before the first record is returned, so a bad last line stops an import before anything
 is written.
@@ -28,7 +28,19 @@ from ..parsing.quoting import canonical, shown_key
 from ..parsing.strict_json import RepeatedKeyError, TooDeepError, strict_json
 from .report import SourceReport
 
-__all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines", "records_of"]
+__all__ = [
+    "LINES",
+    "Record",
+    "bytes_of",
+    "files_of",
+    "is_unicode",
+    "note_unread",
+    "parse_json",
+    "read_lines",
+    "records_of",
+]
+
+LINES = (".jsonl", ".ndjson")
 
 
 @lru_cache(maxsize=1024)
@@ -39,13 +51,14 @@ def _spelled(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass
 class Record:
-    """One JSON object; `at` is `file:line`, `line` counts from 1, `start` and `end` are byte offsets in the file."""
+    """One object; `at` is `file:line`, `line` counts from 1, `start` and `end` are byte offsets in the file."""
 
     at: str
     fields: dict[str, Any]
     line: int = 0
     start: int = 0
     end: int = 0
+    line_end: int | None = None
     used: set[str] = field(default_factory=set)
     inside: dict[str, Record] = field(default_factory=dict)
     """The objects in its fields that were read as records, by field."""
@@ -99,10 +112,10 @@ class Record:
         value = self.value(*names)
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(*names)
 
-    def instant(self, *names: str) -> datetime | None:
-        """ISO 8601 with a zone, or milliseconds since 1970."""
+    def instant(self, *names: str, dates: bool = False) -> datetime | None:
+        """ISO 8601 with a zone, or milliseconds since 1970; with `dates`, also a date, as midnight in UTC."""
         value = self.value(*names)
-        return None if value is None else values.instant(value, self.place(*names), milliseconds=True)
+        return None if value is None else values.instant(value, self.place(*names), dates=dates, milliseconds=True)
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
@@ -167,7 +180,7 @@ class Record:
         """
         known = list(known)
         if unknown := sorted(self.fields.keys() - known):
-            raise InputError.one_of(known, unknown[0], self.at)
+            raise InputError.one_of(known, shown_key(unknown[0]), self.at)
 
     def unread(self) -> Iterator[str]:
         """The fields that no reader used, as messages may name them; nested ones by their path."""
@@ -182,11 +195,19 @@ def read_lines(path: Path) -> list[Record]:
     Raises:
         InputError: the file cannot be read, is not UTF-8, or a line is not a JSON object.
     """
+    return records_of(bytes_of(path), path)
+
+
+def bytes_of(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        InputError: it cannot be read; has the reason.
+    """
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{error.strerror}: {path}") from error
-    return records_of(data, path)
 
 
 def records_of(data: bytes, path: Path) -> list[Record]:
@@ -231,36 +252,34 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     return value
 
 
-def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
-    """The file itself, or the files of a folder with one of the suffixes, sorted, without symbolic links.
+def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport) -> list[tuple[Path, str]]:
+    """The file itself, or the files of a folder with one of the suffixes, sorted, each with its path in the folder.
 
-    Other files and special files are counted in the report, except those with a hidden path in the folder.
+    Symbolic links and hidden files are left out; other files are counted in the report.
 
     Raises:
         InputError: there is nothing at `path`.
     """
-    path = Path(path)
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise InputError.expected("a file or a folder", None, str(path))
-    wanted = tuple(suffixes)
-    files = sorted(p for p in path.rglob("*") if not p.is_symlink() and not p.is_dir())
-    special = [p for p in files if not p.is_file()]
-    files = [p for p in files if p.is_file()]
-    if report is not None:
-        others = [p for p in files if p.suffix.lower() not in wanted]
-        _count([p.relative_to(path) for p in others], f"of another kind than {', '.join(wanted)}", report)
-        _count([p.relative_to(path) for p in special], "not a regular file", report)
-    return [p for p in files if p.suffix.lower() in wanted]
-
-
-def _count(places: Iterable[Path], reason: str, report: SourceReport) -> None:
-    """Count skipped files, except hidden ones."""
-    for place in places:
-        if not any(part.startswith(".") for part in place.parts):
-            name = place.as_posix()
-            report.skip(reason, at=name if is_unicode(name) else ascii(name))
+    root, wanted = Path(path), tuple(suffixes)
+    if root.is_file():
+        return [(root, root.name)]
+    if not root.is_dir():
+        raise InputError.expected("a file or a folder", None, str(root))
+    found = []
+    for file in sorted(root.rglob("*")):
+        inside = file.relative_to(root)
+        place = inside.as_posix()
+        if file.is_symlink() or file.is_dir() or any(part.startswith(".") for part in inside.parts):
+            continue
+        if not is_unicode(place):
+            report.skip("path not utf-8", at=ascii(place))
+        elif not file.is_file():
+            report.skip("not a regular file", at=place)
+        elif file.suffix.lower() not in wanted:
+            report.skip(f"of another kind than {', '.join(wanted)}", at=place)
+        else:
+            found.append((file, place))
+    return found
 
 
 def is_unicode(text: str) -> bool:

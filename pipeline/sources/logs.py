@@ -9,7 +9,7 @@ causes. `FAIL` and a file name is a heading in Jest, over one or more failures; 
 `[ file ]` follows.
 
 A CSV log (S1.22, S1.36) has a chunk per day, dated by its rows instead of the file; without a time column it is one
-chunk. `structured.read_logs` (`index --add logs=FILE`) reads the same files strictly, with a row per line.
+chunk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from ..parsing.values import instant
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
-__all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
+__all__ = ["outline_csv_log", "outline_log"]
 
 _SECTION_CHARACTERS = 200
 _PYTEST_TEST = re.compile(r"_{3,} (?P<name>\S.*?) _{3,}$")
@@ -205,7 +205,7 @@ def _frames(source: Sequence[str], outline: Outline) -> None:
                 outline.calls.extend((number, name) for name in match["names"].split("::") if name)
 
 
-TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
+_TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
 """Columns with the time of a row of a log; the first one present is used."""
 
 
@@ -229,7 +229,7 @@ def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
     reader = csv.reader(iter(lines.strings))
     try:
         columns = [name.strip().lower().removeprefix("\ufeff") for name in next(reader, [])]
-        at = next((columns.index(name) for name in TIME_COLUMNS if name in columns), None)
+        at = next((columns.index(name) for name in _TIME_COLUMNS if name in columns), None)
         if at is None:
             return
         start = reader.line_num

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,8 +23,8 @@ from ...nodes.vocabulary import Vocabulary
 from ..parsing.quoting import shown
 from .column_types import PLACE
 from .documents import file_rows
-from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
-from .record_rows import common_fields, rows_of_text, tables
+from .jsonl import LINES, Record, files_of
+from .record_rows import common_fields, rows_of_files, rows_of_text, tables
 from .report import SourceReport
 
 __all__ = ["read_memory", "read_preferences"]
@@ -36,10 +37,8 @@ _WHOLE_PROJECT = ""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
 
 
-def read_memory(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
-) -> Iterator[pa.Table]:
-    """One row per memory; `source_id` is `memory:<name>` (the file's name by default), `path` `memory/<id>`.
+def read_memory(path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport) -> Iterator[pa.Table]:
+    """One row per memory; `source_id` is `memory:<file>`, `path` `memory/<id>`.
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
     the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
@@ -48,57 +47,38 @@ def read_memory(
     Raises:
         InputError: naming file, line and field.
     """
-    rows: list[dict[str, Any]] = []
-    sources = set()
-    for file in files_of(path, (".jsonl", ".ndjson"), report):
-        source = f"memory:{name or file.stem}"
-        records = read_lines(file)
-        for record in records:
-            rows += _memory(record, source, project)
-        report.read += len(records)
-        note_unread(records, report, file.name)
-        sources.add(source)
+    files = files_of(path, LINES, report)
+    rows = rows_of_files(files, report, lambda record, file: _memory(record, f"memory:{file.stem}", project))
     _supersede_earlier(rows)
     yield from tables(rows)
-    report.complete_sources |= sources
+    report.complete_sources |= {f"memory:{file.stem}" for file, _ in files}
 
 
 def read_preferences(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
     """One row per preference of a JSONL file, or per section of a Markdown file; they belong to one user.
 
-    `source_id` is `user-preference:<name>`; a record without `user` becomes the importing principal's.
+    `source_id` is `user-preference:<file>`; a record without `user` becomes the importing principal's.
 
     Raises:
         InputError: naming file, line and field.
     """
-    rows: list[dict[str, Any]] = []
-    sources = set()
-    for file in files_of(path, (".jsonl", ".ndjson", ".md", ".markdown", ".txt"), report):
-        source = f"user-preference:{name or file.stem}"
-        if not is_unicode(file.name):
-            report.skip("path not utf-8")
-            continue
-        base = {
-            "source_id": source,
-            "origin_class": "user-preference",
-            "evidence_kind": "rule",
-            "owner_project": project,
-        }
-        if file.suffix.lower() in (".jsonl", ".ndjson"):
-            records = read_lines(file)
-            for record in records:
-                rows += _preference(record, base)
-            report.read += len(records)
-            note_unread(records, report, file.name)
-        else:
-            found = file_rows(file, file.name, base, report)
-            report.read += len(found)
-            rows += found
-        sources.add(source)
+
+    def base(file: Path) -> dict[str, Any]:
+        source = f"user-preference:{file.stem}"
+        columns = {"origin_class": "user-preference", "evidence_kind": "rule", "owner_project": project}
+        return columns | {"source_id": source}
+
+    files = files_of(path, (*LINES, ".md", ".markdown", ".txt"), report)
+    rows = rows_of_files(
+        files,
+        report,
+        lambda record, file: _preference(record, base(file)),
+        lambda file, place: file_rows(file, place, base(file), report),
+    )
     yield from tables(rows)
-    report.complete_sources |= sources
+    report.complete_sources |= {base(file)["source_id"] for file, _ in files}
 
 
 def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any]]:

@@ -1,11 +1,13 @@
 """Functions shared by readers of records: fields every record may have, chunks of long texts, tables of rows.
 
-Gives: `common_fields(record)`, `rows_of_text(...)`, `tables(rows)`, and `read_text_file`.
+Gives: `rows_of_files(...)`, `common_fields(record)`, `rows_of_text(...)`, `tables(rows)` and `source_of(...)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +20,11 @@ from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
 from .file_kinds import file_kind
-from .jsonl import Record
+from .jsonl import LINES, Record, note_unread, read_lines
 from .parts import has_parts
+from .report import SourceReport
 
-__all__ = ["common_fields", "rows_of_text", "tables"]
+__all__ = ["common_fields", "rows_of_files", "rows_of_text", "source_of", "tables"]
 
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
@@ -30,6 +33,40 @@ _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
 SUPERSEDES = "supersedes"
 """The names of what a record replaces, until `tables` has ended it."""
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
+
+
+Rows = Iterable[dict[str, Any]]
+
+
+def source_of(kind: str, path: str | PathLike[str]) -> str:
+    """The id of the source at a path: its kind, and the name of the folder, or of the file without its suffix."""
+    root = Path(path).resolve()
+    return f"{kind}:{(root.stem if root.is_file() else root.name) or 'root'}"
+
+
+def rows_of_files(
+    files: Iterable[tuple[Path, str]],
+    report: SourceReport,
+    of_record: Callable[[Record, Path], Rows],
+    of_document: Callable[[Path, str], Rows] | None = None,
+) -> list[dict[str, Any]]:
+    """The rows of files, as `files_of` lists them: of each record of JSON lines, and of each other file as a document.
+
+    Records are counted as read, and rows of documents; fields that no reader used are noted.
+    """
+    rows: list[dict[str, Any]] = []
+    for file, place in files:
+        if of_document is not None and file.suffix.lower() not in LINES:
+            found = [*of_document(file, place)]
+            report.read += len(found)
+            rows += found
+            continue
+        records = read_lines(file)
+        for record in records:
+            rows += of_record(record, file)
+        report.read += len(records)
+        note_unread(records, report, file.name)
+    return rows
 
 
 def common_fields(record: Record) -> dict[str, Any]:

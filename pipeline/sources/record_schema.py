@@ -16,20 +16,20 @@ become evidence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, model_validator
 
-from ...nodes.errors import InputError, PolicyError
+from ...nodes.errors import InputError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
-from ..parsing.documents import TEXT, Document, document, word
+from ..parsing.documents import ABSENT, TEXT, Document, document, expected, word
 from ..parsing.quoting import shown_key
+from ..parsing.values import TIME, instant
 from ..parsing.yaml_files import parse
+from .jsonl import Record
 
 __all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
 
@@ -38,35 +38,27 @@ SCHEMA_SUFFIX = ".schema.yaml"
 _MONEY = re.compile(r"(?:[A-Z]{3} ?|[$\u20ac\u00a3])?-?\d{1,3}(?:,?\d{3})*(?:\.\d+)?(?: ?[A-Z]{3})?|-?\d+(?:\.\d+)?")
 
 
-def _decimal(value: str) -> bool:
-    try:
-        return Decimal(value.replace(",", "")).is_finite()
-    except InvalidOperation:
-        return False
+def _reads(function: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a function reads a value without an error."""
 
+    def fits(value: str) -> bool:
+        try:
+            function(value)
+        except ValueError:
+            return False
+        return True
 
-def _date(value: str) -> bool:
-    try:
-        return bool(date.fromisoformat(value))
-    except ValueError:
-        return False
-
-
-def _datetime(value: str) -> bool:
-    try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
+    return fits
 
 
 TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
     "text": ("text", lambda value: True),
     "id": ("an id without spaces", lambda value: not re.search(r"\s", value)),
     "ulid": ("a ULID of 26 characters", re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch),
-    "date": ("a date such as 2025-11-15", _date),
-    "datetime": ("a time with an offset, such as 2025-11-15T12:00:00Z", _datetime),
+    "date": ("a date such as 2025-11-15", _reads(date.fromisoformat)),
+    "datetime": (TIME, _reads(lambda value: instant(value, ""))),
     "integer": ("a whole number", re.compile(r"-?\d+").fullmatch),
-    "number": ("a number", _decimal),
+    "number": ("a number", re.compile(r"[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?").fullmatch),
     "money": ("an amount such as 52500, $52,500 or 52500 USD", _MONEY.fullmatch),
     "boolean": ("true or false", re.compile(r"true|false", re.IGNORECASE).fullmatch),
     "zone": (f"one of {', '.join(ZONES.values)}", ZONES.__contains__),
@@ -76,48 +68,51 @@ TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
 _TYPE = Vocabulary("type", tuple(TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
 
 
-class _Column(Document):
+class Column(Document):
+    """The type of a column, and whether every record has a value there."""
+
     type: Annotated[str, word(_TYPE)]
     required: bool = False
 
 
-class _File(Document):
-    key: Annotated[str, TEXT]
-    columns: dict[str, Annotated[_Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]]
+class RecordSchema(Document):
+    """The key of the records of a file and its columns; none = any."""
 
+    key: Annotated[str, TEXT] = ABSENT
+    columns: dict[
+        str, Annotated[Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]
+    ] = Field(default_factory=dict)
 
-@dataclass(frozen=True)
-class RecordSchema:
-    """The key of the records of a file, the type of each column and the required columns; no columns = any."""
-
-    key: str | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
+    @model_validator(mode="after")
+    def _has_key(self) -> RecordSchema:
+        if self.key not in self.columns:
+            raise expected(
+                f"a key that is one of the columns {', '.join(self.columns)}", repr(shown_key(self.key or ""))
+            )
+        return self
 
     def key_of(self, columns: Sequence[str], at: str) -> str:
-        """The column that identifies a record.
+        """The column that identifies a record; without a schema `id`, else the first one.
 
         Raises:
             InputError: the file has no such column, or none at all.
         """
-        if self.key is None and columns:
-            return "id" if "id" in columns else columns[0]
-        if self.key is None or self.key not in columns:
-            raise InputError.expected(f"the key column {self.key or 'id'}", ", ".join(columns) or "no column", at)
-        return self.key
+        key = self.key or ("id" if "id" in columns or not columns else columns[0])
+        if key not in columns:
+            raise InputError.expected(f"the key column {key}", ", ".join(columns) or "no column", at)
+        return key
 
-    def check(self, record: Mapping[str, str], at: str) -> None:
+    def check(self, record: Record) -> None:
         """Raise InputError, naming file, row and column, unless every value matches its type."""
-        if unknown := [name for name in record if self.types and name not in self.types]:
-            hint = "the schema beside the file names its columns."
-            raise InputError.one_of(self.types, shown_key(unknown[0]), at, hint=hint)
-        for name in sorted(self.required):
-            if not record.get(name):
-                raise InputError(f"Expected a value, got none - at {at}.{name}")
-        for name, type_ in self.types.items():
-            expected, fits = TYPES[type_]
-            if (value := record.get(name)) and not fits(value):
-                raise InputError(f"Expected {expected}, got other text - at {at}.{name}")
+        record.expect_no_others(self.columns or record.fields)
+        for name, column in self.columns.items():
+            expected, fits = TYPES[column.type]
+            value = record.required(name) if column.required or name == self.key else record.text(name)
+            if value and not fits(value):
+                raise InputError(f"Expected {expected}, got other text - at {record.at}.{name}")
+
+
+NO_SCHEMA = RecordSchema.model_construct()
 
 
 def schema_beside(file: Path) -> RecordSchema:
@@ -127,11 +122,6 @@ def schema_beside(file: Path) -> RecordSchema:
         PolicyError: the schema is invalid; names file and key.
     """
     beside = file.with_name(f"{file.stem}{SCHEMA_SUFFIX}")
-    if not beside.is_file():
-        return RecordSchema()
-    found = document(_File, parse(beside.read_bytes(), str(beside)), str(beside))
-    if found.key not in found.columns:
-        raise PolicyError.one_of(found.columns, shown_key(found.key), f"{beside}: key")
-    required = {name for name, column in found.columns.items() if column.required}
-    types = {name: column.type for name, column in found.columns.items()}
-    return RecordSchema(found.key, types, frozenset(required | {found.key}))
+    return (
+        document(RecordSchema, parse(beside.read_bytes(), str(beside)), str(beside)) if beside.is_file() else NO_SCHEMA
+    )

@@ -24,8 +24,8 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ..parsing.values import TIME
 from ..redaction.masking import redact_text
-from .jsonl import Record, files_of, note_unread, read_lines
-from .record_rows import common_fields, rows_of_text, tables
+from .jsonl import LINES, Record, files_of
+from .record_rows import common_fields, rows_of_files, rows_of_text, tables
 from .report import SourceReport
 
 __all__ = ["read_sessions"]
@@ -36,25 +36,19 @@ _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
 def read_sessions(
-    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport
 ) -> Iterator[pa.Table]:
     """One row per event (several where its text is long), in the order of the file.
 
     `source_id` is `session-event:<session id>`, `path` `sessions/<session id>`, `section` the event's id, lines and bytes
-    those of the event in its file. `name` is the session id of events that have none (default: the file's name).
+    those of the event in its file. The session id of events that have none is the file's name.
     Text of users and models has standing history; that of tools is untrusted.
 
     Raises:
         InputError: naming file, line and field.
     """
-    rows: list[dict[str, Any]] = []
-    for file in files_of(path, (".jsonl", ".ndjson"), report):
-        records = read_lines(file)
-        for record in records:
-            rows += _rows(record, name or file.stem, project)
-        report.read += len(records)
-        note_unread(records, report, file.name)
-    yield from tables(rows)
+    files = files_of(path, LINES, report)
+    yield from tables(rows_of_files(files, report, lambda record, file: _rows(record, file.stem, project)))
 
 
 def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[str, Any]]:
