@@ -94,7 +94,7 @@ def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
         theirs = whole.index()
         unread += sum(mine.unread.values())
         assert mine.generation == theirs.generation
-        assert (mine.rows, mine.places, mine.masked) == (theirs.rows, theirs.places, theirs.masked)
+        assert (mine.rows, mine.places, mine.sources.masked) == (theirs.rows, theirs.places, theirs.sources.masked)
         assert (mine.sources.skipped, mine.sources.notes) == (theirs.sources.skipped, theirs.sources.notes)
     assert unread
     assert Corpus.open(known.corpus).verify() == []

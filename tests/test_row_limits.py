@@ -13,6 +13,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
 from scoped_retrieval.pipeline.sources.importing import MAX_ENTRIES, MAX_TEXT, normalize
+from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 FINE = {"source_id": "a:b", "text": "x"}
@@ -71,7 +72,7 @@ def test_a_file_with_a_column_twice_is_refused_by_name(tmp_path: Path) -> None:
         writer.write_table(twice)
     for name in ("rows.parquet", "rows.arrow"):
         with pytest.raises(InputError, match=rf"Expected every column once, got 'text' again - at .*{name}"):
-            read_evidence(tmp_path / name)
+            imported(*read_evidence(tmp_path / name, report=SourceReport()))
 
 
 def test_the_file_and_its_row_are_named(tmp_path: Path) -> None:
@@ -80,4 +81,4 @@ def test_the_file_and_its_row_are_named(tmp_path: Path) -> None:
         tmp_path / "rows.parquet",
     )
     with pytest.raises(InputError, match=r"Expected 1 or more, got less - at .*rows\.parquet:row 2\.line_start"):
-        imported(read_evidence(tmp_path / "rows.parquet"))
+        imported(*read_evidence(tmp_path / "rows.parquet", report=SourceReport()))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..asking.retriever import Retriever
@@ -65,9 +66,10 @@ def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = 
     Raises:
         InputError: a golden set is missing or names missing evidence.
     """
-    rows = normalize(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
-        0
-    ]
+    rows = pa.concat_tables(
+        normalize(table, project=PROJECT, principal=PRINCIPAL, now=READ_AT)[0]
+        for table in read_evidence(evidence, report=SourceReport())
+    )
     corpus = Corpus.of_rows(rows, now=READ_AT)
     named = corpus.frame().evidence.select(["evidence_id", "entity"]).to_pylist()
     entity = {row["evidence_id"]: row["entity"] for row in named}

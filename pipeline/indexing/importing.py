@@ -41,7 +41,7 @@ from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
 from ..sources.evidence_file import read_evidence
 from ..sources.git_commands import Git
-from ..sources.importing import ImportReport, normalize
+from ..sources.importing import normalize
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.report import SourceReport
@@ -250,7 +250,6 @@ class _Import:
             rows, imported = self._normalized(kind, table)
             imported.read = 0  # already counted by the reader
             report.sources.merge(imported)
-            report.masked += imported.redacted
             for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
                 report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
             report.places[kind] += _placements(rows)
@@ -259,7 +258,7 @@ class _Import:
         if self.documents.known > known:
             report.unread[kind] = report.unread.get(kind, 0) + self.documents.known - known
 
-    def _normalized(self, kind: str, table: pa.Table) -> tuple[pa.Table, ImportReport]:
+    def _normalized(self, kind: str, table: pa.Table) -> tuple[pa.Table, SourceReport]:
         masked = kind in ("work tree", "history", "uncommitted")
         return normalize(
             table, project=self.report.project, principal=self.settings.principal, now=self.now, masked=masked
@@ -285,7 +284,7 @@ class _Import:
         for server in request.mcp:
             yield "mcp", read_mcp_resources(server, **common)
         for path in request.evidence:
-            yield "evidence", [read_evidence(path, report=self.report.sources)]
+            yield "evidence", read_evidence(path, report=self.report.sources)
         if unread := [path for path in histories if self._is_unread(path)]:
             again = of_trees | {"report": SourceReport(), "say": self.say, "latest": True}
             latest = [table for path in unread for table in git_history.read_git_history(path, **again)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -33,7 +33,6 @@ class IndexReport:
     rows: dict[str, int] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     sources: SourceReport = field(default_factory=SourceReport)
-    masked: int = 0
     unread: dict[str, int] = field(default_factory=dict)
     published: dict[str, Any] = field(default_factory=dict)
     granted: str = ""
@@ -63,16 +62,16 @@ class IndexReport:
             for kind, count in self.unread.items()
         ]
         for reason, count in sorted(sources.skipped.items()):
-            lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
-        if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
+            lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at[reason])}")
+        if assumed := [_assumed(column, values) for column, values in sorted(sources.defaulted.items())]:
             lines.append(f"defaults applied: {'; '.join(assumed)}")
-        if self.masked:
-            lines.append(f"masked: a secret in {counted(self.masked, 'row')}")
+        if sources.masked:
+            lines.append(f"masked: a secret in {counted(sources.masked, 'row')}")
         if ended := self.published.get("closed_placements"):
             lines.append(f"ended: {counted(ended, 'row')} that {'was' if ended == 1 else 'were'} removed or moved")
         if erased := self.published.get("erased_rows"):
             lines.append(f"kept out: {counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
-        lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
+        lines += [f"note: {note}{_first(named)}" for note, named in sources.notes.items()]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
         if self.granted:
@@ -88,15 +87,14 @@ def _found(kind: str, rows: int, places: int) -> str:
     return counted(rows, "row") + (f" in {counted(places, 'place')}" if places != rows else "")
 
 
-def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
+def _assumed(column: str, values: Counter[str]) -> str:
     """`zone internal in 2 rows`: the default values of a column, the most frequent first."""
-    alone = len(values) == 1
-    became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
+    became = ", ".join(v if len(values) == 1 else f"{v} ({n})" for v, n in values.most_common(SHOWN))
     more = ", ..." if len(values) > SHOWN else ""
-    return " ".join(part for part in (column, f"{became}{more}", f"in {counted(rows, 'row')}") if part)
+    return f"{column} {became}{more} in {counted(values.total(), 'row')}"
 
 
-def _first(named: Sequence[str] | None) -> str:
+def _first(named: Sequence[str]) -> str:
     """The first few names, in parentheses."""
     if not named:
         return ""

@@ -109,15 +109,15 @@ FirstVersion = Literal[1]
 """The schema version of a file; see `docs/reference/limits.md`."""
 
 
-def document(model: type[D], value: Any, file: str) -> D:
+def document(model: type[D], value: Any, file: str, error: type[InputError] = PolicyError) -> D:
     """The document, whole.
 
     Raises:
-        PolicyError: it is invalid; nothing of it is applied.
+        PolicyError: it is invalid; nothing of it is applied. Another `error` for what is no policy.
     """
     found, errors = checked(model, value, file)
     if found is None:
-        raise PolicyError(errors[0], hint=f"and {len(errors) - 1} more" if len(errors) > 1 else "")
+        raise error(errors[0], hint=f"and {len(errors) - 1} more" if len(errors) > 1 else "")
     return found
 
 

@@ -1,7 +1,7 @@
 """Numbers, flags, times and objects as people and programs write them: one parser for each, shared by settings, YAML,
 requests and JSON lines.
 
-Gives: `whole`, `number`, `flag`, `instant` and `mapping`. Each takes a value and its place, and returns the parsed
+Gives: `whole`, `number`, `flag`, `instant`, `authority_rank` and `mapping`. Each takes a value and its place, and returns the parsed
 value. A message shows the value if `quoting` permits.
 
 Note: in Python, `True` is a number, and NaN is within no bounds. Neither is accepted as a number here.
@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...nodes.errors import InputError
-from .quoting import shown
+from ...nodes.vocabulary import AUTHORITY
+from .quoting import canonical, shown
 
-__all__ = ["INT32_MAX", "TIME", "YEARS", "flag", "instant", "mapping", "number", "whole"]
+__all__ = ["INT32_MAX", "TIME", "YEARS", "authority_rank", "flag", "instant", "mapping", "number", "whole"]
 
 INT32_MAX = 2**31 - 1
 TIME = "a time with an offset, such as 2025-06-01T12:00:00Z"
@@ -95,6 +96,16 @@ def instant(value: Any, at: str, *, dates: bool = False, milliseconds: bool = Fa
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise InputError.expected(YEARS, shown(value, at), at) from error
+
+
+def authority_rank(value: Any, at: str) -> int:
+    """A rank of authority, 0 to 3, from a rank or a word of its vocabulary: `low`, `medium`, `high`, ...
+
+    Raises:
+        InputError: any other value.
+    """
+    word = str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return AUTHORITY.values.index(canonical(AUTHORITY, word, at))
 
 
 def mapping(value: Any, at: str) -> Mapping[str, Any]:

@@ -100,7 +100,7 @@ def appended(
         raise InputError.described("a text in every row", "an empty one", "rows")
     ids = evidence_ids(table.append_column("text_sha256", text_sha256(table["text"]))).to_pylist()
     corpus_of(settings).publish(table, user=settings.principal, now=now, encoder=encoder, redactor=REDACTOR)
-    return {"project": project, "evidence_ids": ids, "masked": report.redacted}
+    return {"project": project, "evidence_ids": ids, "masked": report.masked}
 
 
 def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> pa.Table:

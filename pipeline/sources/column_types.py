@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
-from ...nodes.vocabulary import AUTHORITY
-from ..parsing.quoting import canonical
-from ..parsing.values import TIME, YEARS, instant
+from ..parsing.values import TIME, YEARS, authority_rank, instant
 
 __all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "by_word"]
 
@@ -53,8 +50,8 @@ def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -
 
 
 def by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], Any]) -> pa.Array:
-    """`value(word, row)` of each distinct word of a column of texts, called once, with the first row that has it."""
-    encoded = column.dictionary_encode()
+    """`value(word, row)` of each distinct word of a column, called once, with the first row that has it."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes, rows = np.unique(encoded.indices.fill_null(-1).to_numpy(), return_index=True)
     first = dict(zip(codes.tolist(), rows.tolist(), strict=True))
     words = encoded.dictionary.to_pylist()
@@ -63,20 +60,7 @@ def by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], An
 
 def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
     """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if _is_text(column.type):
-        return by_word(
-            column,
-            pa.int32(),
-            lambda word, row: AUTHORITY.values.index(canonical(AUTHORITY, word, f"{where(row)}.authority")),
-        )
-    column = as_declared(column, pa.int32(), "authority", where)
-    outside = pc.fill_null(pc.or_(pc.less(column, 0), pc.greater(column, 3)), False)
-    if pc.any(outside).as_py():
-        row = int(np.flatnonzero(outside)[0])
-        AUTHORITY.canonical(str(column[row].as_py()), f"{where(row)}.authority")
-    return column
+    return by_word(column, pa.int32(), lambda word, row: authority_rank(word, f"{where(row)}.authority"))
 
 
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:

@@ -200,7 +200,7 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
             **metadata,
             "stated_time": None if dated is None else microseconds(dated, path),
         }
-        found |= {"notes": report.notes, "version": document.version}
+        found |= {"notes": [*report.notes], "version": document.version}
         described = repr(common)
         for chunk in document.chunks:
             own = chunk.kind or kind

@@ -172,7 +172,7 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
     status = header.text("status") or ""
     word = re.match(r"[A-Za-z]*", status)[0].lower()  # type: ignore[index]
     if word not in _STATES:
-        report.default("lifecycle", to="candidate")
+        report.default("lifecycle", "candidate")
         report.note(
             f"a decision record whose status is not one of {', '.join(_STATES)} counts as candidate",
             at=header.place("status"),

@@ -1,7 +1,7 @@
 """Import rows of any reader: checked, completed and with secrets masked.
 
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalize`, the same
-rows with every column, and an `ImportReport` of assumed, skipped and masked values.
+rows with every column, and a `SourceReport` of assumed, skipped and masked values.
 
 Note: only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
 because null has a meaning there. A memory, session event or preference belongs to the importing principal unless it
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +41,7 @@ from .report import NAMED, SourceReport
 from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
 from .row_paths import normalized
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "ImportReport", "normalize"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "normalize"]
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -68,26 +66,6 @@ _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
 
-@dataclass
-class ImportReport(SourceReport):
-    """Counts of `normalize`: `written` rows returned, `redacted` of them with masked text; readers count `read`."""
-
-    written: int = 0
-    redacted: int = 0
-
-    def merge(self, other: SourceReport) -> ImportReport:
-        """Add `other`, the report of a reader or of another table, to this one."""
-        super().merge(other)
-        if isinstance(other, ImportReport):
-            self.written += other.written
-            self.redacted += other.redacted
-        return self
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values in a fixed order."""
-        return super().as_dict() | {"written": self.written, "redacted": self.redacted}
-
-
 def normalize(
     rows: pa.Table,
     *,
@@ -96,7 +74,7 @@ def normalize(
     now: datetime,
     where: Where | None = None,
     masked: bool = False,
-) -> tuple[pa.Table, ImportReport]:
+) -> tuple[pa.Table, SourceReport]:
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
     A column `PLACEMENT_LIST` stays last. The chunks of `masked` rows are masked already: only other columns are
@@ -112,7 +90,7 @@ def normalize(
     lists = None
     if PLACEMENT_LIST in rows.column_names:
         lists, rows = rows[PLACEMENT_LIST].combine_chunks(), rows.drop_columns([PLACEMENT_LIST])
-    report = ImportReport()
+    report = SourceReport()
     columns = _typed(rows, where)
     if lists is not None:
         columns[PLACEMENT_LIST] = lists
@@ -133,7 +111,6 @@ def normalize(
     columns["path"] = normalized(columns["path"], where)
     fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
-    report.written = len(columns["text"])
     table = pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
     if PLACEMENT_LIST in columns:
         table = table.append_column(PLACEMENT_LIST, columns[PLACEMENT_LIST])
@@ -151,15 +128,18 @@ def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
 
 def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
     """Every column of IMPORT_ROWS in its declared type; null if the table lacks it."""
-    known = IMPORT_ROWS.columns
+    known, at = IMPORT_ROWS.columns, where(0) if rows.num_rows else "rows"
+    if repeated := [name for name in known if rows.column_names.count(name) > 1]:
+        raise InputError.described("every column once", f"{shown_keys(repeated)} again", at)
     if unknown := [name for name in rows.column_names if name not in known]:
         hint = f"known columns: {', '.join(known)}"
-        raise InputError.described("columns of import rows", shown_keys(unknown), "rows", hint=hint)
+        raise InputError.described("columns of import rows", shown_keys(unknown), at, hint=hint)
     if missing := [name for name in ("source_id", "text") if name not in rows.column_names]:
-        raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", "rows")
+        raise InputError.described("columns source_id and text", f"no {' and no '.join(missing)}", at)
     columns = {name: pa.nulls(rows.num_rows, column.type) for name, column in known.items()}
     for name in rows.column_names:
         array = rows[name].combine_chunks()
+        _check_values(array, name, where)
         columns[name] = (
             authority_ranks(array, where) if name == "authority" else as_declared(array, known[name].type, name, where)
         )
@@ -172,6 +152,17 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
     return columns
 
 
+def _check_values(array: pa.Array, name: str, where: Where) -> None:
+    """Refuse texts that are not UTF-8 and numbers that are not finite, which a file of columns may have."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError.described("text in UTF-8", "other bytes", f"{where(0)}.{name}") from None
+    if pa.types.is_floating(array.type):
+        infinite = truth(pc.invert(pc.is_finite(array)))
+        _refuse(infinite, "a finite number", "another", name, where)
+
+
 def _first_not_nfc(names: pa.Array) -> int | None:
     """The first row whose name is not in Unicode NFC."""
     encoded = names.dictionary_encode()
@@ -180,7 +171,7 @@ def _first_not_nfc(names: pa.Array) -> int | None:
 
 
 def _without_empty(
-    columns: dict[str, pa.Array], where: Where, report: ImportReport
+    columns: dict[str, pa.Array], where: Where, report: SourceReport
 ) -> tuple[dict[str, pa.Array], Where]:
     """Rows whose text is not blank; the others are counted."""
     has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(columns["text"]), ""), False)
@@ -191,7 +182,7 @@ def _without_empty(
     return {name: column.filter(has_text) for name, column in columns.items()}, lambda row: where(int(kept[row]))
 
 
-def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: ImportReport, where: Where) -> None:
+def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: SourceReport, where: Where) -> None:
     """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
     encoded = columns["lifecycle"].dictionary_encode()
     words = encoded.dictionary.to_pylist()
@@ -206,7 +197,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
     columns["lifecycle"] = _decoded(encoded, states)
     if unknown:
         rows = np.flatnonzero(pc.is_in(given, pa.array(unknown, pa.string())).to_numpy(zero_copy_only=False))
-        report.default("lifecycle", len(rows), "candidate")
+        report.default("lifecycle", "candidate", len(rows))
         for row in rows[:NAMED]:
             report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
     if "private" in words:
@@ -222,7 +213,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
         columns["conflict_set"] = pc.if_else(alone, of_entity, columns["conflict_set"])
 
 
-def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where, masked: bool) -> pa.Array:
+def _redact(columns: dict[str, pa.Array], report: SourceReport, where: Where, masked: bool) -> pa.Array:
     """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
     names = ("path", *_KEYS, *_COMPARED) if masked else ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
     before = dict(columns)
@@ -240,7 +231,7 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where, ma
                 hint=hint,
             )
     spans = mask_spans(columns["text"])
-    report.redacted = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
+    report.masked = pc.sum(pc.greater(pc.list_value_length(spans), 0)).as_py() or 0
     return spans.cast(_REDACTIONS.type)
 
 

@@ -1,20 +1,20 @@
 """Functions shared by readers of records: fields every record may have, chunks of long texts, tables of rows.
 
-Gives: `rows_of_files(...)`, `common_fields(record)`, `rows_of_text(...)`, `tables(rows)` and `source_of(...)`.
+Gives: `rows_of_files(...)`, `common_fields(record)`, `rows_of_text(...)`, `tables(rows)`, `table_of(rows)` and `source_of(...)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from ...nodes.vocabulary import AUTHORITY, SAFETIES, VISIBILITIES, ZONES
+from ...nodes.vocabulary import SAFETIES, VISIBILITIES, ZONES
+from ..parsing.values import authority_rank
 from ..redaction.masking import masked_digest
 from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
@@ -24,7 +24,7 @@ from .jsonl import LINES, Record, note_unread, read_lines
 from .parts import has_parts
 from .report import SourceReport
 
-__all__ = ["common_fields", "rows_of_files", "rows_of_text", "source_of", "tables"]
+__all__ = ["common_fields", "rows_of_files", "rows_of_text", "source_of", "table_of", "tables"]
 
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
@@ -71,7 +71,7 @@ def rows_of_files(
 
 def common_fields(record: Record) -> dict[str, Any]:
     """The fields that any record may have, under snake_case and camelCase names."""
-    authority = record.value("authority", "trustTier")
+    authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
     return {
         PLACE: record.at,
         "title": record.text("title"),
@@ -91,9 +91,7 @@ def common_fields(record: Record) -> dict[str, Any]:
         "zone": record.word(ZONES, "zone", "sensitivity"),
         "declared_visibility": record.word(VISIBILITIES, "visibility", "declaredVisibility"),
         "declared_safety": record.word(SAFETIES, "safety", "declaredSafety"),
-        "authority": None
-        if authority is None
-        else AUTHORITY.values.index(AUTHORITY.canonical(str(authority), f"{record.at}.authority")),
+        "authority": None if authority is None else authority_rank(authority, at),
         "source_refs": record.strings("sourceRefs", "sourceRef"),
         "tags": record.strings("tags"),
         "valid_from": record.instant("validFrom"),
@@ -178,8 +176,11 @@ def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
         while end < len(listed) and MATERIAL.search(listed[end - 1]["text"]):
             end += 1  # no table ends inside a private key whose lines are rows
         batch = listed[start:end]
-        present = {name for row in batch for name, value in row.items() if value is not None} | {"source_id", "text"}
-        if unknown := present - IMPORT_ROWS.columns.keys() - {PLACE}:
-            raise InputError.one_of(IMPORT_ROWS.columns, sorted(unknown)[0], "a reader's row")
-        schema = pa.schema([field for field in _SCHEMA if field.name in present])
-        yield pa.table({f.name: pa.array([row.get(f.name) for row in batch], f.type) for f in schema}, schema=schema)
+        yield table_of(batch)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The rows as one table with the columns that any of them has, in declared order and type, and their places."""
+    present = {name for row in rows for name, value in row.items() if value is not None} | {"source_id", "text"}
+    schema = pa.schema([field for field in _SCHEMA if field.name in present])
+    return pa.table({f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in schema}, schema=schema)

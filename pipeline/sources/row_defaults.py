@@ -52,7 +52,7 @@ class Filler:
     def constant(self, name: str, value: Any) -> None:
         column = self._columns[name]
         if value is not None and column.null_count:
-            self._report.default(name, column.null_count, str(value).lower() if value is False else str(value))
+            self._report.default(name, str(value).lower() if value is False else str(value), column.null_count)
             self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
 
     def values(self, name: str, values: pa.Array, words: pa.Array | None = None) -> None:
@@ -61,7 +61,7 @@ class Filler:
         filled = pc.coalesce(column, values.cast(column.type))
         became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
         for entry in became.value_counts().to_pylist():
-            self._report.default(name, entry["counts"], str(entry["values"]))
+            self._report.default(name, str(entry["values"]), entry["counts"])
         self._columns[name] = filled
 
 

@@ -23,7 +23,6 @@ from ....nodes.errors import PolicyError
 from ....nodes.score_terms import TERMS, terms_of_plugins
 from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ....nodes.vocabulary import (
-    AUTHORITY,
     DETAILS,
     EVIDENCE_KINDS,
     INTENTS,
@@ -39,8 +38,9 @@ from ....nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from ...parsing.documents import ABSENT, TEXT, D, Document, FirstVersion, document, expected, word, words
-from ...parsing.quoting import canonical, shown
+from ...parsing.documents import ABSENT, TEXT, D, Document, FirstVersion, converted, document, expected, word, words
+from ...parsing.quoting import shown
+from ...parsing.values import authority_rank
 from ...parsing.yaml_files import parse
 from .modes import Mode, mode_choices
 from .roles import Roles, load_roles
@@ -62,11 +62,6 @@ def _days(value: Any) -> Any:
     if (match := _DURATION.fullmatch(value)) is None:
         raise expected("days as a number, or a duration such as 30d or 12h", repr(shown(value)))
     return float(match[1]) / (24 if match[2] == "h" else 1)
-
-
-def _rank(value: Any) -> Any:
-    """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
-    return AUTHORITY.values.index(canonical(AUTHORITY, value, "")) if isinstance(value, str) else value
 
 
 Text = Annotated[str, TEXT]
@@ -108,7 +103,7 @@ class Rule(Document):
     sources: tuple[Text, ...] = ()
     kinds: Annotated[tuple[str, ...], words(EVIDENCE_KINDS)] = ()
     lane_k: Count = ABSENT
-    min_authority: Annotated[int, BeforeValidator(_rank), Field(ge=0, le=3)] = 0
+    min_authority: Annotated[int, converted(authority_rank)] = 0
     max_age_days: Annotated[float, BeforeValidator(_days), Field(ge=0)] = ABSENT
     requires: Annotated[tuple[str, ...], words(REQUIRED_EVIDENCE)] = ()
 
