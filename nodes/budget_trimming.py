@@ -132,6 +132,7 @@ def trimmed(fits: Fits, packs: Packs, pool: Pool, contracts: Contracts, counters
             **pack,
             "position": chosen["place"],
             "label": label,
+            "cut": pc.is_valid(chosen["bound_by"]),
             "visible_text": text,
             "visible_sha256": text_sha256(text),
             "tokens": counters.count(text, names.dictionary.to_pylist(), which).astype(np.int32),
@@ -218,10 +219,9 @@ class _Work:
             request, line, form = self.request[item], self.line_end[item], self.form[item]
             width = 10 ** len(str(len(self.wanted.items[request]))) - 1
             last = None if line is None else line + 1
-            form = "excerpt" if form == "full" else form
             beside = (form, self.standing[item], self.wanted.dispute[item] >= 0, self.notes[item], self.reason[item])
             # What a cut says of itself is counted where it is made.
-            ways = [Item(row, width, line, last, 0, 0, next(sections), *beside) for _ in own]
+            ways = [Item(row, width, line, last, 0, 0, False, next(sections), *beside) for _ in own]
             look, dated = self.wanted.looks[request], self.dated[request]
             lines = [lines_of(one, look, dated=dated) for one in ways]
             found.append([one.head + one.foot for one in lines])
@@ -245,7 +245,7 @@ class _Work:
             shown.append(
                 Item(
                     row, found.number[item], first, None if first is None else first + found.inside[item], above,
-                    found.after[item], section, forms[item], self.standing[item], notes[item],
+                    found.after[item], found.bound[item] >= 0, section, forms[item], self.standing[item], notes[item],
                     self.notes[item], self.reason[item],
                 )
             )  # fmt: skip

@@ -43,7 +43,7 @@ def blocks(
     place, looks = integers(shown["place"]), looks_of(contracts)
     owner = integers(pool["contract"])[place]
     columns = (
-        shown["line_start"], shown["line_end"], shown["lines_above"], shown["lines_below"],
+        shown["line_start"], shown["line_end"], shown["lines_above"], shown["lines_below"], shown["cut"],
         citations["section"].take(pa.array(cited[cited >= 0])), shown["form"], shown["standing"],
         shown["conflict_note"], shown["fact_note"],
     )  # fmt: skip

@@ -112,8 +112,8 @@ FRAME = f"{HEADER}{'a0' * (REF_LENGTH // 2)}\n<<{'a' * NONCE_LENGTH} {USUAL}, 20
 BARE_FRAME = f"{HEADER}{'a0' * (REF_LENGTH // 2)}\n{CLOSING}\n"
 """The frame of items without texts."""
 
-CUT_MARK = "… 99999 lines …\n"
-"""A line that tells how much of a text was left out, at its longest."""
+CUT_MARK = "… rest of the line …\n"
+"""A line that tells that a text was cut inside of a line; one that tells how many lines were left out is no longer."""
 
 CONFLICT_NOTE = ", a competing claim may exist"
 FACT_NOTE = ", but on record: "
@@ -227,14 +227,15 @@ def item_lines(
     style: str,
     above: int,
     below: int,
+    cut: bool,
     fenced: bool,
 ) -> ItemLines:
     """The parts of an item around its text.
 
     `fact_note` is the note of a contradicting record or None, `day` the date of the event, or None where the fence says
     it, `reason` the short reason of selection, `style` the citation style: the place is next to the label, below the
-    last item, or only in the bundle. `above` and `below` count the lines of the text that are not shown: a line says
-    how many, where the text is cut, at its end if at both. `fenced` is false for items of a citation-pack, which print
+    last item, or only in the bundle. `above` and `below` count the lines of the text that are not shown, and `cut` says
+    whether anything is not shown: a line says what, where the text is cut, at its end if at both. `fenced` is false for items of a citation-pack, which print
     reason and hash instead of text and are cited in place.
     """
     stated = f"{authority} authority, {STANDING_WORDS[standing]}"
@@ -244,13 +245,14 @@ def item_lines(
         cited = f"[{label}] {place}\n  {stated}{further}; {clean(reason)}; sha256 {text_sha256[:16]}\n"
         return ItemLines(cited, "", "")
     usual = further[2:] if stated == USUAL else stated + further
-    left_out = "" if not above + below else f"… {above + below} line{'' if above + below == 1 else 's'} …\n"
+    left_out = f"… {above + below} line{'' if above + below == 1 else 's'} …\n" if above + below else CUT_MARK * cut
+    ends = below or not above
     # What an item says of itself comes before any word of a source, and no name of a source begins like it.
     said = f" ({usual})" if usual else ""
     cited = f" {place}" if style == CITATION_STYLES.values[0] else ""
     return ItemLines(
-        f"[{label}]{said}{cited}\n{'' if below else left_out}",
-        left_out if below else "",
+        f"[{label}]{said}{cited}\n{'' if ends else left_out}",
+        left_out if ends else "",
         f"[{label}]: {place}\n" if style == "footnote" else "",
     )
 

@@ -19,6 +19,10 @@ WORDS = [
     "parse_user(",
     "你好世界。",
     "😀👩‍👩‍👧",
+    "你好世界和平" * 40,
+    "aB3$x_" * 120,
+    "\u200b" * 200,
+    "ก\u0e34" * 200,
     "1234",
     "\t",
     "\n",
@@ -194,6 +198,15 @@ def test_no_limit_of_a_row_of_limits_is_exceeded(shape: str, limit: str, measure
     assert min(left for left, text in zip(room, texts, strict=True) if text) < FAULT
 
 
+def test_no_limit_is_exceeded_by_a_part_of_a_long_text_without_spaces() -> None:
+    """Its parts hide tokens that the whole has: four ideographs together cost one more than alone."""
+    rows = [{"text": "水火木金土" * 1_600, "path": "a.md", "evidence_kind": "doc"}]
+    limits = range(4_000, 9_000, 97)
+    requests = {f"r{most}": {"max_tokens": most, "max_chunk_tokens": 12_000} for most in limits}
+    tokens = line(rows, requests=requests).run()["blocks"]["tokens"].to_pylist()
+    assert all(0.95 * most < used <= most for most, used in zip(limits, tokens, strict=True))
+
+
 def test_a_cut_falls_at_a_line_end_and_is_shown_as_an_excerpt() -> None:
     made = line(
         [{"text": LOG, "evidence_kind": "doc", "line_start": 11, "byte_start": 500}],
@@ -223,12 +236,13 @@ def test_a_cut_log_keeps_its_first_error_line() -> None:
 
 def test_smaller_items_fill_what_a_large_one_leaves() -> None:
     rows = [
-        {"text": "x" * 3000, "semantic_raw": 0.9},
+        {"text": "best", "semantic_raw": 0.9},
+        {"text": "x" * 3000, "semantic_raw": 0.5},
         {"text": "short", "semantic_raw": 0.1},
     ]
     made = line(rows, requests={"r1": {"max_tokens": 100, "max_chunk_tokens": 2000}}).run()
-    assert made["trimmed"]["visible_text"].to_pylist() == ["short"]
-    assert made["trimmed"]["label"].to_pylist() == ["code#1"]
+    assert made["trimmed"]["visible_text"].to_pylist() == ["best", "short"]
+    assert made["trimmed"]["label"].to_pylist() == ["code#1", "code#2"]
     (trim,) = made["trims"].to_pylist()
     assert trim["kept_ranges"] == []
     assert trim["dropped_ranges"] == [{"start": 0, "end": 3000}]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -187,9 +189,45 @@ def test_every_word_of_a_long_line_is_found(capsys: pytest.CaptureFixture[str]) 
     assert len(texts) > 1 and [word for text in texts for word in text.split()] == words
 
 
-@pytest.mark.parametrize("tokens", ["1200", "60000"])
-def test_a_match_in_a_stretch_without_spaces_is_shown(capsys: pytest.CaptureFixture[str], tokens: str) -> None:
-    calls = ";".join(f"f{number}(x{number})" for number in range(1_200))
-    index(capsys, {"bundle.js": f"var a={calls};okapiHandler(z);{calls}\n"})
-    shown = found(capsys, "okapiHandler", "--max-tokens", tokens)
-    assert any("okapiHandler(z)" in text for text in shown.values())
+CHINESE = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(14_000))
+STRETCHES = {
+    "bundle.js": (";".join(f"f{number}(x{number})" for number in range(2_400)), "okapiHandler"),
+    "rows.json": (",".join(f'{{"id":{number},"name":"n{number * 7}"}}' for number in range(1_600)), "okapiCount"),
+    "blob.txt": (base64.b64encode(CHINESE.encode()).decode(), "/okapiMarker/"),
+    "novel.txt": (CHINESE, "鳄鱼蒸汽琥珀"),
+    "words.txt": (" ".join(f"word{number}" for number in range(4_000)), "okapiWord"),
+}
+
+
+@pytest.mark.parametrize("tokens", ["300", "1200", "60000"])
+@pytest.mark.parametrize("name", STRETCHES)
+def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(
+    capsys: pytest.CaptureFixture[str], name: str, tokens: str
+) -> None:
+    stretch, asked = STRETCHES[name]
+    for share in (0.27, 0.62, 0.99):
+        at = stretch.find(" ", int(share * len(stretch))) if " " in stretch else int(share * len(stretch))
+        line = f"{stretch[:at]} {asked}{stretch[at:]}" if " " in stretch else f"{stretch[:at]};{asked};{stretch[at:]}"
+        index(capsys, {name: f"{line}\n"})
+        lines = "".join(found(capsys, asked, "--max-tokens", tokens).values()).splitlines()
+        (shown,) = (text for text in lines if asked in text)
+        before, after = shown.split(asked)
+        assert before and after and len(before + after) > 15
+        assert shown in line
+
+
+@pytest.mark.parametrize("at", range(-12, 13))
+def test_a_term_at_a_cut_is_whole_in_one_chunk(at: int) -> None:
+    cut = chunk_document("a.txt", CHINESE)[0].byte_end // 3 + at
+    asked = "鳄鱼蒸汽琥珀"
+    chunks = chunk_document("a.txt", CHINESE[:cut] + asked + CHINESE[cut + len(asked) :])
+    assert any(asked in chunk.text for chunk in chunks)
+
+
+def test_a_cut_inside_of_a_line_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    index(capsys, {"bundle.js": STRETCHES["bundle.js"][0], "short.js": "f7(x7)\n"})
+    code, out, err = run("ask", "f7 x7", "--project", "p", "--max-tokens", "400", capsys=capsys)
+    assert code == 0, err
+    blocks = re.split(r"^\[", out, flags=re.MULTILINE)[1:]
+    assert {"bundle.js" in block for block in blocks} == {True, False}
+    assert all(("\n… " in block) == ("bundle.js" in block) for block in blocks)

@@ -76,18 +76,10 @@ def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
     return texts
 
 
-def kind_changes(data: Bytes) -> Int:
-    """Where a byte starts a token whatever precedes it: after a word, digits or signs, with a character of another class."""
-    class_ = np.frombuffer(data.tobytes().translate(_CLASSES), np.uint8)
-    before, after = class_[:-1] | 1, class_[1:] | 1
-    known = (before <= _SIGN | 1) & (after <= _SIGN | 1)
-    return (known & (before != after) & ~((before == _UPPER | 1) & (after == _LOWER | 1))).nonzero()[0] + 1
-
-
 def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
     """Tokens of each unit [start, next start), including the margin where it `opens` a line; and whether it has a sign.
 
-    Units cover `data`, none is empty, and those that do not open a line start where no token spans.
+    Units cover `data` and none is empty; each is counted as if it were alone.
     """
     tokens, signs = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
     cuts = [0, *first_of_runs(starts // BYTES_AT_ONCE)[1:].tolist(), len(starts)]

@@ -39,7 +39,7 @@ from ..rendering import BARE_FRAME, BRIEF_TOKENS, CUT_MARK, FRAME, GROUPS
 from .item_rendering import Look
 from .item_texts import ItemTexts
 from .line_units import Units, focus_units, units_of
-from .passages import NO_TERMS, RequestTerms, best_windows, context
+from .passages import NO_TERMS, RequestTerms, best_windows
 from .statements import Cuts
 from .token_counting import Counters
 
@@ -437,8 +437,7 @@ def _choose(room: _Room, item: int, beside: tuple[int, int], tried: _Tried, foun
         by_tokens, by_chars = _ends(units, start, part.stop, most)
         end = min(by_tokens, by_chars)
         if end < part.stop and end <= part.last and part.first > start:
-            log = np.array([kind in _LOG_KINDS])
-            start = int(context(units, np.array([part.first]), np.array([start]), log)[0])
+            start = max(start, part.first - 2 * (kind in _LOG_KINDS))
             by_tokens, by_chars = _ends(units, start, closing, most)
             end = min(by_tokens, by_chars)
         scarce = CHARS if by_chars < by_tokens else TOKENS

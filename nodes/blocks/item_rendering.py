@@ -38,7 +38,7 @@ class Item(NamedTuple):
     """An item to be printed.
 
     `row` is its leading row, `number` the n of its label, `first` and `last` the lines shown, `section` that of the
-    first of them, `above` and `below` how many lines of its text are not shown.
+    first of them, `above` and `below` how many lines of its text are not shown, `cut` whether anything is not shown.
     """
 
     row: Row
@@ -47,6 +47,7 @@ class Item(NamedTuple):
     last: int | None
     above: int
     below: int
+    cut: bool
     section: str | None
     form: str
     standing: str
@@ -121,6 +122,7 @@ def lines_of(item: Item, look: Look, *, dated: bool) -> ItemLines:
         style=look.style,
         above=item.above,
         below=item.below,
+        cut=item.cut,
         fenced=look.fenced,
     )
 

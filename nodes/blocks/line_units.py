@@ -4,9 +4,9 @@ Reads item texts. Gives `Units`: where each unit ends, and running sums of token
 this item fits" is one binary search for all items at once.
 
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
-the last space of every 256 bytes, or else where characters of another kind follow, such as a sign after a word. No token
-of the base counter spans such a cut or one after an ideographic stop, and none is inside a character. The rules belong
-to the trimming policy `statement/1`.
+the last space of every 256 bytes, or else, where there is none, every 64 bytes (see `last_cut`). No token of the base
+counter spans a cut before a space or after an ideographic stop; a unit behind any other cut costs one token more than
+alone, which is the most that such a cut can hide. The rules belong to the trimming policy `statement/1`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
+from ..columns.boundaries import last_cut
+from ..columns.keys import NOWHERE
 from ..columns.ragged import expand_ranges, starts_of
 from ..rendering import MARGIN, quoted, requoted
-from .byte_runs import kind_changes, plain, unit_tokens
+from .byte_runs import plain, unit_tokens
 from .item_texts import slices
 from .token_counting import BASE, Counters
 
 LONG_LINE = 512
-_STRIDE = 256
+_STRIDE, _SOLID_STRIDE = 256, 64
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
 _ENDS_SENTENCE = np.isin(np.arange(256), [*b".!?;"])
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
@@ -57,8 +59,8 @@ class Units:
     before_tokens: Int
     before_chars: Int
     solid: Int
-    line_first: Int
-    """First unit of the line that each unit belongs to."""
+    part: NDArray[np.bool_]
+    """Whether each unit continues a line."""
     every: pa.Array
     """The text of each unit, its line break included."""
 
@@ -88,7 +90,7 @@ class Units:
 def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: Int) -> Units:
     """The units of each text; text `i` is counted by the counter `names[which[i]]`."""
     offsets, data = offsets_and_bytes(texts)
-    bounds = _bounds(offsets, data)
+    bounds, forced = _bounds(offsets, data)
     starts, ends = bounds[:-1], bounds[1:]
     first = starts.searchsorted(offsets)
     closed = data[ends - 1] == _NEWLINE
@@ -113,6 +115,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
         tokens[slow] = counters.count(rendered, names, which[owner[slow]])
         chars[slow] = np.asarray(pc.utf8_length(rendered))
         solid[slow] = ~np.asarray(pc.or_(pc.utf8_is_space(content), pc.equal(pc.binary_length(content), 0)))
+    tokens[starts.searchsorted(forced)] += 1
     running = [starts_of(counted + breaks) for counted in (tokens, chars)]
     return Units(
         first=first,
@@ -124,7 +127,7 @@ def units_of(texts: pa.Array, counters: Counters, names: Sequence[str], which: I
         before_tokens=running[0],
         before_chars=running[1],
         solid=starts_of(solid.astype(np.int64)),
-        line_first=np.maximum.accumulate(np.where(opens, np.arange(len(starts)), 0)),
+        part=~opens,
         every=every,
     )
 
@@ -149,8 +152,8 @@ def focus_units(units: Units, logs: NDArray[np.bool_], lead_start: Int, lead_end
     return first, last
 
 
-def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
-    """Every place where a unit starts or ends, ascending."""
+def _bounds(offsets: Int, data: NDArray[np.uint8]) -> tuple[Int, Int]:
+    """Every place where a unit starts or ends, ascending, and those of them that a token may span."""
     line_ends = (data == _NEWLINE).nonzero()[0] + 1
     marked = np.zeros(len(data) + 1, dtype=bool)
     marked[offsets] = marked[line_ends] = True
@@ -158,7 +161,7 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     length = bounds[1:] - bounds[:-1]
     long = length > LONG_LINE
     if not long.any():
-        return bounds
+        return bounds, NOWHERE
     cut = (data[1:] == _SPACE) & (data[:-1] > _SPACE) & long.repeat(length)[1:]
     at = cut.nonzero()[0] + 1
     marked[at[_ENDS_SENTENCE[data[at - 1]]]] = True
@@ -168,10 +171,11 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     high = np.minimum(low + _STRIDE, bounds[1:].repeat(strides))
     last = spaces[spaces.searchsorted(high) - 1]
     marked[last[last >= low]] = True
-    if (solid := last < low).any():
-        changes = np.append(-1, kind_changes(data))
-        last = changes[changes.searchsorted(high[solid]) - 1]
-        marked[last[last >= low[solid]]] = True
+    solid = last < low
+    forced = [
+        cut for pair in zip(low[solid].tolist(), high[solid].tolist(), strict=True) for cut in _solid(data, *pair)
+    ]
+    marked[forced] = True
     for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3
@@ -179,7 +183,19 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
         line = bounds.searchsorted(at, "right") - 1
         # No cut at the end of a line: its break belongs to the line.
         marked[at[long[line] & (data[at] > _SPACE)]] = True
-    return marked.nonzero()[0]
+    return marked.nonzero()[0], np.array(forced, np.int64)
+
+
+def _solid(data: NDArray[np.uint8], start: int, end: int) -> list[int]:
+    """Where a stretch without spaces is cut; it may start and end inside of a character."""
+    while data[start] & 0xC0 == 0x80:
+        start -= 1
+    cuts: list[int] = []
+    while end - start > _SOLID_STRIDE:
+        text = data[start : start + _SOLID_STRIDE].tobytes().decode("utf-8", "ignore")
+        start += len(text[: last_cut(text)[0] or None].encode())
+        cuts.append(start)
+    return cuts
 
 
 def _cut(texts: pa.Array, index: Int, length: Int) -> pa.Array:

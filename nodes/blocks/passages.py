@@ -25,7 +25,7 @@ from ..columns.ragged import Ragged, expand_ranges, slabs, spread, starts_of
 from .line_units import Units
 from .statements import Cuts
 
-__all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "context", "matched_terms", "reach"]
+__all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "matched_terms", "reach"]
 
 PREFIX = 5
 """Letters of a word that are compared."""
@@ -157,7 +157,7 @@ def best_windows(
     tokens, most = limits
     end = reach(units, opening, closing, tokens, most)
     missed = (end < closing) & (end <= last) & (first > opening)
-    start = np.where(missed, context(units, first, opening, log), opening)
+    start = np.where(missed, np.maximum(first - 2 * log, opening), opening)
     end = np.where(missed, reach(units, start, closing, tokens, most), end)
     some = np.flatnonzero(~log & (end < closing))
     end[some] = cuts.ends(start[some], end[some])
@@ -175,7 +175,11 @@ def best_windows(
         unit, before, weight = hits.of(number, dull)
         begin, stop = begins[low:high, None], ends[low:high, None]
         gain = ((unit >= begin) & (unit < stop) & (before < begin)) @ weight
-        best = int(gain.argmax())
+        part = units.part[begins[low:high]]
+        best = int((2 * gain + ~part).argmax())
+        # Within a line, what is asked for is in the middle.
+        same = int(np.append((gain[best:] == gain[best]) & part[best:], False).argmin())
+        best += max(same - 1, 0) // 2
         if gain[best] > CLEARLY * gain[0]:  # else the head
             start[at], end[at] = begins[low + best], ends[low + best]
     return start, end
@@ -192,16 +196,6 @@ def reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int
     end, _ = units.fitting(start, closing, tokens, np.full(len(start), _WIDE))
     one = np.minimum(start + 1, closing)
     return np.where((end <= start) & (units.cost(start, one)[0] <= most), one, end)
-
-
-def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
-    """The unit that starts the focus's line; in a log, the line two above it, within the item."""
-    # An empty item has no units, and its focus may lie past the last one.
-    start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
-    for _ in range(2):
-        above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
-        start = np.where(log, above, start)
-    return start
 
 
 @dataclass(frozen=True)

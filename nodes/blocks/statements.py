@@ -2,7 +2,8 @@
 
 Reads units of texts and the column `statements` of their rows. Gives `Cuts`.
 
-Note: a row without that column, such as a log, may be cut before any line.
+Note: a row without that column, such as a log, may be cut before any line; and the parts of a long line are what nests
+deepest, whatever the line is.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .line_units import Units
 
 DULL = 127
 """The level of lines that answer nothing: imports and licences."""
+PART = DULL - 1
+"""The level of parts of a long line behind the first."""
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -62,7 +65,7 @@ class Cuts:
     def level(self) -> Int:
         """How deep the statement nests that begins with each unit, see EVIDENCE; the head of a text begins one."""
         level = self._of_lines.copy()
-        level[:-1] *= self._units.line_first == np.arange(len(level) - 1)
+        level[:-1][self._units.part & (level[:-1] != DULL)] = PART
         level[self.first] = np.where(level[self.first] % DULL > 0, level[self.first], 1)
         return level
 
@@ -95,7 +98,7 @@ class Cuts:
     @cached_property
     def _inside(self) -> Int:
         """The last unit up to each that begins a statement, but not the first of its block: nothing ends with a header."""
-        unit = self.begin.nonzero()[0]
+        unit = (self.begin & (self.level != PART)).nonzero()[0]
         level = self.level[unit]
         place = np.full(len(self.begin), -1)
         place[unit[1:]] = np.where(level[1:] <= level[:-1], unit[1:], -1)

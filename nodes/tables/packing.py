@@ -112,6 +112,7 @@ TRIMMED = table(
     line_end=caller(int32("last line shown", nullable=True)),
     lines_above=caller(int32("lines of the item's text above those shown")),
     lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
+    cut=caller(boolean("whether a part of its text is not shown")),
     byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
     conflict_note=caller(boolean("whether it says that a competing claim may exist")),

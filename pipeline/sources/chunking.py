@@ -1,8 +1,9 @@
 """Cuts documents into chunks: Markdown by heading, code by definition, logs by failure, all else by line windows.
 
-Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are contiguous and in
-order: except for front matter and masked secrets, their concatenation is the document, byte for byte (blank lines
-belong to the chunk before them; a document of only blank lines has no chunks). How a document is cut depends only on
+Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are in order and
+without a gap: except for front matter and masked secrets, their concatenation is the document, byte for byte (blank
+lines belong to the chunk before them; a document of only blank lines has no chunks). Only behind a cut inside of a word
+does a chunk repeat the end of the one before it, see `lines.cut`. How a document is cut depends only on
 its text and `file_kind(path)`.
 
 Secrets are found in the whole document and masked here, before anything is cut from it: neither a chunk nor a section

@@ -10,7 +10,6 @@ chunks keep their text and their identity.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from zlib import crc32
+
+from ...nodes.columns.boundaries import last_cut
 
 __all__ = [
     "HARD_BYTES",
@@ -46,7 +47,8 @@ LINE_CHARACTERS = 2_000
 _TAIL_LINES = 8
 _SLACK = MAX_BYTES // 8
 """A long line is cut at most this many bytes before its pieces would be equal."""
-_SPACES, _NO_WORD = re.compile(r"\s+"), re.compile(r"\W+")
+_OVERLAP = 64
+"""So many bytes at most are both before and behind a cut inside of a word."""
 
 
 class Lines:
@@ -152,7 +154,9 @@ def tidy(lines: Lines, outline: Outline) -> list[Chunk]:
 def cut(lines: Lines, chunk: Chunk, statements: Sequence[int]) -> list[tuple[int, int]]:
     """Ranges of bytes [start, end) that cover the chunk, each short enough for one document chunk.
 
-    Cuts are at line ends; only a single line longer than a chunk is cut inside, and there between words.
+    Cuts are at line ends; only a single line longer than a chunk is cut inside, and there between words. Where it has
+    none, as in Chinese without a stop, the range behind the cut begins before it, so that a term at the cut is whole in
+    one of the two.
     """
     ranges: list[tuple[int, int]] = []
     start = chunk.start
@@ -213,16 +217,18 @@ def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
     if size <= HARD_BYTES and (first < last or lines.size(first, last + 1) <= MAX_BYTES):
         return [(start, end)]
     count = -(-size // (MAX_BYTES - _SLACK))
-    bounds = [start, *(_boundary(lines.data, start + size * number // count) for number in range(1, count))]
-    return list(zip(bounds, [*bounds[1:], end], strict=True))
+    cuts = [_boundary(lines.data, start + size * number // count) for number in range(1, count)]
+    return list(zip([start, *(again for _, again in cuts)], [*(cut for cut, _ in cuts), end], strict=True))
 
 
-def _boundary(data: bytes, at: int) -> int:
-    """The last place up to `at` where a word may end: after white space, else after punctuation, else after a character."""
+def _boundary(data: bytes, at: int) -> tuple[int, int]:
+    """The last place up to `at` where a word may end, else a character; and where the range behind it begins."""
     while data[at] & 0xC0 == 0x80:
         at -= 1
-    before = data[at - _SLACK + 4 : at].decode("utf-8", "ignore")
-    for rule in (_SPACES, _NO_WORD):
-        if (found := list(rule.finditer(before))) and found[-1].end() < len(before):
-            return at - len(before[found[-1].end() :].encode("utf-8"))
-    return at
+    text = data[at - _SLACK : at].decode("utf-8", "ignore")
+    place, between = last_cut(text)
+    at -= len(text[place:].encode("utf-8"))
+    again = at if between else at - _OVERLAP
+    while data[again] & 0xC0 == 0x80:
+        again += 1
+    return at, again
