@@ -68,7 +68,7 @@ def test_a_line_that_is_no_json_fails_alone(tmp_path: Path):
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
     assert failures == {
-        "line-2": "Expected one JSON object a line, got text that is no JSON at column 2 - at r.jsonl:2",
+        "line-2": "Expected JSON, got invalid JSON (Expecting property name enclosed in double quotes at column 2) - at r.jsonl:2",
         "line-3": "Expected one JSON object a line, got a list - at r.jsonl:3",
         "line-4": "Expected every field once, got 'a' again - at r.jsonl:4",
     }
@@ -145,7 +145,11 @@ def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
     ("name", "content", "message"),
     [
         ("r.jsonl", b"", "Expected at least one request, got none - at r.jsonl"),
-        ("r.json", b"{oops", "Expected JSON, got text that is no JSON - at r.json:1"),
+        (
+            "r.json",
+            b"{oops",
+            "Expected JSON, got invalid JSON (Expecting property name enclosed in double quotes at column 2) - at r.json",
+        ),
         ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
         ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),

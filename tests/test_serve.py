@@ -96,7 +96,7 @@ def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_other
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"{", "Expected JSON in UTF-8"),
+        (b"{", "Expected JSON, got invalid JSON"),
         (b"3", "Expected a request or a list of requests, got a number"),
         (b"[{}, {}, {}, {}]", "Expected 1 to 3 requests, got 4"),
         (b'{"question": "x", "nothing": 1}', "Expected a field of a request"),

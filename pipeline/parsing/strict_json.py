@@ -11,37 +11,45 @@ from collections.abc import Callable
 from typing import Any
 
 from ...nodes.errors import InputError
+from .quoting import shown_key
 
-__all__ = ["RepeatedKeyError", "TooDeepError", "json_text", "strict_json"]
-
-
-class RepeatedKeyError(ValueError):
-    """A key is repeated in an object; `args[0]` is the key."""
+__all__ = ["json_text", "strict_json"]
 
 
-class TooDeepError(ValueError):
-    """The values are nested too deeply to be read."""
-
-
-def strict_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+def strict_json(text: str | bytes, at: str = "") -> Any:
+    """The value of a JSON text, in UTF-8 if it is bytes; `at` names it in errors.
 
     Raises:
-        RepeatedKeyError: a key is repeated in an object.
-        TooDeepError: it is nested too deeply.
-        ValueError: it is not JSON.
+        InputError: it is not JSON, repeats a key in an object, or is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text.decode() if isinstance(text, bytes) else text, object_pairs_hook=_object)
+    except UnicodeDecodeError as error:
+        line, column = _line_and_column(error.object, error.start)
+        got = f"byte 0x{error.object[error.start]:02x} at {line}column {column}"
+        raise InputError.described("UTF-8 text", got, at) from error
+    except InputError as error:
+        raise error.moved(at) from None
     except RecursionError as error:
-        raise TooDeepError("too deep nesting") from error
+        raise InputError.described("JSON", "too deep nesting", at) from error
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise InputError.described("JSON", f"invalid JSON ({error.msg} at {line}column {error.colno})", at) from error
+    except ValueError as error:
+        raise InputError.described("JSON", "a number with too many digits", at) from error
+
+
+def _line_and_column(data: bytes, start: int) -> tuple[str, int]:
+    line = data.count(b"\n", 0, start) + 1
+    return f"line {line}, " if line > 1 else "", start - data.rfind(b"\n", 0, start)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
-        raise RepeatedKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))
+        again = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise InputError.described("every field once", f"{shown_key(again)!r} again", "")
     return result
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError, kind_of
 from ..parsing.quoting import shown_keys
-from ..parsing.strict_json import RepeatedKeyError, strict_json
+from ..parsing.strict_json import strict_json
 from ..progress import counted
 from .fields import LISTS, NUMBERS, TEXTS, column_of, is_plugin_weight
 
@@ -98,31 +97,16 @@ def _json_lines(text: str, file: str) -> list[Row]:
 def _object(line: str, file: str, number: int) -> Row:
     at = f"{file}:{number}"
     try:
-        value = strict_json(line)
-    except RepeatedKeyError as error:
-        return Unreadable(f"Expected every field once, got {_again(error)} - at {at}", number, "line")
-    except ValueError as error:
-        column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-        reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
-        return Unreadable(reason, number, "line")
+        value = strict_json(line, at)
+    except InputError as error:
+        return Unreadable(error.message, number, "line")
     if not isinstance(value, dict):
         return Unreadable(f"Expected one JSON object a line, got {kind_of(value)} - at {at}", number, "line")
     return FileRow(value, file, number, "line")
 
 
-def _again(error: RepeatedKeyError) -> str:
-    """A field that a row names twice, safe to quote: the user may have named the wrong file."""
-    return f"{shown_keys(error.args)} again"
-
-
 def _json(text: str, file: str) -> list[Row]:
-    try:
-        value = strict_json(text)
-    except RepeatedKeyError as error:
-        raise InputError.described("every field once", _again(error), file) from None
-    except ValueError as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
-        raise InputError("Expected JSON, got text that is no JSON", at=f"{file}:{line}") from None
+    value = strict_json(text, file)
     if isinstance(value, dict):
         value = value["requests"] if set(value) == {"requests"} else [value]
     if not isinstance(value, list):

@@ -113,7 +113,7 @@ _EXPLAINED: dict[int | str, dict[str, Any]] = {
 )
 async def retrieve(request: Request, asker: Asker) -> Response:
     """Answer one request, or a list of them."""
-    asked = _parsed(await request.body())
+    asked = strict_json(await request.body(), "body")
     if not isinstance(asked, dict | list):
         raise InputError.of_kind("a request or a list of requests", asked, "body")
     if isinstance(asked, dict):
@@ -171,7 +171,7 @@ async def recall_explain(
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_body_schema(schema_of(Appending)))
 async def append(request: Request, asker: Asker) -> Response:
     """Add rows of your own, where a grant lets you append."""
-    made, errors = checked(Appending, _parsed(await request.body()), "body")
+    made, errors = checked(Appending, strict_json(await request.body(), "body"), "body")
     if made is None:
         raise InputError("\n".join(errors))
     asked = made.model_dump(exclude_unset=True)
@@ -264,10 +264,3 @@ async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response
 
 def _json(value: Any) -> Response:
     return Response(json_document(value).encode(), media_type="application/json")
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return strict_json(data.decode("utf-8"))
-    except ValueError as error:
-        raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error

@@ -25,7 +25,7 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing import values
 from ..parsing.quoting import canonical, shown_key
-from ..parsing.strict_json import RepeatedKeyError, TooDeepError, strict_json
+from ..parsing.strict_json import strict_json
 from .report import SourceReport
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "note_unread",
     "parse_json",
     "read_lines",
-    "records_of",
 ]
 
 LINES = (".jsonl", ".ndjson")
@@ -195,7 +194,15 @@ def read_lines(path: Path) -> list[Record]:
     Raises:
         InputError: the file cannot be read, is not UTF-8, or a line is not a JSON object.
     """
-    return records_of(bytes_of(path), path)
+    data, records = bytes_of(path), []
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    for number, line in enumerate(data[start:].split(b"\n"), start=1):
+        end = start + len(line)
+        if line.strip():
+            at = f"{path}:{number}"
+            records.append(Record(at, parse_json(line, at), number, start, end))
+        start = end + 1
+    return records
 
 
 def bytes_of(path: Path) -> bytes:
@@ -210,45 +217,17 @@ def bytes_of(path: Path) -> bytes:
         raise InputError(f"{error.strerror}: {path}") from error
 
 
-def records_of(data: bytes, path: Path) -> list[Record]:
-    """A record for every line of `data` that is not blank.
+def parse_json(line: bytes, at: str) -> dict[str, Any]:
+    """Parse one line as a JSON object of Unicode text.
 
     Raises:
-        InputError: it is not UTF-8, or a line is not a JSON object.
+        InputError: it is something else.
     """
-    records = []
-    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    for number, line in enumerate(data[start:].split(b"\n"), start=1):
-        end = start + len(line)
-        if line.strip():
-            at = f"{path}:{number}"
-            records.append(Record(at, parse_json(line, at), number, start, end))
-        start = end + 1
-    return records
-
-
-def parse_json(line: bytes, at: str) -> dict[str, Any]:
-    """Parse one line as a JSON object."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError.described(
-            "UTF-8 text", f"byte 0x{line[error.start]:02x} at column {error.start + 1}", at
-        ) from error
-    try:
-        value = strict_json(text)
-    except RepeatedKeyError as error:
-        raise InputError.described("every field once", f"{shown_key(error.args[0])!r} again", at) from None
-    except ValueError as error:
-        detail = "too deep nesting" if isinstance(error, TooDeepError) else "a number with too many digits"
-        if isinstance(error, json.JSONDecodeError):
-            row = f"line {error.lineno}, " if error.lineno > 1 else ""
-            detail = f"{error.msg} at {row}column {error.colno}"
-        raise InputError(f"Expected a JSON object, got invalid JSON ({detail}) - at {at}") from error
+    value = strict_json(line, at)
     if not isinstance(value, dict):
         raise InputError.of_kind("a JSON object", value, at)
-    if "\\u" in text and any("\ud800" <= character <= "\udfff" for character in json.dumps(value, ensure_ascii=False)):
-        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}")
+    if b"\\u" in line and not is_unicode(json.dumps(value, ensure_ascii=False)):
+        raise InputError.described("Unicode text", "a lone surrogate", at)
     return value
 
 
