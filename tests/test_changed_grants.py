@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.config.grants import WatchedGrants, grant_all
+from scoped_retrieval.pipeline.config.grants import grant_all, load_grants
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.replaying import replayed
@@ -171,9 +171,9 @@ def test_the_next_request_through_every_door_sees_an_edit_that_keeps_size_and_ti
 def test_grants_on_an_object_store_are_read_each_time():
     place = place_of("memory://grants-that-change/grants.yaml")
     place.write_bytes(b"principals: {ana: {projects: [shop]}}")
-    watched = WatchedGrants(place)
+    assert load_grants(place).principals == ("ana",)
     place.write_bytes(b"principals: {bob: {projects: [shop]}}")
-    assert watched.now().principals == ("bob",)
+    assert load_grants(place).principals == ("bob",)
 
 
 def test_a_grant_of_a_project_for_corpora_without_grants_is_of_it_alone_and_audits_nothing():

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..config.grants import WatchedGrants
+from ..config.grants import GrantsFile, load_grants
 from ..line.driver import Line
 from ..line.provenance import with_part
 from ..requests.resolver import RequestResolver
+from ..storage.places import Place
 
 __all__ = ["GrantedLine"]
 
@@ -20,7 +21,8 @@ __all__ = ["GrantedLine"]
 class GrantedLine:
     """A line and the resolver of its requests, both under the same grants."""
 
-    watched: WatchedGrants
+    source: GrantsFile | Place
+    """The grants, or the file that they are read from."""
     line: Line
     resolver: RequestResolver
 
@@ -30,7 +32,7 @@ class GrantedLine:
         Raises:
             PolicyError: the grants file is missing or invalid.
         """
-        if (grants := self.watched.now()).digest == self.resolver.grants.digest:
+        if (grants := load_grants(self.source)).digest == self.resolver.grants.digest:
             return False
         self.resolver = replace(self.resolver, grants=grants)
         provenance = with_part(self.line.provenance, "grants", grants.digest)

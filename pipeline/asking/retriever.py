@@ -28,7 +28,7 @@ from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, Store
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.vocabulary import LANES as LANE_NAMES
-from ..config.grants import GrantsFile, WatchedGrants
+from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..encoders.choice import EncoderChoice
@@ -47,7 +47,7 @@ from ..requests.presets import Preset, load_preset
 from ..requests.resolver import RequestResolver
 from ..runs import Runs, StagedRun, compact
 from ..runs.listing import listed
-from ..storage.places import ObjectPlace, Place
+from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage
 from .granted_line import GrantedLine
 from .grouping import Grouped
@@ -90,7 +90,7 @@ class Retriever:
         self.corpus, self.principal, self.preset = resolver.corpus, resolver.principal, resolver.preset
         self.policies = policies
         self.runs = runs
-        self._grants_path = granted.watched.path
+        self._grants_path = None if isinstance(granted.source, GrantsFile) else granted.source
         self._tokenizers = resolver.known.tokenizers
         self._granted = granted
         self._recorded = recorded
@@ -177,8 +177,9 @@ class Retriever:
         )
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
         viewed, clock = opened.view(), clock or _now
-        watched = WatchedGrants(grants if grants is not None else opened.path / "grants.yaml")
-        current = watched.now()
+        source = opened.path / "grants.yaml" if grants is None else grants
+        source = source if isinstance(source, GrantsFile) else fixed_place(source)
+        current = load_grants(source)
         roles = None if policies.any_role else policies.roles.names
         modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names
         known = AllowedNames(modes, roles, registered(tokenizers), terms)
@@ -189,7 +190,7 @@ class Retriever:
         # The settings in a manifest: enough to resume the run, or to check it.
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         return cls(
-            GrantedLine(watched, line, RequestResolver(principal, viewed, current, bounds, known, trees)),
+            GrantedLine(source, line, RequestResolver(principal, viewed, current, bounds, known, trees)),
             policies=policies,
             runs=store,
             recorded={**settings, **who},

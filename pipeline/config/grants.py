@@ -52,11 +52,10 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.locks import held
-from ..storage.places import Place, fixed_place, place_of
+from ..storage.places import Place, place_of
 
 __all__ = [
     "GrantsFile",
-    "WatchedGrants",
     "grant_all",
     "load_grants",
     "write_starter_grants",
@@ -222,13 +221,16 @@ class GrantsFile:
         return set(zip(rows["principal"].to_pylist(), rows["project"].to_pylist(), strict=True))
 
 
-def load_grants(path: str | Place) -> GrantsFile:
-    """The grants of a file. It is read on every call, and parsed again only if its bytes are others.
+def load_grants(source: GrantsFile | str | Place) -> GrantsFile:
+    """The current grants of a file, or these grants. A file is read on every call, and parsed again only if its bytes are
+    others.
 
     Raises:
         PolicyError: the file is missing or invalid.
     """
-    path = place_of(path)
+    if isinstance(source, GrantsFile):
+        return source
+    path = place_of(source)
     try:
         data = path.read_bytes()
     except StoreError:
@@ -238,31 +240,6 @@ def load_grants(path: str | Place) -> GrantsFile:
         hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you" if absent else ""
         raise PolicyError(f"{error.strerror}: grants file {path}", hint=hint) from error
     return _read(data, path)
-
-
-class WatchedGrants:
-    """The current grants of a file; a `GrantsFile` that was passed in never changes.
-
-    Raises:
-        PolicyError: the file is missing or invalid.
-    """
-
-    def __init__(self, grants: GrantsFile | str | Place) -> None:
-        self._source = grants if isinstance(grants, GrantsFile) else fixed_place(grants)
-        self.now()
-
-    @property
-    def path(self) -> Place | None:
-        """Where the file is; None for grants that were not read from a file."""
-        return None if isinstance(self._source, GrantsFile) else self._source
-
-    def now(self) -> GrantsFile:
-        """The current grants.
-
-        Raises:
-            PolicyError: the file is missing or invalid.
-        """
-        return self._source if isinstance(self._source, GrantsFile) else load_grants(self._source)
 
 
 def grant_all(principal: str, project: str) -> GrantsFile:

@@ -27,7 +27,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
 from ...nodes.errors import InputError
-from ..config.grants import WatchedGrants, load_grants
+from ..config.grants import load_grants
 from ..config.settings import Settings
 from .http_guard import Guard, is_loopback
 from .http_routes import ROUTER
@@ -75,7 +75,7 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     )
     app.state.retrievers, app.state.settings = pool, settings
     app.include_router(ROUTER)
-    app.add_middleware(Guard, settings=settings, grants=WatchedGrants(settings.grants_path))
+    app.add_middleware(Guard, settings=settings)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app

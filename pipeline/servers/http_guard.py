@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...nodes.errors import InputError
-from ..config.grants import WatchedGrants
+from ..config.grants import load_grants
 from ..config.settings import Settings
 from ..encoders.choice import is_loopback
 from .problems import RefusedError, body_of, problem_of
@@ -48,11 +48,10 @@ _PORTS = {"http": 80, "https": 443}
 class Guard:
     """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, grants: WatchedGrants) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings = settings
-        self._grants = grants
-        self._tokenless = grants.now().tokens is None
+        self._tokenless = load_grants(settings.grants_path).tokens is None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # no route has one
@@ -91,7 +90,11 @@ class Guard:
         Raises:
             RefusedError: no credential, or an unknown one; or no token is granted and the client is another machine.
         """
-        headers, tokens, client = Headers(scope=scope), self._grants.now().tokens, scope.get("client")
+        headers, tokens, client = (
+            Headers(scope=scope),
+            load_grants(self._settings.grants_path).tokens,
+            scope.get("client"),
+        )
         if not self._tokenless or "authorization" in headers:
             return _holder(headers.get("authorization"), tokens or {})
         if tokens is not None:

@@ -28,7 +28,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from ...nodes.errors import AccessError, InputError
-from ..config.grants import WatchedGrants, load_grants
+from ..config.grants import load_grants
 from ..config.opening import runs_of
 from ..config.settings import Settings, SettingValue
 from ..deadline import within
@@ -173,7 +173,7 @@ def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
             raise RefusedError(405, "method not allowed", "method_not_allowed", message)
         await app(scope, receive, send)
 
-    return Guard(posted, settings, WatchedGrants(settings.grants_path))
+    return Guard(posted, settings)
 
 
 def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Server[Any]]:

@@ -184,33 +184,19 @@ def _without_empty(
 
 def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: SourceReport, where: Where) -> None:
     """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
-    encoded = columns["lifecycle"].dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    states, unknown = [], []
-    for word in words:
-        state = {"conflicted": "verified", "private": "verified"}.get(word, LIFECYCLES.aliases.get(word, word))
-        if state not in LIFECYCLES:
-            unknown.append(word)
-            state = "candidate"
-        states.append(state)
     given = columns["lifecycle"]
-    columns["lifecycle"] = _decoded(encoded, states)
-    if unknown:
-        rows = np.flatnonzero(pc.is_in(given, pa.array(unknown, pa.string())).to_numpy(zero_copy_only=False))
-        report.default("lifecycle", "candidate", len(rows))
-        for row in rows[:NAMED]:
-            report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
-    if "private" in words:
-        private = pc.fill_null(pc.equal(given, "private"), False)
-        columns["owner_user"] = pc.if_else(
-            pc.and_(private, pc.equal(pc.fill_null(columns["owner_user"], ""), "")),
-            pa.scalar(principal),
-            columns["owner_user"],
-        )
-    if "conflicted" in words:
-        alone = pc.and_(pc.fill_null(pc.equal(given, "conflicted"), False), pc.is_null(columns["conflict_set"]))
-        of_entity = pc.binary_join_element_wise("conflict", pc.fill_null(columns["entity"], ""), ":")
-        columns["conflict_set"] = pc.if_else(alone, of_entity, columns["conflict_set"])
+    known = {state: state for state in LIFECYCLES.values} | LIFECYCLES.aliases
+    known |= {"conflicted": "verified", "private": "verified"}
+    columns["lifecycle"] = by_word(given, pa.string(), lambda word, _: known.get(word))
+    for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
+        report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
+    unknown = pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string()))
+    Filler(columns, report).values("lifecycle", unknown)
+    private = pc.and_(pc.equal(given, "private"), pc.equal(pc.fill_null(columns["owner_user"], ""), ""))
+    columns["owner_user"] = pc.if_else(truth(private), pa.scalar(principal), columns["owner_user"])
+    alone = pc.and_(pc.equal(given, "conflicted"), pc.is_null(columns["conflict_set"]))
+    of_entity = pc.binary_join_element_wise("conflict", pc.fill_null(columns["entity"], ""), ":")
+    columns["conflict_set"] = pc.if_else(truth(alone), of_entity, columns["conflict_set"])
 
 
 def _redact(columns: dict[str, pa.Array], report: SourceReport, where: Where, masked: bool) -> pa.Array:
@@ -282,10 +268,6 @@ def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
 
 def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where) -> pa.Array:
     return by_word(column, pa.string(), lambda word, row: canonical(vocabulary, word, f"{where(row)}.{name}"))
-
-
-def _decoded(encoded: pa.DictionaryArray, words: list[str]) -> pa.Array:
-    return pa.array(words, pa.string()).take(encoded.indices)
 
 
 MAX_TEXT = 4_000_000

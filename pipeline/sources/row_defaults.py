@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.digests import text_sha256
 from ...nodes.schema import TIMESTAMP
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
-from .column_types import Where
+from .column_types import Where, by_word
 from .file_kinds import file_kind
 from .report import NAMED, SourceReport
 
@@ -31,7 +31,6 @@ __all__ = [
     "OWNED_BY_USER",
     "Filler",
     "TrustDefaults",
-    "class_of_kind",
     "class_of_source",
     "fill_owner",
     "fill_owner_user",
@@ -81,7 +80,8 @@ def fill_trust(fill: Filler, columns: dict[str, pa.Array], report: SourceReport,
     """Fill class and kind first, then the columns that depend on them."""
     if columns["origin_class"].null_count:
         fill.values("origin_class", _mapped(columns["source_id"], class_of_source))
-        fill.values("origin_class", _mapped(columns["evidence_kind"], class_of_kind, null=class_of_kind(None)))
+        fill.values("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND[kind]))
+        fill.constant("origin_class", "project-doc")
     if columns["evidence_kind"].null_count:
         fill.values("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
     origin = columns["origin_class"]
@@ -133,14 +133,9 @@ def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:
     return _mapped(pairs, lambda pair: kind_of(*pair.split("\0", 1)))
 
 
-def _mapped(
-    column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None, null: Any = None
-) -> pa.Array:
-    """`function` of every distinct value; `null` for nulls."""
-    encoded = column.dictionary_encode()
-    values = pa.array([function(value) for value in encoded.dictionary.to_pylist()], type=type_ or pa.string())
-    mapped = values.take(encoded.indices)
-    return mapped if null is None else pc.fill_null(mapped, null)
+def _mapped(column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None) -> pa.Array:
+    """`function` of every distinct value."""
+    return by_word(column, type_ or pa.string(), lambda word, _: function(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +185,7 @@ _CLASS_OF_KIND = {
     "structured-fact": "structured-sot",
     "tool-output": "artifact",
 }
+"""The class of a row that states neither a class nor a source of one."""
 _PREFIXES = {
     "standard": "team-standard",
     "preference": "user-preference",
@@ -205,11 +201,6 @@ def class_of_source(source_id: str) -> str | None:
         return None
     prefix = _PREFIXES.get(prefix, ORIGIN_CLASSES.aliases.get(prefix, prefix))
     return prefix if prefix in ORIGIN_CLASSES else None
-
-
-def class_of_kind(evidence_kind: str | None) -> str:
-    """The class of a row that has none, nor its source: by its kind, else a document of the project."""
-    return _CLASS_OF_KIND.get(evidence_kind or "doc", "project-doc")
 
 
 def kind_of(origin_class: str, path: str | None) -> str:

@@ -9,18 +9,13 @@ Note: a backslash is a separator, as on Windows. On POSIX it may be part of a fi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
+from .column_types import Where, by_word
 
 __all__ = ["normalized", "normalized_path"]
-
-_SUSPECT = r"\\|//|^/|/$|(^|/)\.\.?(/|$)|[^\x01-\x7f]"
-"""Matches every path that may not be in normal form, and few others: these are normalized one by one."""
 
 
 def normalized_path(path: str) -> str | None:
@@ -36,7 +31,7 @@ def normalized_path(path: str) -> str | None:
     return "/".join(parts) if parts and "\0" not in path else None
 
 
-def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
+def normalized(paths: pa.Array, where: Where) -> pa.Array:
     """The column `path` in normal form; an empty string becomes null.
 
     Args:
@@ -46,17 +41,12 @@ def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
     Raises:
         InputError: a path leaves the root of its source, is empty, or contains NUL.
     """
-    paths = pc.if_else(pc.equal(paths, ""), pa.scalar(None, paths.type), paths)
-    if not pc.any(pc.match_substring_regex(paths, _SUSPECT)).as_py():
-        return paths
-    encoded = paths.dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    found = [normalized_path(word) for word in words]
-    if None in found:
-        wrong = found.index(None)
-        row = int(np.flatnonzero(pc.equal(encoded.indices, wrong).fill_null(False))[0])
-        hint = "write it relative to the root of its source, such as src/app.py."
-        raise InputError.described(
-            "a path inside its source", "one that leaves it or names nothing", f"{where(row)}.path", hint=hint
-        )
-    return pa.array(found, paths.type).take(encoded.indices)
+
+    def read(path: str, row: int) -> str | None:
+        if (found := normalized_path(path)) is None and path:
+            hint = "write it relative to the root of its source, such as src/app.py."
+            expected, got = "a path inside its source", "one that leaves it or names nothing"
+            raise InputError.described(expected, got, f"{where(row)}.path", hint=hint)
+        return found
+
+    return by_word(paths, paths.type, read)
