@@ -219,13 +219,12 @@ def test_preferences_are_the_importers_from_json_lines_and_markdown(tmp_path) ->
 # --- artifacts
 
 
-def test_a_log_is_untrusted_and_dated_by_its_name_or_its_file(tmp_path) -> None:
+def test_a_log_is_untrusted_and_dated_by_its_file(tmp_path) -> None:
     for name in ("vitest-2026-05-20.log", "output.txt"):
         (tmp_path / name).write_text("expected admin, received undefined\n")
         os.utime(tmp_path / name, (1_770_000_000, 1_770_000_000))
     rows = {row["path"]: row for row in stored(read_artifacts, tmp_path)}
-    assert rows["vitest-2026-05-20.log"]["recorded_time"] == datetime(2026, 5, 20, tzinfo=UTC)
-    assert rows["output.txt"]["event_time"] == datetime.fromtimestamp(1_770_000_000, UTC)
+    assert {row["event_time"] for row in rows.values()} == {datetime.fromtimestamp(1_770_000_000, UTC)}
     assert {row["declared_standing"] for row in rows.values()} == {"untrusted"}
     assert rows["vitest-2026-05-20.log"]["evidence_kind"] == "test-log"
 

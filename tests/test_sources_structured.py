@@ -1,4 +1,4 @@
-"""Structured records by key, with schemas that are checked."""
+"""Structured records by key, with schemas that are checked, and CSV logs by time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.report import SourceReport
-from scoped_retrieval.pipeline.sources.structured import read_sot
+from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
 
 NOW = datetime(2025, 10, 25, tzinfo=UTC)
 TOKEN = "AKIA" + "Q7XN4M2PZR5TVB3L"
@@ -81,6 +82,22 @@ def test_a_record_that_does_not_fit_is_named_by_file_row_and_column(tmp_path: Pa
     with pytest.raises(InputError) as raised:
         sot(tmp_path)
     assert str(raised.value).startswith(message.replace("{}", str(tmp_path / "x.csv")))
+
+
+def test_each_line_of_a_log_happened_at_its_time_and_belongs_to_its_principal_or_who_imports(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        a__csv="timestamp,principal,question\n2025-10-01T09:00:00Z,ana,why\n",
+        b__csv="date,task\n2025-09-30,x\n",
+        c__csv="date,user,task\n2025-09-29,,x\n",
+    )
+    read = pa.concat_tables(read_logs(tmp_path, project="p", now=NOW, report=SourceReport()))
+    found = normalize(read, project="p", principal="bo", now=NOW)[0].to_pylist()
+    assert [(row["owner_user"], row["event_time"].isoformat()) for row in found] == [
+        ("ana", "2025-10-01T09:00:00+00:00"),
+        ("bo", "2025-09-30T00:00:00+00:00"),
+        ("bo", "2025-09-29T00:00:00+00:00"),
+    ]
 
 
 @pytest.mark.parametrize(

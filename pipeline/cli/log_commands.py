@@ -55,7 +55,7 @@ def log(
             "--as",
             metavar="FORM",
             help="text, events (one per answer as JSONL) or csv (context_actions.csv of document 001: mode, scope, k, "
-            "citations, which `index` reads as evidence for review in a folder `logs`).",
+            "citations, which `index --add logs=FILE` imports as evidence for review).",
         ),
     ] = "text",
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,

@@ -47,9 +47,8 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F][0-9a-fA-F]{2}")
 """An escaped surrogate, which UTF-8 text cannot contain; YAML does not combine pairs of them."""
-_CERTAINLY_SHALLOW = 10_000
-"""Text size up to which deep nesting raises an error; in larger texts, libyaml's loader overflows the stack."""
 _DEEPEST = 100
+"""Deeper values would overflow the stack of libyaml's loader."""
 
 
 def _check_depth(text: str, file: str) -> None:
@@ -80,14 +79,11 @@ def parse(data: bytes, file: str) -> Any:
         text = data.decode("utf-8")
         if SURROGATE.search(text):
             raise PolicyError("Expected Unicode text, got a lone surrogate", at=file)
-        if len(text) > _CERTAINLY_SHALLOW:
-            _check_depth(text, file)
+        _check_depth(text, file)
         return yaml.load(text, _Loader)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not", at=f"{file}:{line}") from error
-    except RecursionError as error:
-        raise PolicyError("Expected YAML, got too deep nesting", at=file) from error
     except _MisplacedError as error:
         raise PolicyError(f"Expected {error.what}", at=f"{file}:{error.line}") from error
     except yaml.YAMLError as error:

@@ -9,7 +9,6 @@ is given (S0.44).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from os import PathLike
@@ -21,16 +20,13 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from .documents import file_rows
 from .file_kinds import file_kind
-from .files import ReadOptions
 from .jsonl import LINES, Record
 from .record_rows import common_fields, rows_of_files, rows_of_text, source_of, tables
 from .report import SourceReport
 from .selection import Selection
-from .work_tree import read_file
+from .work_tree import file_at
 
 __all__ = ["read_artifacts"]
-
-_DATE = re.compile(r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_-]?([0-2]\d)[:-]?([0-5]\d)[:-]?([0-5]\d)Z)?(?!\d)")
 
 
 def read_artifacts(
@@ -38,7 +34,7 @@ def read_artifacts(
 ) -> Iterator[pa.Table]:
     """One row per failure block or chunk; `source_id` is `artifact:<folder>`, standing untrusted.
 
-    The event time is the date in the file's name, else its modification time, never later than `now`.
+    The event time is `createdAt`, or the modification time of a file, never later than `now`.
 
     Raises:
         InputError: naming file, line and field.
@@ -61,12 +57,12 @@ def read_artifacts(
 def _file(
     folder: Path, raw: bytes, base: Mapping[str, Any], now: datetime, report: SourceReport
 ) -> list[dict[str, Any]]:
-    content = read_file(folder, raw, report, ReadOptions())
-    if content is None:
+    found = file_at(folder, raw, report)
+    if found is None:
         return []
-    place = raw.decode("utf-8")
-    modified = datetime.fromtimestamp(content[1] / 1e6, UTC)
-    common = {**base, "evidence_kind": _kind(place), "event_time": min(_dated(place) or modified, now)}
+    place, status = found
+    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    common = {**base, "evidence_kind": _kind(place), "event_time": min(modified, now)}
     return [{**row, **common, "recorded_time": None} for row in file_rows(folder / place, place, common, report)]
 
 
@@ -89,10 +85,9 @@ def _described(
         "path": shown_as,
         "document_type": common.get("document_type") or record.text("kind", "type", "command"),
         "evidence_kind": _kind(shown_as),
-        "event_time": happened or _dated(shown_as),
+        "event_time": happened and min(happened, now),
         "version": record.text("version"),
     }
-    row["event_time"] = min(row["event_time"], now) if row["event_time"] else None
     if summary is not None:
         shown = {**row, "section": "summary", "declared_visibility": "model-visible"}
         yield from rows_of_text(summary, "summary.md", shown)
@@ -115,14 +110,3 @@ def _inside(folder: Path, place: str, record: Record) -> Path:
 
 def _kind(place: str) -> str:
     return "test-log" if file_kind(place).evidence_kind == "test-log" else "tool-output"
-
-
-def _dated(place: str) -> datetime | None:
-    """The date, or the instant in UTC, in a file's name."""
-    match = _DATE.search(Path(place).name)
-    if not match:
-        return None
-    try:
-        return datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[arg-type]  # six groups of digits: the pattern says so
-    except ValueError:
-        return None

@@ -9,20 +9,21 @@ causes. `FAIL` and a file name is a heading in Jest, over one or more failures; 
 `[ file ]` follows.
 
 A CSV log (S1.22, S1.36) has a chunk per day, dated by its rows instead of the file; without a time column it is one
-chunk.
+chunk. `structured.read_logs` (`index --add logs=FILE`) reads the same files strictly, with a row per line that belongs to
+its user.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from ..parsing.values import instant
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
-__all__ = ["outline_csv_log", "outline_log"]
+__all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
 
 _SECTION_CHARACTERS = 200
 _PYTEST_TEST = re.compile(r"_{3,} (?P<name>\S.*?) _{3,}$")
@@ -48,6 +49,8 @@ _GO_TEST = re.compile(r"(?P<indent>\s*)--- FAIL: (?P<name>\S+)")
 _GOROUTINE = re.compile(r"goroutine \d+ \[|\[signal |\tpanic: |exit status|created by ")
 _RUST_PANIC = re.compile(r"thread '(?P<name>[^']*)' (?:\(\d+\) )?panicked at")
 _RUST_TEST = re.compile(r"---- (?P<name>\S+) (?:stdout|stderr) ----$")
+_RUST_END = re.compile("failures:")
+_BLANK = re.compile(r"\s*$")
 _FRAME = re.compile(
     r'File "(?P<py>[^"]+)", line \d+(?:, in (?P<pyf>\S+))?'
     r"|^(?P<pt>[\w./\\+-]+\.\w{1,4}):\d+:"
@@ -93,39 +96,26 @@ def _failure(source: Sequence[str], at: int, region: bool) -> tuple[int, int, st
     if not line or line.isspace():
         return None
     if region and (match := _PYTEST_TEST.match(line)):
-        return (
-            _until(source, at, lambda text: bool(_PYTEST_TEST.match(text) or _PYTEST_RULE.match(text))),
-            at,
-            match["name"],
-        )
+        return _until(source, at, _PYTEST_TEST, _PYTEST_RULE), at, match["name"]
     if _PYTEST_SUMMARY.match(line):
-        end = _until(source, at, lambda text: bool(_PYTEST_RULE.match(text)))
-        return min(end + 1, len(source)), at, "short test summary info"
+        return min(_until(source, at, _PYTEST_RULE) + 1, len(source)), at, "short test summary info"
     if match := _VITEST.match(line):
-        end = _until(source, at, lambda text: bool(_VITEST_RULE.match(text) or _VITEST.match(text)))
-        closes = end < len(source) and _VITEST_RULE.match(source[end])
-        return end + bool(closes), at, match["name"]
+        end = _until(source, at, _VITEST_RULE, _VITEST)
+        return end + bool(end < len(source) and _VITEST_RULE.match(source[end])), at, match["name"]
     if match := _JEST.match(line):
-        end = _until(source, at, lambda text: bool(_JEST.match(text) or _JEST_END.match(text)))
-        return end, _jest_head(source, at), match["name"]
+        return _until(source, at, _JEST, _JEST_END), _jest_head(source, at), match["name"]
     if match := _TRACEBACK.match(line):
         return _traceback(source, at, len(line) - len(line.lstrip()))
     if match := _RUST_TEST.match(line):
-        return (
-            _until(source, at, lambda text: bool(_RUST_TEST.match(text) or text.startswith("failures:"))),
-            at,
-            match["name"],
-        )
+        return _until(source, at, _RUST_TEST, _RUST_END), at, match["name"]
     if match := _RUST_PANIC.match(line):
-        return _until(source, at, lambda text: not text.strip() or bool(_RUST_PANIC.match(text))), at, match["name"]
+        return _until(source, at, _BLANK, _RUST_PANIC), at, match["name"]
     if match := _GO_TEST.match(line):
-        indent = len(match["indent"])
-        return _until(source, at, lambda text: len(text) - len(text.lstrip()) <= indent), at, match["name"]
+        no_deeper = re.compile(rf"\s{{0,{len(match['indent'])}}}(?!\s)")
+        return _until(source, at, no_deeper), at, match["name"]
     if match := _GO_PANIC.match(line):
         return _goroutines(source, at), at, match["name"]
-    if _AT_FRAME.match(line):
-        return _at_frames(source, at)
-    return None
+    return _at_frames(source, at) if _AT_FRAME.match(line) else None
 
 
 def _jest_head(source: Sequence[str], at: int) -> int:
@@ -134,11 +124,9 @@ def _jest_head(source: Sequence[str], at: int) -> int:
     return above if _JEST_FILE.match(source[above]) else at
 
 
-def _until(source: Sequence[str], at: int, stop: Callable[[str], bool]) -> int:
-    end = at + 1
-    while end < len(source) and not stop(source[end]):
-        end += 1
-    return end
+def _until(source: Sequence[str], at: int, *stops: re.Pattern[str]) -> int:
+    """The first line below `at` that one of the patterns matches."""
+    return next((n for n in range(at + 1, len(source)) if any(stop.match(source[n]) for stop in stops)), len(source))
 
 
 def _traceback(source: Sequence[str], at: int, indent: int) -> tuple[int, int, str]:
@@ -162,13 +150,8 @@ def _traceback(source: Sequence[str], at: int, indent: int) -> tuple[int, int, s
 
 
 def _goroutines(source: Sequence[str], at: int) -> int:
-    end = at + 1
-    while end < len(source):
-        if source[end].strip() or (end + 1 < len(source) and _GOROUTINE.match(source[end + 1])):
-            end += 1
-        else:
-            break
-    return end
+    ends = (n for n in range(at + 1, len(source)) if _BLANK.match(source[n]))
+    return next((n for n in ends if n + 1 == len(source) or not _GOROUTINE.match(source[n + 1])), len(source))
 
 
 def _at_frames(source: Sequence[str], at: int) -> tuple[int, int, str]:
@@ -180,12 +163,9 @@ def _at_frames(source: Sequence[str], at: int) -> tuple[int, int, str]:
         if match := _ERROR_HEAD.match(source[back]):
             head, name = back, match["name"]
             break
-    end = at
-    while end < len(source):
-        if _AT_FRAME.match(source[end]) or _CAUSE.match(source[end]):
-            end += 1
-        else:
-            break
+    end = next(
+        (n for n in range(at, len(source)) if not (_AT_FRAME.match(source[n]) or _CAUSE.match(source[n]))), len(source)
+    )
     return end, head, name
 
 
@@ -205,7 +185,7 @@ def _frames(source: Sequence[str], outline: Outline) -> None:
                 outline.calls.extend((number, name) for name in match["names"].split("::") if name)
 
 
-_TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
+TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
 """Columns with the time of a row of a log; the first one present is used."""
 
 
@@ -229,7 +209,7 @@ def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
     reader = csv.reader(iter(lines.strings))
     try:
         columns = [name.strip().lower().removeprefix("\ufeff") for name in next(reader, [])]
-        at = next((columns.index(name) for name in _TIME_COLUMNS if name in columns), None)
+        at = next((columns.index(name) for name in TIME_COLUMNS if name in columns), None)
         if at is None:
             return
         start = reader.line_num

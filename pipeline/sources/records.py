@@ -41,5 +41,11 @@ READERS = (
         _function("structured", "read_sot"),
         placed=(".csv", ".yaml", ".yml"),
     ),
+    SourceReader(
+        "logs",
+        "CSV logs with a column of times, such as context_actions.csv.",
+        _function("structured", "read_logs"),
+        placed=(".csv",),
+    ),
 )
 """Every reader of records, by the KIND of `index --add`."""

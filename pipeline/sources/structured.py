@@ -1,7 +1,7 @@
-"""Structured records (S1.38): CSV and YAML files whose rows are facts by key.
+"""Structured records (S1.38): CSV and YAML files whose rows are facts by key, and dated CSV logs.
 
 Gives: `read_sot` (`index --add sot=FILE`), one row per record: `origin_class` structured-sot, `entity` the key, text one
-`column: value` per line.
+`column: value` per line; and `read_logs` (`index --add logs=FILE`), one session event per line of a CSV log.
 
 Note: the recorded time of a record is its file's modification time, unless it has one of its own (`last_modified`,
 `updated_at`); fact verification uses it to detect stale records. A path is relative to the indexed tree that contains
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -27,37 +27,66 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
 from .jsonl import Record, bytes_of, files_of
+from .logs import TIME_COLUMNS
 from .record_rows import source_of, tables
 from .record_schema import SCHEMA_SUFFIX, schema_beside
 from .report import SourceReport
 
-__all__ = ["files_named", "read_sot", "with_schemas"]
+__all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
 
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
+_ACTOR = ("principal", "user", "owner_user")
 _AUTHORITATIVE = 3
 
 
+_RowsOf = Callable[[Path, Sequence[Record], datetime], Iterator[Mapping[str, Any]]]
+"""Returns the columns of each record of a file that was read at a time."""
+
+
 def read_sot(
-    path: str | PathLike[str],
-    *,
-    project: str,
-    now: datetime,
-    report: SourceReport,
-    roots: Sequence[Path] = (),
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, roots: Sequence[Path] = ()
 ) -> Iterator[pa.Table]:
     """One row per record of every CSV and YAML file, authority 3; `source_id` is `structured-sot:<folder>`.
 
     Raises:
         InputError: naming file, row and column.
     """
-    source = source_of("structured-sot", path)
-    rows = []
-    for file in files_named(path, _SOT):
-        place = _place(file, Path(path), roots)
+    return _read(path, "structured-sot", project, now, report, roots, _SOT, _facts)
+
+
+def read_logs(
+    path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, roots: Sequence[Path] = ()
+) -> Iterator[pa.Table]:
+    """One row per line of every CSV log, with its time; `source_id` is `session-event:<folder>`, standing untrusted.
+
+    A row belongs to the user in its column `principal` or `user`, else to the importing principal, like session events.
+
+    Raises:
+        InputError: naming file, row and column.
+    """
+    return _read(path, "session-event", project, now, report, roots, _SOT[:1], _events)
+
+
+def _read(
+    path: str | PathLike[str],
+    origin_class: str,
+    project: str,
+    now: datetime,
+    report: SourceReport,
+    roots: Sequence[Path],
+    suffixes: tuple[str, ...],
+    rows_of: _RowsOf,
+) -> Iterator[pa.Table]:
+    """The rows of every file: common columns, and those that `rows_of` returns for each record of a file, in order."""
+    source, rows = source_of(origin_class, path), []
+    for file in files_named(path, suffixes):
+        records, place = _records(file, bytes_of(file)), _place(file, Path(path), roots)
+        common = {"source_id": source, "origin_class": origin_class, "owner_project": project, "path": place}
+        common |= {"title": Path(place).stem}
         found = [
-            {**row, "source_id": source, "owner_project": project, "path": place, "title": Path(place).stem}
-            for row in _facts(file, _records(file, bytes_of(file)), now)
+            {**common, **_common(record), **own}
+            for record, own in zip(records, rows_of(file, records, now), strict=True)
         ]
         version = masked_digest("".join(row["text"] for row in found))
         rows += ({**row, "version": version} for row in found)
@@ -94,22 +123,41 @@ def _facts(file: Path, records: Sequence[Record], now: datetime) -> Iterator[Map
         if identifier in seen:
             raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
         seen[identifier] = record.at
-        recorded = record.instant(*_RECORDED, dates=True)
+        recorded = record.instant(*_RECORDED, dates=True) or modified
         yield {
-            "origin_class": "structured-sot",
             "evidence_kind": "structured-fact",
             "document_type": "record",
             "authority": _AUTHORITATIVE,
             "entity": identifier,
             "section": identifier,
             "level": record.text("level"),
-            "zone": record.word(ZONES, "zone"),
-            "event_time": recorded or modified,
-            "recorded_time": min(recorded or modified, now),
-            "line_start": record.line or None,
-            "line_end": record.line_end,
-            "text": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value),
+            "event_time": recorded,
+            "recorded_time": min(recorded, now),
         }
+
+
+def _events(_: Path, records: Sequence[Record], now: datetime) -> Iterator[Mapping[str, Any]]:
+    for number, record in enumerate(records, start=1):
+        happened = record.instant(*TIME_COLUMNS, dates=True)
+        if happened is None:
+            raise InputError(f"Expected a time in one of {', '.join(TIME_COLUMNS)}, got none - at {record.at}")
+        yield {
+            "evidence_kind": "session-event",
+            "document_type": "log",
+            "section": f"row {number}",
+            "owner_user": record.text(*_ACTOR),
+            "event_time": happened,
+            "recorded_time": min(happened, now),
+        }
+
+
+def _common(record: Record) -> Mapping[str, Any]:
+    return {
+        "zone": record.word(ZONES, "zone"),
+        "line_start": record.line or None,
+        "line_end": record.line_end,
+        "text": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value),
+    }
 
 
 def _records(file: Path, data: bytes) -> list[Record]:

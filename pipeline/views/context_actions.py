@@ -1,7 +1,7 @@
 """`context_actions.csv` (S1.33): every retrieval as one line, with its mode, scope, counts and citations.
 
-Reads the tables of runs. Gives `actions_of` and `as_csv`. The file is a view: the snapshots are the record. In the folder
-`logs` of a work tree, `index` reads it as evidence for review, split by day.
+Reads the tables of runs. Gives `actions_of` and `as_csv`. The file is a view: the snapshots are the record, and `index
+--add logs=context_actions.csv` imports it as evidence for review, each line owned by its principal.
 """
 
 from __future__ import annotations

@@ -86,34 +86,15 @@ def _is_overlay(name: str) -> bool:
 
 
 def _row(file: OverlayFile) -> dict[str, Any]:
-    overlay = file.overlay
-    retrieval, sources, synthesis = overlay.retrieval_policy, overlay.source_policy, overlay.synthesis_policy
-    words, profile = overlay.vocabulary, overlay.eval_profile
-    return {
-        "role": overlay.role_id,
+    """The columns of a role: the fields of the parts of its overlay that have their names, and those renamed here."""
+    content = file.overlay.model_dump()
+    parts = [content, *(part for part in content.values() if isinstance(part, dict))]
+    stated = {name: value for part in parts for name, value in part.items() if name in ROLE_POLICIES.columns}
+    return stated | {
+        "role": file.overlay.role_id,
         "version": file.digest[:16],
-        "label": overlay.label,
-        "mission": overlay.mission,
-        "anti_goals": overlay.anti_goals,
-        "preferred_terms": words.preferred_terms,
-        "boost_phrases": words.boost_phrases,
-        "suppress_phrases": words.suppress_phrases,
-        "allowed_sources": sources.allowed_sources,
-        "forbidden_sources": sources.forbidden_sources,
-        **{f"weight_{name}": weight for name, weight in retrieval.weights.model_dump().items()},
-        "max_selected_chunks": retrieval.max_selected_chunks,
-        "require_source_diversity": retrieval.require_source_diversity,
-        "max_chunks_per_source": retrieval.max_chunks_per_source,
-        "freshness_max_age_days": retrieval.freshness_max_age_days,
-        "stale_penalty": retrieval.stale_penalty,
-        "role_mismatch_penalty": retrieval.role_mismatch_penalty,
-        "bridge_roles": overlay.bridge_roles,
-        "prioritize": synthesis.prioritize,
-        "avoid": synthesis.avoid,
-        "required_evidence": synthesis.required_evidence_kinds,
-        "citation_style": synthesis.citation_style,
-        "golden_set_id": profile.golden_set_id,
-        "distinctiveness_checks": profile.distinctiveness_checks,
+        **{f"weight_{name}": weight for name, weight in content["retrieval_policy"]["weights"].items()},
+        "required_evidence": file.overlay.synthesis_policy.required_evidence_kinds,
     }
 
 
