@@ -113,7 +113,7 @@ def document(model: type[D], value: Any, file: str, error: type[InputError] = Po
     """The document, whole.
 
     Raises:
-        PolicyError: it is invalid; nothing of it is applied. Another `error` for what is no policy.
+        PolicyError: it is invalid; nothing of it is applied. `error` is another type for other files.
     """
     found, errors = checked(model, value, file)
     if found is None:

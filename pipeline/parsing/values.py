@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...nodes.errors import InputError
-from ...nodes.vocabulary import AUTHORITY
 from .quoting import canonical, shown
 
 __all__ = ["INT32_MAX", "TIME", "YEARS", "authority_rank", "flag", "instant", "mapping", "number", "whole"]
@@ -104,6 +103,8 @@ def authority_rank(value: Any, at: str) -> int:
     Raises:
         InputError: any other value.
     """
+    from ...nodes.vocabulary import AUTHORITY  # imported here: it loads Arrow, and every command reads settings
+
     word = str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return AUTHORITY.values.index(canonical(AUTHORITY, word, at))
 

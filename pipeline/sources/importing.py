@@ -185,7 +185,7 @@ def _without_empty(
 def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: SourceReport, where: Where) -> None:
     """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
     given = columns["lifecycle"]
-    known = {state: state for state in LIFECYCLES.values} | LIFECYCLES.aliases
+    known = {state: state for state in LIFECYCLES.values} | {**LIFECYCLES.aliases}
     known |= {"conflicted": "verified", "private": "verified"}
     columns["lifecycle"] = by_word(given, pa.string(), lambda word, _: known.get(word))
     for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
