@@ -15,7 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, expect_same_rows, flat, gathered, gathered_columns, positions, truth
+from .columns.keys import (
+    among,
+    constants,
+    expect_same_rows,
+    flags_at,
+    flat,
+    gathered,
+    gathered_columns,
+    positions,
+    present,
+    truth,
+)
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import glob_mask
 from .tables import (
@@ -90,7 +101,7 @@ def verdicts(
             "decided_by": _by_gate(gates.names, removed_by),
             "reason_code": _by_gate(gates.reasons, removed_by),
             "would_reject_by": _would_reject_by(rows, admitted),
-            "standing": _standing(rows, asked, _OF_HISTORY[moment] | ended),
+            "standing": _standing(rows, asked, _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])),
             "validity": _validity(rows, asked),
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
@@ -102,6 +113,8 @@ def pool(
 ) -> Pool:
     """The candidates both walls let through, in recall order; none for a request on which the walls disagree.
 
+    A replaced row stays only where the contract includes history.
+
     Raises:
         SchemaError: the verdicts do not belong to these candidates.
     """
@@ -109,7 +122,10 @@ def pool(
     contract = positions(candidates["request_id"], contracts["request_id"])
     disputed = np.zeros(contracts.num_rows, dtype=bool)
     disputed[contract[truth(verdicts["wall_disagreement"])]] = True
-    at = (truth(verdicts["admitted"]) & ~disputed[contract]).nonzero()[0]
+    replaced = present(candidates["replaced_by"])
+    if replaced.any():
+        replaced &= ~flags_at(contracts["include_deleted"], contract)
+    at = (truth(verdicts["admitted"]) & ~replaced & ~disputed[contract]).nonzero()[0]
     kept = gathered_columns(candidates, _RECALLED, at)
     return POOL.build(
         {

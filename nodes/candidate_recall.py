@@ -42,6 +42,7 @@ from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors
+from .recall.versions import replaced_by
 from .tables import (
     CANDIDATES,
     HITS,
@@ -226,12 +227,19 @@ def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph
 
 
 def candidates(
-    hits: Hits, sub_queries: SubQueries, contracts: Contracts, evidence: Evidence, row_index: RowIndex
+    hits: Hits,
+    sub_queries: SubQueries,
+    contracts: Contracts,
+    evidence: Evidence,
+    row_index: RowIndex,
+    recall_tables: RecallTables,
+    postings: PostingIndex,
 ) -> Candidates:
     """The merged hits, one row per request and evidence, in the order of the contract's merge policy.
 
     Admissible rows come first, `pool_k` of them; withheld ones follow, `withheld_k` of them. An admissible member of a
-    conflict set stays if any member does, so that the pool does not split one (S0.111).
+    conflict set stays if any member does, so that the pool does not split one (S0.111). `replaced_by` is decided among
+    the rows of A(r), whether or not a lane found them.
     """
     sub = sub_query_of(sub_queries, hits)
     request = positions(sub_queries["request_id"], contracts["request_id"])[sub]
@@ -272,6 +280,7 @@ def candidates(
             **raw,
             "via": fusion.links(positions(_links_of(hits["via"]), constants(VIA))).take(at),
             "withheld": withheld[order],
+            "replaced_by": replaced_by(recall_tables, owner, row, postings),
         }
     )
 

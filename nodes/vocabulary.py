@@ -236,6 +236,7 @@ PLAIN_REASONS = (
     "stale",
     "duplicate",
     "near_duplicate",
+    "replaced",
     "merged",
     "low_score",
     "below_overlap_floor",

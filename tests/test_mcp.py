@@ -279,4 +279,8 @@ def test_evidence_is_appended_where_a_grant_allows_it_and_else_there_is_no_such_
         asked, "append_evidence", {"rows": [{"text": "a", "zone": "public"}]}
     )
     assert "rows[0].text" in refused(asked, "append_evidence", {"rows": [{"title": "a"}]})
+    for text in ("The okapi has stripes.", "Retracted: the okapi is no zebra."):
+        called(asked, "append_evidence", {"rows": [{"id": "m1", "text": text}]}, mode)
+    block = called(asked, "scoped_retrieve", {"question": "okapi stripes"}, mode).structured_content["block"]
+    assert ("has stripes" in block, "zebra" in block) == (False, True)
     assert "Expected shop, the project" in refused(asked, "append_evidence", {**rows, "project": "pay"})

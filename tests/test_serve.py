@@ -447,6 +447,38 @@ def test_a_row_is_added_where_a_grant_lets_its_principal_append(client: TestClie
     assert "project 'pay'" in problem(elsewhere, 404, "not_found")
 
 
+HELD, CHANGED = "The okapi rule: no default role.", "The okapi rule: a guest signs in."
+
+
+@pytest.mark.parametrize(
+    ("rows", "stands"),
+    [
+        ([{"id": "m1", "text": HELD}, {"id": "m1", "text": CHANGED}], CHANGED),
+        ([{"id": "m1", "text": HELD}, {"id": "m1", "text": CHANGED}, {"id": "m1", "text": HELD}], HELD),
+        ([{"id": "m1", "text": HELD}, {"id": "m1", "text": CHANGED, "event_time": "2020-01-01T00:00:00Z"}], CHANGED),
+        ([{"id": "m1", "text": HELD}, {"id": "m1", "text": "Retracted: the okapi rule."}], "Retracted: the okapi rule."),
+        ([{"id": "m1", "text": HELD}, {"id": "m2", "supersedes": ["m1"], "text": CHANGED}], CHANGED),
+        ([{"text": HELD}, {"supersedes": ["FIRST"], "text": CHANGED}], CHANGED),
+        ([{"kind": "artifact", "text": HELD}, {"kind": "artifact", "supersedes": ["FIRST"], "text": CHANGED}], CHANGED),
+    ],
+    ids=["same id", "back again", "of an earlier time", "retracted", "supersedes an id", "supersedes an evidence id", "an artifact"],
+)  # fmt: skip
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after another", "in one request"])
+def test_an_added_row_replaces_or_retracts_an_earlier_one(
+    client: TestClient, settings: Settings, rows: list[dict[str, Any]], stands: str, at_once: bool
+):
+    may_append(settings)
+    added: list[str] = []
+    if at_once and not any("FIRST" in row.get("supersedes", ()) for row in rows):
+        added = client.post("/v1/evidence", json={"project": "shop", "rows": rows}).json()["evidence_ids"]
+    else:
+        for row in rows:
+            row = row | ({"supersedes": added[:1]} if "FIRST" in row.get("supersedes", ()) else {})
+            added += client.post("/v1/evidence", json={"project": "shop", "rows": [row]}).json()["evidence_ids"]
+    block = client.post("/v1/retrieve", json={"question": "okapi rule", "project": "shop"}).json()["block"]
+    assert [text for text in dict.fromkeys(row["text"] for row in rows) if text in block] == [stands]
+
+
 def test_an_added_row_is_its_principal_s_own_and_no_more_trusted_than_its_kind(guarded, settings: Settings):
     may_append(settings)
     ana, bob = guarded(TOKENS["ana"]), guarded(TOKENS["bob"])

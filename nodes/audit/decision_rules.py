@@ -16,6 +16,7 @@ from ..columns.keys import (
     flags_at,
     flat,
     integers,
+    present,
     take_or,
     truth,
 )
@@ -62,6 +63,7 @@ WORDS = {
     "budget_part": "the limit on one item's size left nothing of it",
     "conflict_downrank": "a competing claim has no room beside it, and neither is shown alone",
     "citation_unresolved": "its citation does not resolve",
+    "replaced": "another row that is current has taken its place",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
     PLUGIN_REASON: "a gate of a plugin stops it, the one that decided",
 }
@@ -86,6 +88,7 @@ def decision_columns(
     expect_same_rows(candidates, verdicts)
     rows = pool.num_rows
     admitted = truth(verdicts["admitted"])
+    replaced = present(candidates["replaced_by"])
     place = _rows_at(pool["candidate"], candidates.num_rows)
     rank = _through(_rows_at(ranked["place"], rows), place)
     pack = _through(_rows_at(packs["place"], rows), place)
@@ -102,7 +105,7 @@ def decision_columns(
 
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
-        ~admitted, place < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~admitted, (place < 0) & replaced, place < 0, rank < 0, pack < 0, ~kept, item < 0,
         ~cited, (lead != pack) & ~shown[place], lead != pack, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     step = np.stack(steps).argmax(axis=0)
@@ -159,7 +162,7 @@ def _leads(packs: pa.Table, rows: int) -> Int:
     return leads
 
 
-_STEPS = ("gate", "walls", "rank", "select", "pack", "trim", "cite", "cut", "merged", "shown")
+_STEPS = ("gate", "replaced", "walls", "rank", "select", "pack", "trim", "cite", "cut", "merged", "shown")
 """What decides a candidate, in order; `cut` is a row of a shown item of which nothing is left."""
 
 
@@ -175,6 +178,8 @@ def _fate(step: str, gate: str | None, gate_reason: str | None, pack_reason: str
     match step:
         case "gate":
             return _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or "")
+        case "replaced":
+            return _Fate("rejected", "merge", None, "replaced")
         case "walls":
             return _Fate("rejected", "gate", "walls", "wall_disagreement")
         case "rank":

@@ -6,8 +6,9 @@ records; each is judged by the same gates as any other row before it becomes a h
 
 Note: it starts from admissible hits only. Links of a withheld row are not followed, as its neighbors would disclose
 that it exists. Sub-query filters do not apply: a rule's partner counts whatever its kind. The window of a mode does
-apply (S1.23): a link cannot bypass it. Most links are followed from the first `SEEDS` hits; conflict sets from every
-hit, since any of them may be selected (S0.111), at any recall effort: `minimal` follows nothing else.
+apply (S1.23): a link cannot bypass it. Most links are followed from the first `SEEDS` hits; conflict sets and what
+replaces a row from every hit, since any of them may be selected (S0.111), at any recall effort: `minimal` follows
+nothing else.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from ..text.references import References, cited_documents, named_records
 from .recall_scope import PAIRS, Int, RecallTables, ScopeGroup
 from .recall_selection import VIA, Found, best_found
 from .turns import links_of_turns
+from .versions import replacing
 
 SEEDS = 10
-"""Hits per request, over all lanes, whose links are followed; conflict sets are followed from every hit."""
+"""Hits per request, over all lanes, whose links are followed; rivals are followed from every hit."""
 TURNS = 1
 """Turns of a conversation on each side of a hit that are returned with it."""
 WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
@@ -46,11 +48,11 @@ Reached = tuple[Int, Int, str]
 """Seed number, position in `scope.rows`, and how it was reached."""
 Link = tuple[str, str, str, Callable[..., list[str]]]
 """Column of the seeds, name of the link, posting field, and the keys of a value."""
-_NAMED: tuple[Link, ...] = (
-    ("parent_id", "parent", "id", id_keys),
+_NAMED: tuple[Link, ...] = (("parent_id", "parent", "id", id_keys),)
+_RIVALS: tuple[Link, ...] = (
+    ("conflict_set", "conflict", "conflict", conflict_keys),
     ("superseded_by", "superseding", "id", id_keys),
 )
-_RIVALS: tuple[Link, ...] = (("conflict_set", "conflict", "conflict", conflict_keys),)
 
 
 def recall_expansion(
@@ -61,8 +63,7 @@ def recall_expansion(
     Args:
         tables: the inputs every lane reads.
         seeds: the best visible hits per request; `score` is their fusion score.
-        seed_rank: rank of each seed inside its request, from 0; of seeds beyond `SEEDS` only the conflict set is
-            followed.
+        seed_rank: rank of each seed inside its request, from 0; of seeds beyond `SEEDS` only rivals are followed.
         known: every hit of the other lanes; their rows are not returned again.
         postings: the frame's index.
         placements: the frame's placements, for document order.
@@ -76,12 +77,23 @@ def recall_expansion(
             tables, followed, known, lambda scope, own, local: _all_links(scope, own, local, postings, placements)
         ),
     )
-    # Any hit may be selected, including neighbors of a seed: the rivals of all of them are added.
-    shown = Found.concat([seeds, others])
-    rivals = best_found(
-        tables, _followed(tables, shown, known, lambda scope, own, _: _linked(scope, own.row, postings, _RIVALS))
-    )
-    return _once(tables, Found.concat([others, rivals]))
+    # Any hit may be selected, including neighbors of a seed: the rivals of all of them are added, and theirs.
+    found, last = [others], Found.concat([seeds, others])
+    while len(last.sub):
+        last = best_found(
+            tables,
+            _followed(tables, last, Found.concat([known, *found]), lambda scope, own, _: _rivals(scope, own, postings)),
+        )
+        found.append(last)
+    return _once(tables, Found.concat(found))
+
+
+def _rivals(scope: ScopeGroup, own: Found, postings: PostingIndex) -> Iterator[Reached]:
+    """The rows that compete with the seeds or replace them."""
+    yield from _linked(scope, own.row, postings, _RIVALS)
+    of, by = replacing(scope, scope.tables.sub_request[own.sub], own.row, postings)
+    if len(of):
+        yield of, scope.local(by), "superseding"
 
 
 def _all_links(
@@ -136,7 +148,7 @@ def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
 
 
 def _linked(scope: ScopeGroup, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
-    """Rows that the seeds name: the parent, the record that replaces them, or the members of the conflict set."""
+    """Rows that the seeds name: the parent, or the record that replaces them and the members of the conflict set."""
     for column, via, field, keys_of in links:
         named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
         if not len(named.codes):

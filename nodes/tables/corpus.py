@@ -50,6 +50,7 @@ EVIDENCE = table(
     valid_from=caller(timestamp("start of validity; null = unbounded", nullable=True)),
     valid_until=caller(timestamp("end of validity, exclusive; null = unbounded", nullable=True)),
     superseded_by=string("evidence_id or entity that replaces it; shown only if admissible", nullable=True),
+    supersedes=strings("evidence ids and entities that it replaces, of its class and owner", nullable=True),
     owner_project=string("the project it belongs to; never null"),
     owner_user=string("the user it belongs to; null = the whole project", nullable=True),
     namespace=string("finer partition inside a project", nullable=True),

@@ -48,6 +48,9 @@ CANDIDATES = table(
     symbol_raw=float64("best symbol score over sub-queries; 0 = not recalled there"),
     via=string("by which link it was reached; null = a lane found it directly", nullable=True),
     withheld=boolean("recalled for the record only"),
+    replaced_by=string(
+        "the admissible row that replaces it; itself = it names another in superseded_by", nullable=True
+    ),
 )
 
 Hits = HITS.annotation

@@ -57,6 +57,7 @@ _ADVICE = {
     "citation_unresolved": "lines, bytes or a version to cite, or require_citation: false",
     "duplicate": "nothing: the same text is shown by another item",
     "near_duplicate": "nothing: nearly the same text is shown by another item",
+    "replaced": "a mode that includes history: a newer version of it is current",
     "wall_disagreement": "no contract can admit it: the two walls disagree, so the request failed",
 }
 """What would show a row that passed every gate, by its reason code."""

@@ -29,6 +29,7 @@ _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
     ("reference", "calls", keys_of_definitions),
     ("path", "path", keys_of_paths),
     ("id", "entity", lambda ids: ids.expand(id_keys)),
+    ("id", "supersedes", lambda ids: ids.expand(id_keys)),
     ("id", "uri", lambda ids: ids.expand(id_keys)),
     ("conflict", "conflict_set", lambda names: names.expand(conflict_keys)),
 )

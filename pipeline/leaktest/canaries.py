@@ -247,7 +247,7 @@ ROLES: dict[str, Role] = {
     "conflict partner": Role(
         lambda token, case: {"conflict_set": LEAK_TEST}, lambda of: {"conflict_set": LEAK_TEST}
     ),
-    "superseding version": Role(lambda token, case: {}, lambda of: {"superseded_by": of.evidence_id}),
+    "superseding version": Role(lambda token, case: {"supersedes": [_HOOK]}, lambda of: {"superseded_by": of.evidence_id}),
     "structured record": Role(
         _as_record, lambda of: {"text": f"{_pointing(of)}\nThe limit of {_record(of.token)} is 5."}
     ),

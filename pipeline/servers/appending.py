@@ -10,7 +10,7 @@ matches it as another. Secrets are masked as in every import.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ KINDS = ("memory", "session-event", "artifact", "external")
 """Classes of source that a program may add to, none of which is trusted."""
 _TEXTS = ("title", "section", "uri", "session_id", "namespace", "branch")
 _TIMES = ("event_time", "valid_from", "valid_until")
-_LISTS = ("tags", "source_refs")
+_LISTS = ("tags", "source_refs", "supersedes")
 
 
 def _named(source: str) -> str:
@@ -61,6 +61,10 @@ else:
         source=(
             Annotated[str, AfterValidator(_named)],
             Field(default="appended", max_length=200, description="name of the source; the kind is put before it"),
+        ),
+        id=(
+            str,
+            Field(default=None, min_length=1, description="of a memory: a later row with the same id replaces it"),
         ),
         **{
             name: (list[str] if name in _LISTS else str, Field(default=None, description=IMPORT_ROWS.columns[name].doc))
@@ -94,7 +98,7 @@ def appended(
         hint = "`append` of a principal in the grants file lists the projects; see docs/serve.md"
         raise AccessError(f"Permission denied: you may not add rows to project {project!r} - at project", hint=hint)
     now = datetime.now(UTC)
-    table = _table(rows, project, settings.principal)
+    table = _table(rows, project, settings.principal, now)
     table, report = normalize(table, project=project, principal=settings.principal, now=now)
     if table.num_rows != len(rows):
         raise InputError.described("a text in every row", "an empty one", "rows")
@@ -103,13 +107,21 @@ def appended(
     return {"project": project, "evidence_ids": ids, "masked": report.masked}
 
 
-def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str, now: datetime) -> pa.Table:
     columns = {
         name: pa.array(
             [row.get(name) for row in rows], pa.string() if name in _TIMES else IMPORT_ROWS.columns[name].type
         )
         for name in ("text", *_TEXTS, *_TIMES, *_LISTS)
     }
+    # A row that may replace another one is recorded now and in its order, each time that it is added.
+    added = [
+        now + timedelta(microseconds=place) if row.get("id") or row.get("supersedes") else None
+        for place, row in enumerate(rows)
+    ]
+    columns["entity"] = pa.array([row.get("id") for row in rows], pa.string())
+    columns["recorded_time"] = pa.array(added, IMPORT_ROWS.columns["recorded_time"].type)
+    columns["version"] = pa.array([at and at.isoformat() for at in added], pa.string())
     kinds = [row.get("kind", "memory") for row in rows]
     columns["origin_class"] = pa.array(kinds)
     columns["source_id"] = pa.array(

@@ -54,7 +54,7 @@ _VOCABULARIES = {
 _REDACTED = (
     "path", "title", "section", "uri", "version", "level", "domain", "document_type", "content_type", "language",
 )  # fmt: skip
-_KEYS = ("entity", "parent_id", "superseded_by", "conflict_set")
+_KEYS = ("entity", "parent_id", "superseded_by", "supersedes", "conflict_set")
 """Columns that link rows. Masks are equal, so masked keys would link unrelated rows, and without a key a row would lose
 its parent's zone or outlive its replacement: a key with a secret is refused."""
 _COMPARED = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
@@ -104,8 +104,6 @@ def normalize(
     fill_trust(fill, columns, report, where)
     fill_owner_user(fill, columns, principal)
     fill_times(fill, columns, now)
-    replaced = pc.and_(columns["superseded_by"].is_valid(), columns["superseded_at"].is_null())
-    columns["superseded_at"] = pc.if_else(replaced, columns["recorded_time"], columns["superseded_at"])
     fill.constant("generated", False)
     columns["redactions"] = _redact(columns, report, where, masked)
     columns["path"] = normalized(columns["path"], where)

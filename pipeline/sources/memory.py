@@ -42,7 +42,8 @@ def read_memory(path: str | PathLike[str], *, project: str, now: datetime, repor
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
     the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
-    id occurs twice, in one file or in several, the later one supersedes the earlier. The sources are added to `report.complete_sources`.
+    id occurs twice in a file, the later one ends the earlier; of several files, `versions` decides.
+    The sources are added to `report.complete_sources`.
 
     Raises:
         InputError: naming file, line and field.
@@ -143,10 +144,10 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
-    """End each version of a memory when the next one begins: the later by time, else by the order of files and lines."""
+    """End each version of a memory when its file says the next one begins: the later by time, else by lines."""
     versions: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
-        whose = (row["owner_project"], row["owner_user"], row["entity"])
+        whose = (row["source_id"], row["owner_project"], row["owner_user"], row["entity"])
         versions.setdefault(whose, {}).setdefault(row[PLACE], []).append(row)
     for same in versions.values():
         ordered = list(same.values())

@@ -30,8 +30,6 @@ ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
 _BATCH = 8_192
 _PLACE = ("line_start", "line_end", "byte_start", "byte_end")
-SUPERSEDES = "supersedes"
-"""The names of what a record replaces, until `tables` has ended it."""
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 
@@ -98,7 +96,7 @@ def common_fields(record: Record) -> dict[str, Any]:
         "valid_until": record.instant("validUntil"),
         "recorded_time": record.instant("recordedAt", "recordedTime"),
         "superseded_by": record.identifier("supersededBy"),
-        SUPERSEDES: record.strings("supersedes"),
+        "supersedes": record.strings("supersedes"),
         "conflict_set": record.identifier("conflictSet", "conflictSetId"),
         "language": record.text("language"),
     }
@@ -130,47 +128,9 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
         }
 
 
-def _settled(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows, those that a row of the same owner replaces with their end: the time of that row, or their own.
-
-    A row replaces what it names in `supersedes`, and what names it in `superseded_by`.
-    """
-    listed = list(rows)
-    known: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in listed:
-        if row.get("entity"):
-            known[_named(row, row["entity"])] = row
-    by = {
-        _named(row, old): row["entity"]
-        for row in listed
-        if row.get("entity")
-        for old in row.pop(SUPERSEDES, None) or ()
-    }
-    for row in listed:
-        if not row.get("superseded_by") and (new := by.get(_named(row, row.get("entity")))) not in (
-            None,
-            row.get("entity"),
-        ):
-            row["superseded_by"] = new
-        if row.get("superseded_by") and not row.get("superseded_at"):
-            times = [
-                _time(each) for each in (row, known.get(_named(row, row["superseded_by"]))) if each and _time(each)
-            ]
-            row["superseded_at"] = max(times, default=None)
-    return listed
-
-
-def _named(row: Mapping[str, Any], entity: Any) -> tuple[Any, ...]:
-    return row.get("origin_class"), row.get("owner_project"), row.get("owner_user"), entity
-
-
-def _time(row: Mapping[str, Any]) -> Any:
-    return row.get("recorded_time") or row.get("event_time")
-
-
 def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
     """The rows as tables with the columns that any of them has, in declared order and type, and their places."""
-    listed, end = _settled(rows), 0
+    listed, end = list(rows), 0
     while (start := end) < len(listed):
         end = start + _BATCH
         while end < len(listed) and MATERIAL.search(listed[end - 1]["text"]):

@@ -45,6 +45,7 @@ REASONS = {
     "budget_tokens": "budget_cut",
     "budget_part": "budget_cut",
     "superseded": "stale",
+    "replaced": "stale",
     "expired": "stale",
     "before_window": "stale",
     "stale": "stale",

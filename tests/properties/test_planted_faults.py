@@ -41,7 +41,15 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
-from scoped_retrieval.nodes.recall import graph_recall, group_scores, lane_recall, posting_recall, recall_scope, turns
+from scoped_retrieval.nodes.recall import (
+    graph_recall,
+    group_scores,
+    lane_recall,
+    posting_recall,
+    recall_scope,
+    turns,
+    versions,
+)
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall, second_wall_patterns
 from scoped_retrieval.nodes.walls.gates import paths as gate_paths
@@ -114,6 +122,11 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(posting_recall, "_shown", wrong)
     in_arrays(monkeypatch)
+
+
+def versions_chosen_before_the_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest version of a record replaces the others, whether or not the request may see it."""
+    monkeypatch.setattr(versions, "admitted", lambda scope, request, row: np.ones(len(row), dtype=bool))
 
 
 def _without(gate: int) -> Plant:
@@ -365,6 +378,7 @@ INTERFERENCE: dict[str, Plant] = {
     "feedback vectors from outside": feedback_vectors_from_outside,
     "post-filtering": post_filtering,
     "dropped time gates": dropped_time_gates,
+    "versions chosen before the gates": versions_chosen_before_the_gates,
     "files of every row": files_of_every_row,
     "outlines over every row": outlines_over_every_row,
     "symbols from outside": symbols_from_outside,

@@ -137,6 +137,7 @@ def _postings(rows: Sequence[Row], terms: Sequence[Sequence[str]]) -> SegmentPos
         keyed += [("reference", definition_keys(name)) for name in row.get("calls") or []]
         keyed += [("path", path_keys(row["path"]))] if row.get("path") else []
         keyed += [("id", id_keys(row[name])) for name in ("evidence_id", "entity") if row.get(name)]
+        keyed += [("id", id_keys(name)) for name in row.get("supersedes") or []]
         keyed += [("conflict", conflict_keys(row["conflict_set"]))] if row.get("conflict_set") else []
         for field, keys in keyed:
             for key in posting_keys(field, keys):

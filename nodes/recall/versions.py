@@ -1,0 +1,134 @@
+"""Versions of a record: which rows an admissible row replaces, decided for each request inside A(r).
+
+Reads pairs of a request and a row. Gives the admissible rows that replace each row.
+
+A row replaces another one of its class and owner that is not newer and that it names in `supersedes`, by entity or
+evidence id. A memory also replaces each older memory with its id. A row is as old as its recorded time at `as_of`;
+of equally old ones, the one of the later source by name is newer.
+
+Note: nothing is decided when rows are stored, since a newer row that a request may not see must not change its answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.kept import OfTable
+from ..columns.keys import first_of_runs, flat, gathered, gathered_columns, present, take_or, truth
+from ..columns.list_columns import flattened
+from ..columns.ragged import Ragged, spread
+from ..frames import PostingIndex, posting_keys
+from ..text.index_keys import id_keys
+from .recall_scope import Bool, Int, RecallTables, ScopeGroup
+
+_IDS = ("entity", "evidence_id")
+_OWNER = ("origin_class", "owner_project", "owner_user")
+
+
+def replaced_by(tables: RecallTables, request: Int, row: Int, postings: PostingIndex) -> pa.Array:
+    """The evidence id of the newest row that replaces the row of each (contract row, frame row) pair; where none does,
+    its own id if it names another in `superseded_by`, else null.
+    """
+    evidence = tables.evidence
+    if not len(_able(evidence, row)):
+        return pa.nulls(len(row), pa.string())
+    newest = np.where(np.asarray(gathered(evidence["superseded_by"], row).is_valid()), row, -1)
+    for scope in tables.scope_groups(None):
+        own = np.isin(request, scope.request).nonzero()[0]
+        of, by = replacing(scope, request[own], row[own], postings)
+        order = np.lexsort((tables.row_index.id_rank[by], _recorded(tables, request[own][of], by), of))[::-1]
+        first = order[first_of_runs(of[order])]
+        newest[own[of[first]]] = by[first]
+    return take_or(evidence["evidence_id"], newest)
+
+
+def replacing(scope: ScopeGroup, request: Int, row: Int, postings: PostingIndex) -> tuple[Int, Int]:
+    """For (contract row, frame row) pairs of a scope: a position among the pairs, and a frame row that replaces its row
+    and is admissible for its request.
+    """
+    tables = scope.tables
+    able = _able(tables.evidence, row)
+    if not len(able):
+        return able, able
+    parts = [
+        _looked_up(Ragged.of(gathered(tables.evidence[column], row[able])).expand(id_keys), scope, postings)
+        for column in _IDS
+    ]
+    of, by = (able[np.concatenate([part[0] for part in parts])], np.concatenate([part[1] for part in parts]))
+    for holds in (_of_one_owner, _newer):
+        kept = holds(tables, request[of], row[of], by)
+        of, by = of[kept], by[kept]
+    kept = admitted(scope, request[of], by)
+    return of[kept], by[kept]
+
+
+def admitted(scope: ScopeGroup, request: Int, row: Int) -> Bool:
+    """Whether the frame row of each pair is in A(r)."""
+    clock, of_request = scope.tables.clock
+    local = scope.local(row)
+    passes, _ = clock.judge(scope.tables.row_index, of_request[request], row)
+    return passes & (local >= 0) & ~scope.withheld[local]
+
+
+def _able(evidence: pa.Table, row: Int) -> Int:
+    """The positions of rows that another one may replace."""
+    replaceable = _replaceable(evidence)
+    return np.empty(0, dtype=np.int64) if replaceable is None else replaceable[row].nonzero()[0]
+
+
+@OfTable
+def _replaceable(evidence: pa.Table) -> Bool | None:
+    """The rows of a frame that name what replaces them or are named by it, and memories whose id occurs again; None
+    for a frame without any. No answer depends on it: it spares the others a look-up.
+    """
+    names = pc.unique(flattened(evidence["supersedes"])[1])
+    memories = pc.if_else(pc.equal(evidence["origin_class"], "memory"), evidence["entity"], None)
+    counts = memories.drop_null().value_counts()
+    again = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    found = present(evidence["superseded_by"])
+    for column, among in ((memories, again), *((evidence[name], names) for name in _IDS)):
+        if len(among):
+            found = found | np.asarray(pc.is_in(column, value_set=flat(among)))
+    return found if found.any() else None
+
+
+def _looked_up(ids: Ragged, scope: ScopeGroup, postings: PostingIndex) -> tuple[Int, Int]:
+    """A row of `ids`, and a frame row of the scope's segments that has one of its ids or names it in `supersedes`."""
+    if not len(ids.codes):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    matches = postings.lookup(posting_keys("id", ids.vocabulary.to_pylist()), scope.segments)
+    of, at = spread(matches.starts[ids.codes], np.diff(matches.starts)[ids.codes])
+    return ids.rows[of], matches.rows[at]
+
+
+def _of_one_owner(tables: RecallTables, request: Int, row: Int, by: Int) -> Bool:
+    """Whether two rows are different rows of one class and owner."""
+    old, new = (gathered_columns(tables.evidence, _OWNER, rows) for rows in (row, by))
+    alike = row != by
+    for name in _OWNER:
+        same = pc.or_kleene(pc.equal(old[name], new[name]), pc.and_(pc.is_null(old[name]), pc.is_null(new[name])))
+        alike &= truth(same)
+    return alike
+
+
+def _newer(tables: RecallTables, request: Int, row: Int, by: Int) -> Bool:
+    """Whether the second row of each pair names the first and is not older, or has the same id and is newer."""
+    names = (*_IDS, "source_id", "origin_class", "supersedes")
+    old, new = (gathered_columns(tables.evidence, names, rows) for rows in (row, by))
+    began, begins = (_recorded(tables, request, rows) for rows in (row, by))
+    of, name = flattened(new["supersedes"])
+    named = np.zeros(len(row), dtype=bool)
+    for column in _IDS:
+        named[of[truth(pc.equal(flat(name), old[column].take(pa.array(of))))]] = True
+    later = (begins > began) | ((begins == began) & truth(pc.greater(new["source_id"], old["source_id"])))
+    again = truth(pc.equal(old["entity"], new["entity"])) & truth(pc.equal(new["origin_class"], "memory"))
+    return (named & (begins >= began)) | (again & later)
+
+
+def _recorded(tables: RecallTables, request: Int, row: Int) -> Int:
+    """When each row was recorded, as it was at the `as_of` of its request."""
+    clock, of_request = tables.clock
+    _, placement = clock.judge(tables.row_index, of_request[request], row)
+    return tables.row_index.recorded_at(placement)
