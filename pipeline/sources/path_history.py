@@ -9,7 +9,8 @@ place are those of its first appearance. A row has its placements in the column 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ __all__ = ["BlobSource", "commit_table", "read_changes"]
 
 LEAST_REPORTED = 500
 """Fewest changes between two lines of progress: some seconds."""
-BATCH_CHANGES = 8_192
+BATCH_CHANGES = 2_048
 """Paths are read together up to this many changes."""
 
 
@@ -52,6 +53,8 @@ def read_changes(
 ) -> Iterator[pa.Table]:
     """Tables of `FILE_ROWS` with `placements`, by path; all rows of a path are in one table.
 
+    The texts of the next batch are cut while the caller works on the rows of this one.
+
     Args:
         changes: in the order of their commits, whose times strictly increase.
         blobs: the texts; each is cut once per kind of path.
@@ -59,6 +62,20 @@ def read_changes(
         report: counts placements, and skipped versions with the reason.
         say: receives a line of progress at each tenth of many changes.
     """
+    with ThreadPoolExecutor(1) as ahead:
+        before: tuple[_Batch, Future[set[bytes]]] | None = None
+        for batch in _batches(changes, blobs, reader, report, say):
+            reading = batch, ahead.submit(reader.read, batch.texts.values())
+            if before is not None:
+                yield from before[0].tables(constant, before[1].result())
+            before = reading
+        if before is not None:
+            yield from before[0].tables(constant, before[1].result())
+
+
+def _batches(
+    changes: Iterable[Change], blobs: BlobSource, reader: DocumentReader, report: SourceReport, say: Say
+) -> Iterator[_Batch]:
     by_path: dict[bytes, list[Change]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
@@ -67,7 +84,7 @@ def read_changes(
     batch = _Batch(blobs, reader, report)
     for raw in sorted(by_path):
         if len(batch.changes) >= min(BATCH_CHANGES, reader.options.batch_rows):
-            yield from batch.tables(constant)
+            yield batch
             batch = _Batch(blobs, reader, report)
         tell(done, total)
         own = by_path.pop(raw)
@@ -76,7 +93,7 @@ def read_changes(
             batch.add(raw.decode("utf-8"), own)
         except UnicodeDecodeError:
             report.skip("path not utf-8", len(own))
-    yield from batch.tables(constant)
+    yield batch
 
 
 def commit_table(line: Sequence[Commit]) -> pa.Table:
@@ -103,7 +120,7 @@ class _Batch:
         self._path_of: list[int] = []
         self._keys: list[bytes | None] = []
         self._gone: list[bool] = []
-        self._texts: dict[bytes, Text] = {}
+        self.texts: dict[bytes, Text] = {}
         self._known: dict[tuple[str, object], bytes] = {}
 
     def add(self, path: str, changes: Sequence[Change]) -> None:
@@ -118,16 +135,15 @@ class _Batch:
                 self.report.skip("not text by name", at=path)
             elif (key := self._known.get((change.blob, kind))) is None:
                 key = self._known[change.blob, kind] = self.reader.key(f"git:{change.blob}", path)
-                self._texts[key] = Text(key, path, partial(self.blobs.get, change.blob, limit))
+                self.texts[key] = Text(key, path, partial(self.blobs.get, change.blob, limit))
             self.changes.append(change)
             self._path_of.append(len(self._paths))
             self._keys.append(key)
             self._gone.append(bool(reason))
         self._paths.append(path)
 
-    def tables(self, constant: Mapping[str, Any]) -> Iterator[pa.Table]:
-        """The rows of these paths."""
-        missing = self.reader.read(self._texts.values())
+    def tables(self, constant: Mapping[str, Any], missing: Collection[bytes]) -> Iterator[pa.Table]:
+        """The rows of these paths, whose texts were read, but for those of the `missing` keys."""
         cache, changes = self.reader.cache, self.changes
         reasons: dict[bytes, str | None] = {}
         keys, at = list[bytes](), list[int]()
