@@ -12,7 +12,7 @@ import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.nodes.vocabulary import PURPOSES
-from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
+from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Row, Story, days_ago, decided, places, row, shown

@@ -9,9 +9,9 @@ import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
-from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.runs import Runs
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...nodes.lanes import LANE_NAMES as LANES
-from .weight_sets import WEIGHT_SETS
+from ...nodes.score_terms import TERMS
 
 __all__ = ["ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
@@ -18,6 +18,17 @@ PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 TELEMETRY = ("off", "spans", "content")
+
+WEIGHT_SETS: Mapping[str, Mapping[str, float]] = {
+    "document-000": {term.name: 0.0 for term in TERMS if term.family != "role"}
+    | {
+        "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
+        "diversity": 0.10,
+    },
+}  # fmt: skip
+"""Name -> score term -> weight; every term that is weighted by anything but a role. `document-000` is the formula of
+S0.95, whose lexical match with anchors is two terms.
+"""
 
 
 @dataclass(frozen=True, slots=True)

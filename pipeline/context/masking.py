@@ -18,7 +18,7 @@ from typing import Any, cast
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
 from ..redaction.masking import redact_text
-from ..sources.row_paths import normalized_path
+from ..sources.column_types import normalized_path
 
 __all__ = [
     "expect_unicode",

@@ -18,7 +18,7 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.plugins import is_plugin_name
 from ...nodes.tables import REQUESTS
-from ..config.weight_sets import WEIGHT_SETS
+from ..config.declared_settings import WEIGHT_SETS
 from ..parsing.values import flag, instant
 from .converters import (
     Converter,

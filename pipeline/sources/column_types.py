@@ -1,11 +1,16 @@
-"""Converts columns of import rows to their declared types: without loss, or with an error that names the row.
+"""Converts columns of import rows to their declared types and forms: without loss, or with an error that names the row.
 
-Gives: `as_declared` and `authority_ranks`. Instants must have a time zone: text like `2026-05-20T08:00:00Z`, or a
-timestamp type with a zone. The meaning of a naive instant would depend on the machine that reads it.
+Gives: `as_declared`, `authority_ranks`, `by_word`, and `normalized`, paths in the one form that rules about paths compare:
+relative to the root of the source, `/` between parts, Unicode NFC, and no part that is empty, `.` or `..`. Case is kept.
+
+Note: instants must have a time zone: text like `2026-05-20T08:00:00Z`, or a timestamp type with a zone. The meaning of a
+naive instant would depend on the machine that reads it. A backslash in a path is a separator, as on Windows; on POSIX it
+may be part of a file name, and is then stored as `/`.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +20,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ..parsing.values import TIME, YEARS, authority_rank, instant
 
-__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "by_word"]
+__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "by_word", "normalized", "normalized_path"]
 
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
@@ -61,6 +66,40 @@ def by_word(column: pa.Array, type_: pa.DataType, value: Callable[[str, int], An
 def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
     """`authority` as ranks 0 to 3, from ranks or from the words of its vocabulary."""
     return by_word(column, pa.int32(), lambda word, row: authority_rank(word, f"{where(row)}.authority"))
+
+
+def normalized_path(path: str) -> str | None:
+    """One path in normal form; None if it leaves its root, is empty or contains NUL."""
+    parts: list[str] = []
+    for part in unicodedata.normalize("NFC", path).replace("\\", "/").split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts) if parts and "\0" not in path else None
+
+
+def normalized(paths: pa.Array, where: Where) -> pa.Array:
+    """The column `path` in normal form; an empty string becomes null.
+
+    Args:
+        paths: string[rows].
+        where: names a row in messages.
+
+    Raises:
+        InputError: a path leaves the root of its source, is empty, or contains NUL.
+    """
+
+    def read(path: str, row: int) -> str | None:
+        if (found := normalized_path(path)) is None and path:
+            hint = "write it relative to the root of its source, such as src/app.py."
+            expected, got = "a path inside its source", "one that leaves it or names nothing"
+            raise InputError.described(expected, got, f"{where(row)}.path", hint=hint)
+        return found
+
+    return by_word(paths, paths.type, read)
 
 
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:

@@ -3,6 +3,9 @@
 Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `columns_of`, `table_of`.
 Readers of files share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
+The text of PDF and Word files comes from libraries of the extra `documents`: a page of a PDF ends with `PAGE_BREAK`, a Word
+file becomes Markdown. A library may raise anything on a damaged or hostile file; it is skipped with its reason.
+
 Note: an encoding is a fact of the file, never a guess (`decoded`). The byte order mark of UTF-8, `\\r\\n` and control
 characters are kept; a NUL character makes a file binary.
 """
@@ -11,11 +14,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import pyarrow as pa
 
@@ -23,9 +28,8 @@ from ...nodes.errors import InputError
 from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from .chunking import Document, read_document
-from .extracting import EXTRACTED, extracted
 from .file_kinds import FileKind, file_kind
-from .parts import has_parts
+from .parts import PAGE_BREAK, has_parts
 
 __all__ = [
     "FILE_ROWS",
@@ -82,12 +86,59 @@ def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | N
         return None, "over the size limit"
     if data.startswith(_LFS):
         return None, "a Git LFS pointer; `git lfs pull` fetches the file"
-    if kind.splitter in EXTRACTED:
-        return extracted(kind.splitter, data)
+    if kind.splitter in _EXTRACTED:
+        return _extracted(kind.splitter, data)
     text = decoded(data)
     if text is None:
         return None, "binary" if b"\0" in data else "neither UTF-8 nor in a declared encoding"
     return (text, "") if text.strip() else (None, "empty")
+
+
+_UNPACKED_BYTES = 256_000_000
+"""A Word file is an archive; what it holds may be this large."""
+
+
+def _extracted(splitter: str, data: bytes) -> tuple[str | None, str]:
+    """The text of a file, or None and the reason it is skipped."""
+    try:
+        text = _EXTRACTED[splitter](data)
+    except ImportError as error:
+        return None, f"needs {error.name}; install scoped-retrieval[documents]"
+    except Exception as error:
+        return None, f"not readable as its kind of document ({type(error).__name__})"
+    return (text, "") if text.strip() else (None, "without text; scanned pages are pictures")
+
+
+def _pdf(data: bytes) -> str:
+    from pypdf import PdfReader
+
+    return "".join(f"{page.extract_text()}\n{PAGE_BREAK}" for page in PdfReader(BytesIO(data)).pages)
+
+
+def _docx(data: bytes) -> str:
+    from docx import Document
+
+    if sum(file.file_size for file in ZipFile(BytesIO(data)).infolist()) > _UNPACKED_BYTES:
+        raise OverflowError
+    return "\n".join(_blocks(Document(BytesIO(data))))
+
+
+def _blocks(document: object) -> Iterator[str]:
+    """The paragraphs and tables of a Word file as Markdown."""
+    for block in document.iter_inner_content():  # type: ignore[attr-defined]
+        if hasattr(block, "rows"):
+            for row in block.rows:
+                yield " | ".join(" ".join(cell.text.split()) for cell in row.cells)
+        else:
+            style, _, level = (block.style.name or "").rpartition(" ")
+            mark = "# " if (style, level) == ("", "Title") else "- " if style.startswith("List") else ""
+            if style == "Heading" and level.isdecimal():
+                mark = "#" * min(int(level), 6) + " "
+            yield f"{mark}{block.text}"
+        yield ""
+
+
+_EXTRACTED: dict[str, Callable[[bytes], str]] = {"pages": _pdf, "document": _docx}
 
 
 _LFS = b"version https://git-lfs.github.com/spec/"

@@ -3,7 +3,9 @@
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalize`, the same
 rows with every column, and a `SourceReport` of assumed, skipped and masked values.
 
-Note: only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
+Note: the defaults are one line per class of source (`_DEFAULTS`), the least privileged for trust. `verified` is about the
+record, not its author; text by strangers is restricted by authority 0 and standing `untrusted`, and output of programs by
+standing alone. Only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
 because null has a meaning there. A memory, session event or preference belongs to the importing principal unless it
 names a user; an empty `owner_user` means the whole project.
 """
@@ -11,18 +13,23 @@ names a user; an empty `owner_user` means the whole project.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.columns.digests import text_sha256
 from ...nodes.columns.keys import truth
 from ...nodes.errors import InputError
+from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ...nodes.vocabulary import (
+    AUTHORITY,
     EVIDENCE_KINDS,
     LIFECYCLES,
     ORIGIN_CLASSES,
@@ -36,10 +43,9 @@ from ..corpus.incoming import PLACEMENT_LIST
 from ..parsing.quoting import canonical, shown_keys
 from ..parsing.values import YEARS
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
-from .column_types import PLACE, Where, as_declared, authority_ranks, by_word
+from .column_types import PLACE, Where, as_declared, authority_ranks, by_word, normalized
+from .file_kinds import file_kind
 from .report import NAMED, SourceReport
-from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
-from .row_paths import normalized
 
 __all__ = ["MAX_ENTRIES", "MAX_TEXT", "normalize"]
 
@@ -96,18 +102,18 @@ def normalize(
         columns[PLACEMENT_LIST] = lists
     columns, where = _without_empty(columns, where, report)
     _check_limits(columns, where)
-    fill = Filler(columns, report)
-    fill_owner(fill, columns, project)
+    fill = _Filler(columns, report)
+    _fill_owner(fill, columns, project)
     _read_lifecycle(columns, principal, report, where)
     for name, vocabulary in _VOCABULARIES.items():
         columns[name] = _canonical(columns[name], vocabulary, name, where)
-    fill_trust(fill, columns, report, where)
-    fill_owner_user(fill, columns, principal)
-    fill_times(fill, columns, now)
+    _fill_trust(fill, columns, report, where)
+    _fill_owner_user(fill, columns, principal)
+    _fill_times(fill, columns, now)
     fill.constant("generated", False)
     columns["redactions"] = _redact(columns, report, where, masked)
     columns["path"] = normalized(columns["path"], where)
-    fill_version(fill, columns)
+    _fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     table = pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
     if PLACEMENT_LIST in columns:
@@ -189,7 +195,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Source
     for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
         report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
     unknown = pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string()))
-    Filler(columns, report).values("lifecycle", unknown)
+    _Filler(columns, report).values("lifecycle", unknown)
     private = pc.and_(pc.equal(given, "private"), pc.equal(pc.fill_null(columns["owner_user"], ""), ""))
     columns["owner_user"] = pc.if_else(truth(private), pa.scalar(principal), columns["owner_user"])
     alone = pc.and_(pc.equal(given, "conflicted"), pc.is_null(columns["conflict_set"]))
@@ -302,3 +308,174 @@ def _check_limits(columns: Mapping[str, pa.Array], where: Where) -> None:
 def _refuse(wrong: NDArray[np.bool_], expected: str, got: str, name: str, where: Where, hint: str = "") -> None:
     if wrong.any():
         raise InputError.described(expected, got, f"{where(int(wrong.argmax()))}.{name}", hint=hint)
+
+
+class _Filler:
+    """Fills nulls of the given columns, and counts them in the report with their new values."""
+
+    def __init__(self, columns: dict[str, pa.Array], report: SourceReport) -> None:
+        self._columns = columns
+        self._report = report
+
+    def constant(self, name: str, value: Any) -> None:
+        column = self._columns[name]
+        if value is not None and column.null_count:
+            self._report.default(name, str(value).lower() if value is False else str(value), column.null_count)
+            self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
+
+    def values(self, name: str, values: pa.Array, words: pa.Array | None = None) -> None:
+        """Fill nulls with the value of the same row and count them. `words` are the values' names in the report."""
+        column = self._columns[name]
+        filled = pc.coalesce(column, values.cast(column.type))
+        became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
+        for entry in became.value_counts().to_pylist():
+            self._report.default(name, str(entry["values"]), entry["counts"])
+        self._columns[name] = filled
+
+
+def _fill_owner(fill: _Filler, columns: dict[str, pa.Array], project: str) -> None:
+    columns["owner_project"] = pc.if_else(pc.equal(columns["owner_project"], ""), None, columns["owner_project"])
+    fill.constant("owner_project", project)
+
+
+def _fill_owner_user(fill: _Filler, columns: dict[str, pa.Array], principal: str) -> None:
+    """Null and "" = the whole project, but null in a memory, session event or preference = the importing principal."""
+    of_user = pc.is_in(columns["origin_class"], pa.array(sorted(_OWNED_BY_USER)))
+    fill.values("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
+    columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
+
+
+def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: SourceReport, where: Where) -> None:
+    """Fill class and kind first, then the columns that depend on them."""
+    if columns["origin_class"].null_count:
+        fill.values("origin_class", _mapped(columns["source_id"], _class_of_source))
+        fill.values("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND[kind]))
+        fill.constant("origin_class", "project-doc")
+    if columns["evidence_kind"].null_count:
+        fill.values("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
+    origin = columns["origin_class"]
+    fill.constant("zone", "internal")
+    fill.constant("declared_visibility", "model-visible")
+    ranks = _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32())
+    fill.values("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
+    fill.values("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
+    fill.values("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
+    promoted = pc.fill_null(pc.equal(columns["declared_standing"], "instruction"), False)
+    if pc.any(promoted).as_py():
+        columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
+        for row in np.flatnonzero(promoted.to_numpy(zero_copy_only=False))[:NAMED]:
+            report.note("a row declared as instruction counts as evidence: content cannot instruct", at=where(row))
+    of_memory = _mapped(columns["lifecycle"], lambda state: _STANDING_OF_MEMORY.get(state, "evidence"))
+    standing = pc.if_else(
+        pc.equal(origin, "memory"), of_memory, _mapped(origin, lambda c: _DEFAULTS[c].declared_standing)
+    )
+    printed = pc.is_in(columns["evidence_kind"], pa.array(sorted(_UNTRUSTED_KINDS)))
+    fill.values("declared_standing", pc.if_else(printed, "untrusted", standing))
+
+
+def _fill_times(fill: _Filler, columns: dict[str, pa.Array], now: datetime) -> None:
+    """`recorded_time` is the event time for classes with `own_time`, else now; never in the future."""
+    instant = pa.scalar(now.astimezone(UTC), TIMESTAMP)
+    own = pc.and_kleene(
+        _mapped(columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_()),
+        pc.less_equal(columns["event_time"], instant),
+    )
+    own = pc.fill_null(own, False)
+    words = pc.if_else(own, "the time of the event", "the time of this import")
+    fill.values("recorded_time", pc.if_else(own, columns["event_time"], instant), words)
+
+
+def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
+    """A text without version and place gets its digest as version, so that a citation can be traced to it."""
+    known = [pc.is_valid(columns[name]) for name in ("version", "line_start", "byte_start")]
+    lost = pc.invert(pc.or_(pc.or_(known[0], known[1]), known[2]))
+    if pc.any(lost).as_py():
+        digest = pc.utf8_slice_codeunits(text_sha256(columns["text"].filter(lost)), 0, 16)
+        versions = pc.binary_join_element_wise("sha256", digest, ":")
+        values = pc.replace_with_mask(pa.nulls(len(lost), pa.string()), lost, versions.cast(pa.string()))
+        fill.values("version", values, pa.repeat("a digest of the text", len(lost)))
+
+
+def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:
+    """`_kind_of` of every distinct pair of class and path."""
+    pairs = pc.binary_join_element_wise(origin, pc.fill_null(path, ""), "\0")
+    return _mapped(pairs, lambda pair: _kind_of(*pair.split("\0", 1)))
+
+
+def _mapped(column: pa.Array, function: Callable[[str], Any], type_: pa.DataType | None = None) -> pa.Array:
+    """`function` of every distinct value."""
+    return by_word(column, type_ or pa.string(), lambda word, _: function(word))
+
+
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """The defaults of one class of source. `own_time`: the event time is also the recorded time."""
+
+    evidence_kind: str
+    authority: int
+    lifecycle: str
+    declared_standing: str
+    declared_safety: str = "safe"
+    own_time: bool = True
+
+
+_DEFAULTS = {
+    "workspace": _Defaults("code", 1, "verified", "evidence", own_time=False),
+    "project-doc": _Defaults("doc", 1, "verified", "evidence", own_time=False),
+    "team-standard": _Defaults("rule", 1, "verified", "evidence", own_time=False),
+    "user-preference": _Defaults("rule", 1, "verified", "hint"),
+    "session-event": _Defaults("session-event", 1, "verified", "untrusted"),
+    "artifact": _Defaults("tool-output", 1, "verified", "untrusted"),
+    "memory": _Defaults("memory", 1, "candidate", "evidence"),
+    "decision-record": _Defaults("decision-record", 1, "verified", "evidence"),
+    "structured-sot": _Defaults("structured-fact", 1, "verified", "evidence", own_time=False),
+    "external": _Defaults("doc", 0, "verified", "untrusted", "requires-review", own_time=False),
+    "mcp-resource": _Defaults("tool-output", 0, "verified", "untrusted", "requires-review", own_time=False),
+}
+"""By `origin_class`. Zone (internal) and visibility (model-visible) are the same for all."""
+
+_STANDING_OF_MEMORY = {"candidate": "hint", "deprecated": "history", "expired": "history", "revoked": "untrusted"}
+"""The standing of a memory in states other than verified (S0.109, S0.110)."""
+
+_UNTRUSTED_KINDS = frozenset({"test-log", "tool-output"})
+"""Kinds that quote the output of a program, in any class of source."""
+
+_OWNED_BY_USER = frozenset({"memory", "session-event", "user-preference"})
+"""Classes whose rows belong to one user: the importing principal, unless the row names another."""
+
+_CLASS_OF_KIND = {
+    "code": "workspace",
+    "doc": "project-doc",
+    "test-log": "artifact",
+    "memory": "memory",
+    "session-event": "session-event",
+    "decision-record": "decision-record",
+    "rule": "project-doc",
+    "structured-fact": "structured-sot",
+    "tool-output": "artifact",
+}
+"""The class of a row that states neither a class nor a source of one."""
+_PREFIXES = {
+    "standard": "team-standard",
+    "preference": "user-preference",
+    "log": "artifact",
+    "sessions": "session-event",
+}
+
+
+def _class_of_source(source_id: str) -> str | None:
+    """The class in the prefix `<kind>:` of a source id, if there is one."""
+    prefix, colon, _ = source_id.partition(":")
+    if not colon:
+        return None
+    prefix = _PREFIXES.get(prefix, ORIGIN_CLASSES.aliases.get(prefix, prefix))
+    return prefix if prefix in ORIGIN_CLASSES else None
+
+
+def _kind_of(origin_class: str, path: str | None) -> str:
+    """The kind of a row that has none: by its path for files, else that of its class."""
+    if path and origin_class in ("workspace", "project-doc", "artifact"):
+        kind = file_kind(path).evidence_kind
+        if origin_class != "artifact" or kind == "test-log":
+            return kind
+    return _DEFAULTS[origin_class].evidence_kind

@@ -3,6 +3,17 @@
 Gives: `read_sot` (`index --add sot=FILE`), one row per record: `origin_class` structured-sot, `entity` the key, text one
 `column: value` per line; and `read_logs` (`index --add logs=FILE`), one session event per line of a CSV log.
 
+A schema beside a file, `NAME.schema.yaml`, gives its key, columns and types:
+
+    key: engagement_id
+    columns:
+      engagement_id: {type: id, required: true}
+      fee: money
+      deadline: {type: date}
+
+Without one the key is the column `id`, else the first one, and values are text. A value that does not match its type is an
+import error, never a null; a record that may not be canonical must not become evidence.
+
 Note: the recorded time of a record is its file's modification time, unless it has one of its own (`last_modified`,
 `updated_at`); fact verification uses it to detect stale records. A path is relative to the indexed tree that contains
 the file, else to the parent of the named folder, so that `/sot/` of a mode finds it.
@@ -12,24 +23,27 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import BeforeValidator, Field, model_validator
 
 from ...nodes.errors import InputError, PolicyError
-from ...nodes.vocabulary import ZONES
+from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
+from ..parsing.documents import ABSENT, TEXT, Document, document, expected, word
 from ..parsing.quoting import shown_key
+from ..parsing.values import TIME, instant
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
 from .jsonl import Record, bytes_of, files_of
 from .logs import TIME_COLUMNS
 from .record_rows import source_of, tables
-from .record_schema import SCHEMA_SUFFIX, schema_beside
 from .report import SourceReport
 
 __all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
@@ -38,6 +52,7 @@ _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
 _ACTOR = ("principal", "user", "owner_user")
 _AUTHORITATIVE = 3
+_SCHEMA_SUFFIX = ".schema.yaml"
 
 
 _RowsOf = Callable[[Path, Sequence[Record], datetime], Iterator[Mapping[str, Any]]]
@@ -101,7 +116,7 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> list[Pa
     Raises:
         InputError: there is none, or it is of another kind.
     """
-    found = [file for file, _ in files_of(path, suffixes, SourceReport()) if not file.name.endswith(SCHEMA_SUFFIX)]
+    found = [file for file, _ in files_of(path, suffixes, SourceReport()) if not file.name.endswith(_SCHEMA_SUFFIX)]
     if other := [file for file in found if file.suffix.lower() not in suffixes]:
         raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", other[0].name, str(path))
     return found
@@ -109,11 +124,11 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> list[Pa
 
 def with_schemas(files: Iterable[Path]) -> set[Path]:
     """The files and their schemas, as resolved paths: no other source reads them."""
-    return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{SCHEMA_SUFFIX}"))}
+    return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}"))}
 
 
 def _facts(file: Path, records: Sequence[Record], now: datetime) -> Iterator[Mapping[str, Any]]:
-    schema = schema_beside(file)
+    schema = _schema_beside(file)
     modified = min(datetime.fromtimestamp(file.stat().st_mtime, UTC), now)
     seen: dict[str, str] = {}
     for record in records:
@@ -223,3 +238,93 @@ def _place(file: Path, named: Path, roots: Sequence[Path]) -> str:
             return whole.relative_to(root.resolve()).as_posix()
     folder = named.resolve() if named.is_dir() else named.resolve().parent
     return f"{folder.name}/{whole.relative_to(folder).as_posix()}"
+
+
+_MONEY = re.compile(r"(?:[A-Z]{3} ?|[$\u20ac\u00a3])?-?\d{1,3}(?:,?\d{3})*(?:\.\d+)?(?: ?[A-Z]{3})?|-?\d+(?:\.\d+)?")
+
+
+def _reads(function: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a function reads a value without an error."""
+
+    def fits(value: str) -> bool:
+        try:
+            function(value)
+        except ValueError:
+            return False
+        return True
+
+    return fits
+
+
+_TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
+    "text": ("text", lambda value: True),
+    "id": ("an id without spaces", lambda value: not re.search(r"\s", value)),
+    "ulid": ("a ULID of 26 characters", re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch),
+    "date": ("a date such as 2025-11-15", _reads(date.fromisoformat)),
+    "datetime": (TIME, _reads(lambda value: instant(value, ""))),
+    "integer": ("a whole number", re.compile(r"-?\d+").fullmatch),
+    "number": ("a number", re.compile(r"[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?").fullmatch),
+    "money": ("an amount such as 52500, $52,500 or 52500 USD", _MONEY.fullmatch),
+    "boolean": ("true or false", re.compile(r"true|false", re.IGNORECASE).fullmatch),
+    "zone": (f"one of {', '.join(ZONES.values)}", ZONES.__contains__),
+    "level": (f"one of {', '.join(LEVELS.values)}", LEVELS.__contains__),
+}
+"""Types by name: the expected value in words, and a check of a value."""
+_TYPE = Vocabulary("type", tuple(_TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
+
+
+class _Column(Document):
+    """The type of a column, and whether every record has a value there."""
+
+    type: Annotated[str, word(_TYPE)]
+    required: bool = False
+
+
+class _Schema(Document):
+    """The key of the records of a file and its columns; none = any."""
+
+    key: Annotated[str, TEXT] = ABSENT
+    columns: dict[
+        str, Annotated[_Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]
+    ] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_key(self) -> _Schema:
+        if self.key not in self.columns:
+            raise expected(
+                f"a key that is one of the columns {', '.join(self.columns)}", repr(shown_key(self.key or ""))
+            )
+        return self
+
+    def key_of(self, columns: Sequence[str], at: str) -> str:
+        """The column that identifies a record; without a schema `id`, else the first one.
+
+        Raises:
+            InputError: the file has no such column, or none at all.
+        """
+        key = self.key or ("id" if "id" in columns or not columns else columns[0])
+        if key not in columns:
+            raise InputError.expected(f"the key column {key}", ", ".join(columns) or "no column", at)
+        return key
+
+    def check(self, record: Record) -> None:
+        """Raise InputError, naming file, row and column, unless every value matches its type."""
+        record.expect_no_others(self.columns or record.fields)
+        for name, column in self.columns.items():
+            expected, fits = _TYPES[column.type]
+            value = record.required(name) if column.required or name == self.key else record.text(name)
+            if value and not fits(value):
+                raise InputError(f"Expected {expected}, got other text - at {record.at}.{name}")
+
+
+_NO_SCHEMA = _Schema.model_construct()
+
+
+def _schema_beside(file: Path) -> _Schema:
+    """The schema in `<stem>.schema.yaml`; an empty one if there is no such file.
+
+    Raises:
+        PolicyError: the schema is invalid; names file and key.
+    """
+    beside = file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}")
+    return document(_Schema, parse(beside.read_bytes(), str(beside)), str(beside)) if beside.is_file() else _NO_SCHEMA

@@ -7,7 +7,7 @@
 
 The term of a plugin has its usual name, `acme.length`. `tune` writes these files and records under `fitted` what they
 were fitted on; only `weights` is used. A term that a file does not name keeps the weight of the policy, and weights of
-a role or a request take precedence. One of the named sets (`weight_sets`) may replace a file; it applies to every
+a role or a request take precedence. One of the named sets (`WEIGHT_SETS`) may replace a file; it applies to every
 purpose.
 """
 
@@ -31,7 +31,7 @@ from ....nodes.vocabulary import PURPOSES, WEIGHED_TERMS
 from ...parsing.documents import Document, FirstVersion, document, expected, word
 from ...parsing.quoting import shown_key
 from ...parsing.yaml_files import parse
-from ..weight_sets import WEIGHT_SETS
+from ..declared_settings import WEIGHT_SETS
 
 __all__ = [
     "PurposeWeights",
