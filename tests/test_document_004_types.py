@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
-from scoped_retrieval.pipeline.config.policies import overlays
+from scoped_retrieval.pipeline.config.policies import roles as overlays
 from scoped_retrieval.pipeline.views import bundle_models as models
 
 FIELDS = {

@@ -10,8 +10,7 @@ import pytest
 from role_world import overlay
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.tables import ROLE_POLICIES, ROLE_RULES
-from scoped_retrieval.pipeline.config.policies.overlays import overlay_of, read_overlay, validate_overlay
-from scoped_retrieval.pipeline.config.policies.roles import load_roles
+from scoped_retrieval.pipeline.config.policies.roles import load_roles, overlay_of, validate_overlay
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
@@ -75,7 +74,7 @@ def test_weights_may_miss_one_by_a_hundredth_and_no_more():
 )
 def test_a_file_that_is_no_overlay_is_refused(tmp_path: Path, text: str, message: str):
     with pytest.raises(PolicyError, match=message):
-        read_overlay(written(tmp_path, text))
+        load_roles(written(tmp_path, text).parents[1])
 
 
 def test_a_user_overlay_stands_beside_the_bundled_ones_or_in_place_of_one(tmp_path: Path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from role_world import NEUTRAL, asked, overlay, shown
-from scoped_retrieval.pipeline.config.policies.overlays import RoleOverlay
+from scoped_retrieval.pipeline.config.policies.roles import RoleOverlay
 
 W = "retrieval_policy.weights"
 

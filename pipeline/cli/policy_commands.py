@@ -36,7 +36,7 @@ def check(
 ) -> int:
     """Validate a role overlay or a bundle of document 004. Prints {valid, errors}: file, key, expected and actual value."""
     from ...nodes.errors import InputError
-    from ..config.policies.overlays import validate_overlay
+    from ..config.policies.roles import validate_overlay
     from ..sources.jsonl import parse_json
     from ..views.bundle_models import validate_bundle
 

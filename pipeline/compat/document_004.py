@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..config.policies.overlays import RoleOverlay, validate_overlay
+from ..config.policies.roles import RoleOverlay, validate_overlay
 from ..parsing.documents import ModelDocument, checked
 from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES

@@ -40,8 +40,7 @@ from ...nodes.tables import (
 )
 from ..asking.retriever import Retriever
 from ..config.grants import grant_all
-from ..config.policies.overlays import RoleOverlay, overlay_of
-from ..config.policies.roles import NO_ROLES, roles_of
+from ..config.policies.roles import NO_ROLES, RoleOverlay, overlay_of, roles_of
 from ..config.policies.tables import Policies, load_policies
 from ..corpus.store import Corpus
 from ..encoders.choice import OPENAI, EncoderChoice

@@ -24,7 +24,7 @@ from pydantic import AwareDatetime, Field
 from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
-from ..config.policies.overlays import Text, TrustTier
+from ..config.policies.roles import Text, TrustTier
 from ..corpus.outlines import encoded_texts
 from ..corpus.store import Corpus
 from ..encoders.unit_vectors import rounded

@@ -53,7 +53,7 @@ class Selection:
             listed = self._listed(root, report)
             ignored = lambda: Git(root).ignored()  # noqa: E731
         else:
-            of_git = _IgnoreFiles(root, ".gitignore")
+            of_git = Rules(root, ".gitignore")
             listed = list(_walk(root, _TOOL_FOLDERS, of_git.says, report))
             ignored = lambda: _walk(root, _OF_GIT, _nothing, SourceReport())  # noqa: E731
         kept = [path for path in listed if not rules.excludes(path)]
@@ -66,7 +66,7 @@ class Selection:
     def rules(self, root: Path) -> Rules:
         """What ignore files and patterns say about paths below `root`."""
         lines = [*self.exclude, *(f"!{pattern}" for pattern in self.include)]
-        return Rules(_IgnoreFiles(root, IGNORE_FILE), GitIgnoreSpec.from_lines(lines), bool(self.include))
+        return Rules(root, IGNORE_FILE, GitIgnoreSpec.from_lines(lines), bool(self.include))
 
     def _listed(self, root: Path, report: SourceReport) -> list[bytes]:
         """The paths that Git lists."""
@@ -86,36 +86,18 @@ class Selection:
         return [*paths, *_special(os.fsencode(root), paths)]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the ignore files and patterns of a selection say about paths."""
-
-    _files: _IgnoreFiles
-    _patterns: GitIgnoreSpec
-    _include: bool
-
-    def says(self, path: str) -> bool | None:
-        """Whether a path is excluded; None if no pattern matches."""
-        said = self._patterns.check_file(path).include if len(self._patterns) else None
-        return self._files.says(path) if said is None else said
-
-    def excludes(self, path: bytes) -> bool:
-        """Whether a path is excluded."""
-        return self.says(os.fsdecode(path)) is True
-
-    def includes(self, listed: Iterable[bytes]) -> bool:
-        """Whether a file that Git ignores may be included, by a pattern or by an ignore file beside the files listed."""
-        folders = {path.rpartition(b"/")[0] for path in listed if path.endswith(IGNORE_FILE.encode())}
-        specs = self._files.specs(map(os.fsdecode, folders))
-        return self._include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
-
-
 @dataclass(slots=True)
-class _IgnoreFiles:
-    """Ignore files of a name, in a folder, in those below it and, for files of this package, above it."""
+class Rules:
+    """What patterns, and ignore files of a name, say about paths below a folder. Files in the folder and those below it
+    count, and for files of this package, those above it up to the top of the work tree.
+    """
 
     root: Path
     name: str
+    patterns: GitIgnoreSpec = field(default_factory=lambda: GitIgnoreSpec.from_lines(()))
+    """They precede the files."""
+    include: bool = False
+    """Whether a pattern includes paths."""
     _specs: dict[str, GitIgnoreSpec | None] = field(default_factory=dict)
     _above: list[tuple[str, GitIgnoreSpec]] = field(default_factory=list)
 
@@ -128,8 +110,23 @@ class _IgnoreFiles:
             if folder == top:
                 break
 
+    def excludes(self, path: bytes) -> bool:
+        """Whether a path is excluded."""
+        return self.says(os.fsdecode(path)) is True
+
+    def includes(self, listed: Iterable[bytes]) -> bool:
+        """Whether a file that Git ignores may be included, by a pattern or by an ignore file beside the files listed."""
+        folders = {path.rpartition(b"/")[0] for path in listed if path.endswith(self.name.encode())}
+        below = [_spec(self.root / folder / self.name) for folder in ("", *map(os.fsdecode, folders))]
+        specs = [*(spec for _, spec in self._above), *(spec for spec in below if spec is not None)]
+        return self.include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
+
     def says(self, path: str) -> bool | None:
-        """Whether a path is excluded; the deepest file with a pattern for it decides. A folder ends with `/`."""
+        """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder
+        ends with `/`.
+        """
+        if (said := self.patterns.check_file(path).include) is not None:
+            return said
         folder = path.rstrip("/")
         while folder:
             folder = folder.rpartition("/")[0]
@@ -143,11 +140,6 @@ class _IgnoreFiles:
             if (said := spec.check_file(below + path).include) is not None:
                 return said
         return None
-
-    def specs(self, folders: Iterable[str] = ()) -> list[GitIgnoreSpec]:
-        """The files above, at the top and in some folders."""
-        below = [_spec(self.root / folder / self.name) for folder in ("", *folders)]
-        return [*(spec for _, spec in self._above), *(spec for spec in below if spec is not None)]
 
 
 def _nothing(path: str) -> bool:

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.config.policies.overlays import overlay_of
-from scoped_retrieval.pipeline.config.policies.roles import roles_of
+from scoped_retrieval.pipeline.config.policies.roles import overlay_of, roles_of
 from scoped_retrieval.pipeline.config.policies.tables import Policies, load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.evaluation.roles import grant_all

@@ -2,5 +2,5 @@
 
 - `tables`: purposes and everything together; `modes`: mode policies
 - `weight_files`: weights of score terms per purpose, as `tune` writes them
-- `overlays`: role overlays as declared types; `roles`: as tables
+- `roles`: role overlays
 """

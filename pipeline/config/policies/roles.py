@@ -1,27 +1,179 @@
-"""Role overlays as the tables that the line reads.
+"""Role overlays: document 004's JSON as declared types, validated as a whole, and as the tables that the line reads.
 
-Reads: overlay files, the bundled ones and a user's own. Gives: `Roles` (ROLE_POLICIES, ROLE_RULES and a digest). A file
-of the same role id in the user's folder replaces the bundled one; the file's name is the role id.
+Reads: the JSON of overlays, the bundled ones and a user's own. Gives: `RoleOverlay` (S4.8, S4.15 to S4.17), `overlay_of` and
+`validate_overlay`; `Roles` (ROLE_POLICIES, ROLE_RULES and a digest); `policy_files`, the files of any kind of policy. Every
+name may be written in snake_case or camelCase; a word of a closed list may be any of its aliases. A file of the same role
+id in the user's folder replaces the bundled one; the file's name is the role id.
+
+Note: nothing here grants access. An overlay prefers, caps and forbids within the rows that a contract may see; its
+`allowed_sources` narrow them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
+from pydantic import AfterValidator, Field, model_validator
 
-from ....nodes.errors import PolicyError
+from ....nodes.errors import InputError, PolicyError
 from ....nodes.tables import ROLE_POLICIES, ROLE_RULES
-from ....nodes.vocabulary import AUTHORITY
+from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE
+from ...parsing.documents import ModelDocument, checked, expected, word
 from ...parsing.quoting import shown_key
-from .overlays import OverlayFile, RoleOverlay, read_overlay
+from ...progress import counted
+from ...sources.jsonl import parse_json
 
-__all__ = ["NO_ROLES", "Roles", "load_roles", "roles_of"]
+__all__ = [
+    "NO_ROLES",
+    "RoleOverlay",
+    "Roles",
+    "load_roles",
+    "max_age_days",
+    "overlay_of",
+    "policy_files",
+    "roles_of",
+    "validate_overlay",
+]
+
+WEIGHTS_TOLERANCE = 0.01
+DEFAULT_BOOST = 0.25
+"""Boost of a preferred source without one."""
+DEFAULT_PENALTY = 0.2
+"""Default penalties of a stale row and of a row for other roles."""
+WEIGHTS = ("lexical", "semantic", "metadata", "rerank")
+
+
+def _selector(value: str) -> str:
+    return ORIGIN_CLASSES.aliases.get(value, value)
+
+
+def _spoken(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise expected("printable text", counted(len(value), "character"))
+    return value.strip()
+
+
+Text = Annotated[str, AfterValidator(_spoken)]
+Selector = Annotated[Text, AfterValidator(_selector)]
+TrustTier = Annotated[str, word(AUTHORITY)]
+Boost = Annotated[float, Field(ge=-1, le=1)]
+Penalty = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class PreferredSource(ModelDocument):
+    """A source that the role prefers, and why."""
+
+    pattern: Selector
+    reason: Text
+    boost: Boost = DEFAULT_BOOST
+
+
+class RoleVocabulary(ModelDocument):
+    """The role's vocabulary (S4.15)."""
+
+    preferred_terms: tuple[Text, ...]
+    synonyms: dict[Text, tuple[Text, ...]]
+    boost_phrases: tuple[Text, ...]
+    suppress_phrases: tuple[Text, ...] = ()
+
+
+class SourcePolicy(ModelDocument):
+    """Sources that the role prefers, is limited to, and never reads (S4.15)."""
+
+    preferred_sources: tuple[PreferredSource, ...]
+    allowed_sources: tuple[Selector, ...] | None = None
+    forbidden_sources: tuple[Selector, ...] = ()
+    trust_tier_boosts: dict[TrustTier, Boost] = Field(default_factory=dict)
+    document_type_boosts: dict[Text, Boost] = Field(default_factory=dict)
+    domain_boosts: dict[Text, Boost] = Field(default_factory=dict)
+
+
+class Weights(ModelDocument):
+    """Shares of the final score; together 1."""
+
+    lexical: Share
+    semantic: Share
+    metadata: Share
+    rerank: Share
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Weights:
+        total = self.lexical + self.semantic + self.metadata + self.rerank
+        if abs(total - 1) > WEIGHTS_TOLERANCE + 1e-9:
+            raise expected(f"weights that sum to 1 within {WEIGHTS_TOLERANCE:g}", f"{total:g}")
+        return self
+
+
+class RetrievalPolicy(ModelDocument):
+    """Limits, weights and penalties (S4.16). The weights may also be flat fields, such as `lexical_weight`."""
+
+    max_selected_chunks: Count
+    weights: Weights
+    require_source_diversity: bool = False
+    max_chunks_per_source: Count | None = None
+    freshness_max_age_days: Annotated[float, Field(gt=0)] | None = None
+    stale_penalty: Penalty = DEFAULT_PENALTY
+    role_mismatch_penalty: Penalty = DEFAULT_PENALTY
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or "weights" in value:
+            return value
+        flat = {name: key for name in WEIGHTS for key in (f"{name}_weight", f"{name}Weight") if key in value}
+        if not flat:
+            return value
+        rest = {key: one for key, one in value.items() if key not in flat.values()}
+        return rest | {"weights": {name: value[key] for name, key in flat.items()}}
+
+
+class SynthesisPolicy(ModelDocument):
+    """Preferred evidence of the answer, and its citation style (S4.17)."""
+
+    prioritize: tuple[Text, ...]
+    avoid: tuple[Text, ...]
+    required_evidence_kinds: tuple[Annotated[str, word(REQUIRED_EVIDENCE)], ...] = ()
+    citation_style: Annotated[str, word(CITATION_STYLES)] = CITATION_STYLES.values[0]
+
+
+class EvalProfile(ModelDocument):
+    """The golden set of the role, and the roles that must score lower on it (S4.17)."""
+
+    golden_set_id: Text
+    distinctiveness_checks: tuple[Text, ...]
+
+
+class RoleOverlay(ModelDocument):
+    """One role (S4.8)."""
+
+    role_id: Text
+    version: Text
+    label: Text
+    mission: Text
+    anti_goals: tuple[Text, ...]
+    vocabulary: RoleVocabulary
+    source_policy: SourcePolicy
+    retrieval_policy: RetrievalPolicy
+    synthesis_policy: SynthesisPolicy
+    eval_profile: EvalProfile
+    bridge_roles: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class OverlayFile:
+    """An overlay with the SHA-256 of its source."""
+
+    overlay: RoleOverlay
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -42,27 +194,66 @@ class Roles:
         return max_age_days(self.policies, role)
 
 
+def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
+    """`{valid, errors}` (S4.5): every error names file, key, expected and actual value."""
+    _, errors = checked(RoleOverlay, value, file)
+    return {"valid": not errors, "errors": errors}
+
+
+def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") -> OverlayFile:
+    """An overlay from plain values.
+
+    Raises:
+        PolicyError: it is invalid; nothing of it is applied.
+    """
+    if isinstance(value, RoleOverlay):
+        value = value.model_dump(mode="json")
+    found, errors = checked(RoleOverlay, value, file)
+    if found is None:
+        more = f"and {len(errors) - 1} more; `policies check` lists them" if len(errors) > 1 else ""
+        raise PolicyError(errors[0], hint=more)
+    return OverlayFile(found, hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest())
+
+
+def policy_files(kind: str, suffix: str, folder: Path | None) -> dict[str, tuple[str, bytes]]:
+    """Place and bytes of every policy of a kind, by name; those of the user's folder replace bundled ones.
+
+    Raises:
+        PolicyError: a file of the user's folder has another ending of policies.
+    """
+    bundled = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("policies", kind)
+    files: dict[str, tuple[str, Any]] = {
+        file.name: (f"policies/{kind}/{file.name}", file) for file in bundled.iterdir()
+    }
+    for file in sorted(folder.glob(f"{kind}/*")) if folder is not None else ():
+        if file.suffix in (".json", ".yaml", ".yml") and file.suffix != suffix:
+            raise PolicyError(f"Expected a file ending in {suffix}, got '{shown_key(file.name)}'", at=file.parent)
+        files[file.name] = (str(file), file)
+    return {
+        name.removesuffix(suffix): (place, file.read_bytes())
+        for name, (place, file) in sorted(files.items())
+        if name.endswith(suffix)
+    }
+
+
 def load_roles(folder: Path | None = None) -> Roles:
     """The bundled overlays, replaced or extended by those of `folder/roles/*.json`.
 
     Raises:
         PolicyError: a file is not an overlay, or its name is not its role id.
     """
-    package = f"{__name__.rpartition('.pipeline')[0]}.data"
-    bundled = resources.files(package).joinpath("policies", "roles")
-    files = {file.name: (file, f"policies/roles/{file.name}") for file in bundled.iterdir() if _is_overlay(file.name)}
-    if folder is not None:
-        files |= {file.name: (file, str(file)) for file in sorted(folder.glob("roles/*")) if _is_overlay(file.name)}
     found = []
-    for name, (file, at) in sorted(files.items()):
-        one = read_overlay(file, at)
-        if one.overlay.role_id != name.removesuffix(".json"):
-            raise PolicyError(
-                f"Expected {name.removesuffix('.json')}, got '{shown_key(one.overlay.role_id)}'",
-                at=f"{at}: role_id",
-                hint="the file name determines it",
-            )
-        found.append(one)
+    for name, (at, data) in policy_files("roles", ".json", folder).items():
+        try:
+            overlay = overlay_of(parse_json(data, at), at).overlay
+        except PolicyError:
+            raise
+        except InputError as error:
+            raise PolicyError(error.message, hint=error.hint) from error
+        if overlay.role_id != name:
+            got, hint = f"'{shown_key(overlay.role_id)}'", "the file name determines it"
+            raise PolicyError(f"Expected {name}, got {got}", at=f"{at}: role_id", hint=hint)
+        found.append(OverlayFile(overlay, hashlib.sha256(data).hexdigest()))
     return roles_of(found)
 
 
@@ -79,10 +270,6 @@ def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
     """The maximum ages in ROLE_POLICIES, such as those of a stored run."""
     limits = zip(*(role_policies[name].to_pylist() for name in ("role", "freshness_max_age_days")), strict=True)
     return dict(limits).get(role)
-
-
-def _is_overlay(name: str) -> bool:
-    return name.endswith(".json")
 
 
 def _row(file: OverlayFile) -> dict[str, Any]:
@@ -109,8 +296,8 @@ def _rules(overlay: RoleOverlay) -> list[dict[str, Any]]:
         rules["document_type", name] = {"boost": boost}
     for name, boost in sources.domain_boosts.items():
         rules["domain", name] = {"boost": boost}
-    for word, others in overlay.vocabulary.synonyms.items():
-        rules["synonym", word] = {"boost": 0.0, "words": others}
+    for term, others in overlay.vocabulary.synonyms.items():
+        rules["synonym", term] = {"boost": 0.0, "words": others}
     return [{"role": role, "rule": rule, "pattern": pattern} | row for (rule, pattern), row in rules.items()]
 
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,11 +38,11 @@ from ....nodes.vocabulary import (
     Vocabulary,
 )
 from ...parsing.documents import ABSENT, TEXT, D, Document, FirstVersion, converted, document, expected, word, words
-from ...parsing.quoting import shown
+from ...parsing.quoting import shown, shown_key
 from ...parsing.values import authority_rank
 from ...parsing.yaml_files import parse
 from .modes import Mode, mode_choices
-from .roles import Roles, load_roles
+from .roles import Roles, load_roles, policy_files
 from .weight_files import PurposeWeights, expect_weighed, load_weights, reweighed
 
 __all__ = ["Policies", "load_policies"]
@@ -175,7 +174,7 @@ def load_policies(folder: str | Path | None = None, weights: str | Path | None =
     Raises:
         PolicyError: the folder or weight file is missing, or a file does not match its name.
     """
-    policies, digest = _bundled_policies() if folder is None else _policies(folder)
+    policies, digest = _bundled_policies() if folder is None else _policies(Path(folder))
     if weights is None:
         return policies
     file, digest = load_weights(weights), digest.copy()
@@ -190,8 +189,10 @@ def _bundled_policies() -> tuple[Policies, Any]:
     return _policies(None)
 
 
-def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
+def _policies(folder: Path | None) -> tuple[Policies, Any]:
     """The policies without a weight file, and the running digest of their files."""
+    if folder is not None and not folder.is_dir():
+        raise PolicyError("Expected a folder with `purposes/*.yaml`, got none", at=folder)
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
     for purpose, version, found in _files(folder, PURPOSES, Purpose, digest):
         purposes.append({"purpose": purpose, "version": version} | _choices(found))
@@ -199,7 +200,7 @@ def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
         rules += [{"purpose": purpose} | row for row in _rules(found)]
     for mode, version, found in _files(folder, MODES, Mode, digest):
         modes.append({"mode": mode, "version": version} | mode_choices(found))
-    roles = load_roles(Path(folder) if folder is not None else None)
+    roles = load_roles(folder)
     digest.update(f"roles:{roles.digest}\n".encode())
     policies = Policies(
         PURPOSE_POLICIES.from_rows(purposes),
@@ -212,11 +213,12 @@ def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
     return policies, digest
 
 
-def _files(folder: str | Path | None, names: Vocabulary, model: type[D], digest: Any) -> Iterator[tuple[str, str, D]]:
+def _files(folder: Path | None, names: Vocabulary, model: type[D], digest: Any) -> Iterator[tuple[str, str, D]]:
     """Name, version and content of every policy of one kind, by name; adds each file to the digest."""
-    files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
-    for name in sorted(files):
-        place, data = files[name]
+    for name, (place, data) in policy_files(f"{names.name}s", ".yaml", folder).items():
+        if name not in names:
+            listed = ", ".join(f"{word}.yaml" for word in names.values)
+            raise PolicyError(f"Expected one of {listed}, got '{shown_key(name)}.yaml'", at=Path(place).parent)
         version = hashlib.sha256(data).hexdigest()
         digest.update(f"{name}:{version}\n".encode())
         found = document(model, parse(data, place), place)
@@ -224,27 +226,6 @@ def _files(folder: str | Path | None, names: Vocabulary, model: type[D], digest:
             hint = "the file name determines it"
             raise PolicyError(f"Expected {name}, got '{stated}'", at=f"{place}: {names.name}", hint=hint)
         yield name, version[:16], found
-
-
-def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
-    kind = f"{names.name}s"
-    folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("policies", kind)
-    return {
-        word: (f"policies/{kind}/{word}.yaml", folder.joinpath(f"{word}.yaml").read_bytes()) for word in names.values
-    }
-
-
-def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
-    if not folder.is_dir():
-        raise PolicyError("Expected a folder with `purposes/*.yaml`, got none", at=folder)
-    found = {}
-    kind = f"{names.name}s"
-    for path in sorted([*folder.glob(f"{kind}/*.yaml"), *folder.glob(f"{kind}/*.yml")]):
-        if path.stem not in names or path.suffix != ".yaml":
-            listed = ", ".join(f"{word}.yaml" for word in names.values)
-            raise PolicyError(f"Expected one of {listed}, got '{path.name}'", at=path.parent)
-        found[path.stem] = (str(path), path.read_bytes())
-    return found
 
 
 def _choices(purpose: Purpose) -> dict[str, Any]:
