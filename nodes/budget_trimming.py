@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.greedy_fit import BOUNDS, DETAIL, DISPUTE, TOKENS, Fit, Wanted, budgets_of, fit, parted_sets
-from .blocks.item_rendering import Item, lines_of, looks_of, reasons, rendered, rows_at
+from .blocks.item_rendering import Item, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import RequestTerms
@@ -50,7 +50,7 @@ from .tables import (
     Trims,
 )
 
-_READ = ("contract", "row", "evidence_kind", "conflict_set", "event_time", "recorded_time")
+_READ = ("contract", "row", "evidence_kind", "conflict_set", "event_time", "recorded_time", "path", "source_id")
 
 Int = NDArray[np.int64]
 
@@ -192,6 +192,8 @@ class _Work:
         self.request = owner.tolist()
         days = (micros(rows["event_time"], OPEN_START) // MICROS_PER_DAY).tolist()
         self.dated = [len(set(days[own.start : own.stop])) > 1 for own in items]
+        self.names = list(zip(rows["path"].to_pylist(), rows["source_id"].to_pylist(), strict=True))
+        self.ambiguous = [ambiguous_paths(self.names[own.start : own.stop]) for own in items]
         sets: dict[tuple[int, str], int] = {}
         disputes = zip(self.request, rows["conflict_set"].to_pylist(), strict=True)
         self.wanted = Wanted(
@@ -223,7 +225,8 @@ class _Work:
             # What a cut says of itself is counted where it is made.
             ways = [Item(row, width, line, last, 0, 0, False, next(sections), *beside) for _ in own]
             look, dated = self.wanted.looks[request], self.dated[request]
-            lines = [lines_of(one, look, dated=dated) for one in ways]
+            sourced = self.names[item][0] in self.ambiguous[request]
+            lines = [lines_of(one, look, dated=dated, sourced=sourced) for one in ways]
             found.append([one.head + one.foot for one in lines])
         return found
 

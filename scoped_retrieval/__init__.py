@@ -52,11 +52,11 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
         StoreError: the corpus cannot be read, or came with the folder and was not adopted.
     """
     from .pipeline.asking.opening import open_retriever
-    from .pipeline.indexing.following import up_to_date
+    from .pipeline.indexing.following import defaults_in, up_to_date
     from .pipeline.progress import quiet
 
     settings = up_to_date(_settings(folder), progress=False, say=quiet)
-    given = {name: settings[name] for name in ("project", "purpose")}
+    given = defaults_in(settings, Path(folder), fields)
     with open_retriever(settings) as retriever:
         return retriever.retrieve({**given, **fields, "question": question})
 

@@ -49,6 +49,7 @@ ITEMS = st.lists(
         },
         optional={
             "path": st.just("notes.jsonl"),
+            "source_id": st.sampled_from(["git:shop", "git:next"]),
             "event_time": st.sampled_from([datetime(2025, 5, 1, tzinfo=UTC), datetime(2025, 5, 2, tzinfo=UTC)]),
         },
     ),

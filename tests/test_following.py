@@ -120,6 +120,48 @@ def test_a_server_for_agents_starts_without_a_corpus_and_shows_edits_without_a_r
     assert "standing up" in second and "How the zebra" not in second
 
 
+@pytest.fixture(params=[[], ["--history"]], ids=["files", "history"])
+def trees(shop: Path, monkeypatch, capsys: Capture, request: pytest.FixtureRequest) -> Path:
+    """A folder with two work trees of one repository, `shop` and `next`, read into one corpus of project p."""
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", str(shop), *who, *words], check=True, capture_output=True)
+
+    git("init", "-q", ".")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    git("worktree", "add", "-q", "-b", "next", "../next")
+    (shop.parent / "next" / "zebra.md").write_text("# Zebra\n\nThe zebra sleeps standing up.\n")
+    git("-C", "../next", "commit", "-qam", "two")
+    monkeypatch.chdir(shop.parent)
+    flags = ["--no-semantic", "--project", "p", "--corpus", "corpus", *request.param]
+    for name in ("shop", "next"):
+        assert run("index", name, *flags, capsys=capsys)[0] == 0
+    return shop.parent
+
+
+def test_a_question_in_a_work_tree_is_answered_from_it(trees: Path, monkeypatch, capsys: Capture):
+    for place, corpus in (("shop", "../corpus"), ("next", str(trees / "corpus")), ("next/src", "../../corpus")):
+        monkeypatch.chdir(trees / place)
+        paths, block = shown(capsys, "--corpus", corpus)
+        assert paths == ["src/walrus.md", "zebra.md"]
+        assert ("standing up" in block, "How the zebra" in block) == ("next" in place, "next" not in place)
+    both = shown(capsys, "--corpus", "../../corpus", "--set", "denied_sources=external")[1]
+    assert "standing up" in both and "How the zebra" in both
+    other = shown(capsys, "--corpus", "../../corpus", "--workspace", str(trees / "shop"))[1]
+    assert "standing up" not in other and "How the zebra" in other
+
+
+def test_items_of_one_path_in_two_work_trees_name_their_source(trees: Path, capsys: Capture):
+    (trees / "next" / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    block = shown(capsys, "--corpus", "corpus")[1]
+    labels = [line for line in block.splitlines() if line.startswith("[")]
+    zebras = {label.rpartition("(")[2] for label in labels if "zebra.md" in label}
+    assert zebras in ({"git:shop)", "git:next)"}, {"workspace:shop)", "workspace:next)"})
+    assert not any(label.endswith(")") for label in labels if "zebra.md" not in label)
+
+
 _OPENED: list[str] = []
 sys.addaudithook(lambda event, args: _OPENED.append(str(args[0])) if event == "open" else None)
 

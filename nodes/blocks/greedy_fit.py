@@ -378,7 +378,7 @@ def _tried(
     cut = (start > opening) | (stop < closing)
     tokens, chars = tokens + mark * cut, chars + len(CUT_MARK) * cut
     columns = (text, opening, closing, first, last, whole_tokens, start, stop, tokens, chars, np.maximum(cap, tokens))
-    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    numbers = zip(*[column.tolist() for column in columns], strict=True)
     return _Tried(
         {item: _Part._make((*own, caps[item][1])) for item, own in zip(read, numbers, strict=True)}, units, cuts
     )
@@ -415,7 +415,7 @@ def _caps(room: _Room, sizes: dict[int, tuple[int, int, int, int]]) -> dict[int,
 
 def _free(sizes: list[tuple[int, int]], most: int, outline: int, limit: int, room: int) -> list[int]:
     """The room for each text if all items before it are shown in full and those behind it as outlines."""
-    behind = sum(beside + min(text, outline) for beside, text in sizes)
+    behind = sum([beside + min(text, outline) for beside, text in sizes])
     free = []
     for beside, text in sizes:
         behind -= beside + min(text, outline)
@@ -463,7 +463,7 @@ def _choose(room: _Room, item: int, beside: tuple[int, int], tried: _Tried, foun
     if end > start:
         found.start[item], found.end[item] = int(units.start[start]), int(units.end[end - 1])
         lines = units.line[[opening, start, end - 1, closing - 1]].tolist()
-        found.before[item], found.inside[item], found.after[item] = (b - a for a, b in pairwise(lines))
+        found.before[item], found.inside[item], found.after[item] = [b - a for a, b in pairwise(lines)]
 
 
 def _ends(units: Units, start: int, stop: int, most: tuple[int, int]) -> tuple[int, int]:

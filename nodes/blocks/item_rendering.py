@@ -7,6 +7,7 @@ with the actual values.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered_columns, integers
-from ..rendering import GROUPS, ItemLines, assemble, authority_word, head, item_lines, shows_text
+from ..rendering import GROUPS, ItemLines, assemble, authority_word, clean, head, item_lines, shows_text
 from .masking import class_lists, masked_text
 
 _STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
@@ -104,10 +105,17 @@ def shared_day(rows: Sequence[Row]) -> str | None:
     return days.pop() if len(days) == 1 else None
 
 
-def lines_of(item: Item, look: Look, *, dated: bool) -> ItemLines:
-    """The printed parts of an item; it says its own day if it is `dated`."""
+def ambiguous_paths(names: Sequence[tuple[str | None, str]]) -> set[str | None]:
+    """Of pairs of a path and a source, the paths that several sources have, such as two work trees of a repository."""
+    paths = Counter([path for path, _ in set(names)])
+    return {path for path, sources in paths.items() if path is not None and sources > 1}
+
+
+def lines_of(item: Item, look: Look, *, dated: bool, sourced: bool) -> ItemLines:
+    """The printed parts of an item; it says its own day if it is `dated`, and its source if it is `sourced`."""
     row = item.row
     place = head(row.path, row.title, row.source, item.first, item.last, item.section)
+    place += f" ({clean(row.source)})" if sourced else ""
     return item_lines(
         label=f"{row.kind}#{item.number}",
         place=place if look.mask is None else masked_text(place, look.mask),
@@ -134,5 +142,6 @@ def rendered(items: Sequence[Item], texts: Sequence[str], look: Look) -> tuple[s
     headings = [
         look.heading(kind) if kind != before else "" for kind, before in zip(kinds, [None, *kinds], strict=False)
     ]
-    lines = [lines_of(item, look, dated=day is None) for item in items]
+    paths = ambiguous_paths([(item.row.path, item.row.source) for item in items])
+    lines = [lines_of(item, look, dated=day is None, sourced=item.row.path in paths) for item in items]
     return assemble(list(zip(headings, lines, texts, strict=True)), day, look.fenced)

@@ -61,8 +61,8 @@ class _Pass:
     @property
     def seconds(self) -> float:
         """From the first node to the last, to the microsecond."""
-        ended = max((timing.ended for timing in self.timings), default=0)
-        return round((ended - min((timing.began for timing in self.timings), default=0)) / 1e9, 6)
+        ended = max([timing.ended for timing in self.timings], default=0)
+        return round((ended - min([timing.began for timing in self.timings], default=0)) / 1e9, 6)
 
 
 class _Answered(NamedTuple):

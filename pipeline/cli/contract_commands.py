@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,9 +46,13 @@ def check(request: Subject = None, given: SetFlag = None) -> int:
     """Show what a contract admits. Counts rows, names the rule of each gate and likely mistakes, without a retrieval."""
     from ..contracts.explain import explain
     from ..contracts.lint import lint
+    from ..indexing.following import defaults_in
 
     settings = settings_of("corpus", "runs")
     resolver, fields = _resolver(settings), _fields(settings, request, given)
+    if request is None:
+        named = {**fields.given, **dict.fromkeys(fields.without)}
+        fields = replace(fields, given={**defaults_in(settings, Path.cwd(), named), **fields.given})
     found = explain(resolver.scope(fields)) | {"findings": [one.as_dict() for one in lint(resolver, fields)]}
     emit(found, text=_contract_text(found))
     return EXIT["denied"] if any(one["level"] == "error" for one in found["findings"]) else EXIT["ok"]

@@ -176,7 +176,7 @@ def ask(
     first; a folder without a corpus is indexed."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
-    from ..indexing.following import up_to_date
+    from ..indexing.following import defaults_in, up_to_date
     from ..requests.fields import column_of
     from ..requests.files import cell
     from ..requests.handoff import trees_around
@@ -207,9 +207,10 @@ def ask(
     for name, _ in changes:
         if typed.get(column_of(name) or name) is not None:
             raise InputError.described("a field once", "a value of its own flag, too", f"--set {name}")
-    defaults = {} if preset else {name: settings[name] for name in ("project", "purpose")}
-    fields = defaults | {name: value for name, value in typed.items() if value is not None}
+    fields = {name: value for name, value in typed.items() if value is not None}
     fields |= {name: cell(name, value) for name, value in changes}
+    defaults = {} if preset else defaults_in(settings, workspace or Path.cwd(), fields)
+    fields = defaults | fields
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
@@ -221,6 +222,8 @@ def ask(
     else:
         deliver(json_document(answer_values(found)) if given("json") else found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    if others := defaults.get("denied_sources"):
+        note(f"not from other work trees of this repository: {', '.join(others)}")
     if found.not_captured:
         note(f"warning: not captured: {found.not_captured}")
     for condition in found.conditions:

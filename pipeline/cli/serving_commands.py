@@ -189,12 +189,13 @@ def prompt_hook() -> int:
 
 def _fields(event: Any, settings: Any) -> dict[str, Any]:
     """The request for an event of Claude Code."""
+    from ..indexing.following import defaults_in
+
     if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
         raise ValueError
     session = event.get("session_id")
-    defaults = {name: settings[name] for name in ("project", "purpose") if settings[name] is not None}
     return {
-        **defaults,
+        **defaults_in(settings, Path.cwd(), {}),
         "question": event["prompt"],
         "session_id": session if isinstance(session, str) and session else None,
         "intent_source": "runtime",

@@ -3,8 +3,8 @@ the files; a folder without a corpus gets one at its first question.
 
     settings = up_to_date(settings, say=note)
 
-Gives: `remember` an import, `up_to_date`, `followed`, `makes_corpus`, and `of_folder`, the settings with the project that a folder
-belongs to.
+Gives: `remember` an import, `up_to_date`, `followed`, `makes_corpus`, `of_folder`, the settings with the project that a folder
+belongs to, and `defaults_in`, the fields of a request made in a folder.
 
 Note: files are compared by name, size and time, as Git does, before they are read. Which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
 repository cannot bring it. A corpus that another user or machine indexes is read as it is, and so is every corpus if
@@ -13,11 +13,12 @@ the setting `fresh` is off. Rows that get no vectors at a question get them at t
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,7 +28,8 @@ from ...nodes.errors import InputError, StoreError
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings, SettingValue, user_folder
 from ..progress import Say, counted
-from ..sources.git_commands import Git
+from ..requests.fields import column_of
+from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
@@ -36,7 +38,7 @@ from ..storage.locks import held
 if TYPE_CHECKING:
     from .importing import IndexRequest
 
-__all__ = ["followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
+__all__ = ["defaults_in", "followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
 
 _RACY = 100_000_000
 """Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
@@ -125,6 +127,35 @@ def followed(settings: Settings) -> list[dict[str, Any]]:
     return found
 
 
+def defaults_in(settings: Settings, folder: Path | None, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a request made in a folder has unless it names them: the project and purpose of the settings, and as
+    denied sources those read from other work trees of the repository that the folder is in. None are denied if the
+    folder's own tree was not read, or if the request names sources.
+    """
+    scope = request.get("scope")
+    named = {column_of(name) for name in request}
+    named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
+    found = {
+        name: settings[name] for name in ("project", "purpose") if settings[name] is not None and name not in named
+    }
+    others = _other_trees(settings, folder) if folder and not {"allowed_sources", "denied_sources"} & named else []
+    return found | ({"denied_sources": others} if others else {})
+
+
+def _other_trees(settings: Settings, folder: Path) -> list[str]:
+    found: list[tuple[str, Git]] = []
+    with suppress(KeyError, TypeError, ValueError):
+        rows = [row for row in _rows(settings) if settings["project"] in (None, row["project"])]
+        read = [(Path(path), row["source"], row["history"]) for row in rows for path in row["paths"]]
+        for path, name, history in read if len(read) > 1 else ():
+            with suppress(InputError):  # no repository, or one that Git refuses
+                git = Git(path)
+                found.append((git.source_id(name) if history else f"workspace:{name or path.name}", git))
+    here = work_tree_root(folder)
+    own = {git.repository for _, git in found if git.root == here}
+    return sorted({glob.escape(source) for source, git in found if git.root != here and git.repository in own})
+
+
 def makes_corpus(settings: Settings) -> bool:
     """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
     home, all of which no question means.
@@ -168,20 +199,27 @@ def _file(settings: Settings) -> Path | None:
     """Where it is kept what a corpus follows; None for one on an object store or without a state folder."""
     if isinstance(settings["corpus"], Path):
         with suppress(InputError):
-            name = hashlib.sha256(str(settings["corpus"]).encode()).hexdigest()
+            name = hashlib.sha256(os.fsencode(settings["corpus"].resolve())).hexdigest()
             return user_folder("state") / "followed" / f"{name}.json"
     return None
+
+
+def _rows(settings: Settings) -> list[dict[str, Any]]:
+    """What `remember` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: on use, too, if it is no such file.
+    """
+    file = _file(settings)
+    return [] if file is None or not file.is_file() else json.loads(file.read_bytes())
 
 
 def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
     """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
     from .importing import IndexRequest
 
-    file = _file(settings)
-    if file is None or not file.is_file():
-        return
     with suppress(KeyError, TypeError, ValueError):  # a file that cannot be read follows nothing
-        for row in json.loads(file.read_bytes()):
+        for row in _rows(settings):
             chosen: dict[str, Any] = row["selection"]
             selection = Selection(
                 tuple(chosen["exclude"]), tuple(chosen["include"]), chosen["git"], chosen["submodules"]

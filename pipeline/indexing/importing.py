@@ -299,7 +299,7 @@ class _Import:
         if head_of(self.settings) is None:
             return True
         read = corpus_of(self.settings).commits(self.report.project)["source_id"]
-        return git_history.git_source_id(Git(path), self.request.source) not in read.unique().to_pylist()
+        return Git(path).source_id(self.request.source) not in read.unique().to_pylist()
 
     def _named(self) -> Iterator[tuple[SourceReader, Path]]:
         """Every file or folder of records with its reader, in reading order."""

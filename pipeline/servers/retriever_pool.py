@@ -21,7 +21,7 @@ from ...nodes.errors import ErasedError, InputError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_of, runs_of
 from ..config.settings import Settings, SettingValue
-from ..indexing.following import up_to_date
+from ..indexing.following import defaults_in, up_to_date
 from ..reading.across_runs import latest
 from ..views.recall_text import envelope
 from .renderings import Rendering, answer_values, explained, rendered, xray_of
@@ -54,9 +54,11 @@ class _Open:
 class RetrieverPool:
     """Retrievers by principal. Threads share it; `close` does not wait, so stop all calls first."""
 
-    def __init__(self, settings: Settings, *, preset: Path | None = None, makes: bool = False) -> None:
-        """`makes`: the first call makes the corpus of a folder that has none."""
-        self.settings, self._makes = settings, makes
+    def __init__(
+        self, settings: Settings, *, preset: Path | None = None, makes: bool = False, folder: Path | None = None
+    ) -> None:
+        """`makes`: the first call makes the corpus of a folder that has none; `folder`: where all requests are made."""
+        self.settings, self._makes, self._folder = settings, makes, folder
         self._preset = preset
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -66,7 +68,7 @@ class RetrieverPool:
     def session_of(self, principal: str) -> PrincipalSession:
         """The session of one principal."""
         values = {**self.settings.values, "principal": SettingValue(principal, "credential")}
-        return PrincipalSession(replace(self.settings, values=values), self._using, self._encoder)
+        return PrincipalSession(replace(self.settings, values=values), self._using, self._encoder, self._folder)
 
     def ready(self) -> None:
         """Open the corpus, load its models in advance, and create the folder of runs.
@@ -140,6 +142,8 @@ class PrincipalSession:
     settings: Settings
     using: Callable[[Settings], AbstractContextManager[Retriever]]
     encoder: Callable[[], AnyEncoder | None]
+    folder: Path | None
+    """Where all requests are made, if it is known."""
 
     def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One answer as `models.Answer`; project and purpose default to those of the settings.
@@ -228,22 +232,13 @@ class PrincipalSession:
 
     def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}
-        asked = {**self._defaults(given), **given}
+        asked = {**defaults_in(self.settings, self.folder, given), **given}
         try:
             with self.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
         except ErasedError:  # in the open generation: the next one has the remaining rows
             with self.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
-
-    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        from ..requests.fields import column_of
-
-        named = {column_of(name) for name in given}
-        scope = given.get("scope")
-        named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
-        defaults = {name: self.settings[name] for name in ("project", "purpose")}
-        return {name: value for name, value in defaults.items() if value is not None and name not in named}
 
 
 def expect_healthy(settings: Settings) -> None:

@@ -76,7 +76,7 @@ def work_tree_root(folder: Path) -> Path | None:
 class Git:
     """One repository, with a work tree or bare, and the folder of it that is read: paths are those below this folder.
 
-    `root` is the root of the work tree, None if it has none.
+    `root` is the root of the work tree, None if it has none; `repository` is the same for all work trees of a repository.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -98,7 +98,7 @@ class Git:
                 hint="index a folder without git without `--history`.",
             )
         self.root: Path | None = None
-        self.folder = here
+        self.folder = self.repository = here
         self.below = b"" if root is None or root == here else os.fsencode(here.relative_to(root)) + b"/"
         self._options = ["-C", str(root or here), *((f"--git-dir={here}",) if bare else ())]
         # git finds a work tree's repository itself, so that it checks the owner
@@ -123,6 +123,7 @@ class Git:
         """
         shown = self.run("rev-parse", "--absolute-git-dir", "--git-common-dir").split(b"\n")
         own, common = ((folder / os.fsdecode(path)).resolve() for path in shown[:2])
+        self.repository = common
         if own.is_relative_to(folder) and common.is_relative_to(folder):
             return True
         with suppress(OSError, ValueError):
@@ -135,6 +136,10 @@ class Git:
         named = self.run("rev-parse", "--show-toplevel")
         self._options = given
         return own == common and Path(os.fsdecode(named.rstrip(b"\n"))).resolve() == folder
+
+    def source_id(self, name: str | None) -> str:
+        """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
+        return f"git:{name or self.folder.name.removesuffix('.git') or 'repository'}"
 
     def run(self, *arguments: str, folder: Path | None = None) -> bytes:
         """The output of a command, run in `folder`, by default in the root.

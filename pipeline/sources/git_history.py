@@ -37,7 +37,7 @@ from .report import SourceReport
 from .selection import Selection
 from .work_tree import WorkTreeFiles, read_file
 
-__all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
+__all__ = ["commit_times", "read_git_history", "read_uncommitted", "resolve_commit_time"]
 
 LONG_LINE = 200
 """The latest files of a line of so many commits are worth reading first."""
@@ -77,7 +77,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     reader = reader or DocumentReader.of(options)
     git = Git(repo)
     branch, head = git.branch(branch)
-    source_id = git_source_id(git, name)
+    source_id = git.source_id(name)
     if head is None:
         report.skip("no commits")
         return
@@ -100,11 +100,6 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     reader.keep_files(project, source_id, root, {})
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
-
-
-def git_source_id(git: Git, name: str | None) -> str:
-    """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
-    return f"git:{name or git.folder.name.removesuffix('.git') or 'repository'}"
 
 
 def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.Table:
@@ -170,7 +165,7 @@ def read_uncommitted(
         return
     branch, head = git.branch(None)
     constant = {
-        "source_id": git_source_id(git, name),
+        "source_id": git.source_id(name),
         "owner_project": project,
         "branch": branch,
         "workspace_root": str(git.folder),

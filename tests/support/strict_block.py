@@ -20,7 +20,7 @@ HEAD = re.compile(rf"\[(?P<label>(?:{KIND})#\d+)\](?: \((?P<words>{WORDS})\))?(?
 OPENING = re.compile(
     r"<<(?P<nonce>[a-z]{7}) medium authority, evidence(?:, \d{4}-\d{2}-\d{2})? unless an item says otherwise"
 )
-CUT = re.compile("… (?:1 line|[0-9]+ lines) …")
+CUT = re.compile("… (?:1 line|[0-9]+ lines|rest of the line) …")
 CITED = re.compile(r"  (?:high|medium|low) authority, [^;]*; [^;]*; sha256 [0-9a-f]{16}")
 FORGED = re.compile(rf"(?i)\[\s*(?:{KIND})\s*#|evidence package snapshot|use these as evidence|<<|>>")
 
