@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Thread
 
+import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.pipeline.runs import Runs, RunTakenError, compact, compacting, packed, verify
@@ -23,6 +24,16 @@ def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Ma
     assert {*compacted.texts["text"].to_pylist()} == texts
     assert verify(store, run.run_id).ok
     assert compact(store, run.run_id).stored("snapshots").equals(before["snapshots"])
+
+
+def test_an_interactive_file_is_smaller_than_its_texts(line_tables: Maker):
+    tables = line_tables(1)
+    tables["requests"] = tables["requests"].set_column(
+        tables["requests"].schema.get_field_index("question"),
+        tables["requests"].schema.field("question"),
+        pa.array(["what is the role? " * 10_000], pa.large_string()),
+    )
+    assert len(packed(tables).data) < 100_000
 
 
 @pytest.mark.parametrize("change", [lambda file: file.write_bytes(b"other"), Path.unlink])

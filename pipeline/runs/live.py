@@ -58,7 +58,7 @@ class RunTakenError(StoreError):
 class PackedSnapshot(NamedTuple):
     """A snapshot as it is stored, and what its line says."""
 
-    data: memoryview
+    data: bytes
     line: dict[str, str]
 
 
@@ -228,7 +228,7 @@ def _tables(table: pa.Table, names: Collection[str] | None) -> dict[str, pa.Tabl
     return found
 
 
-def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> memoryview:
+def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> bytes:
     fields, arrays = [], []
     for name, table in stored.items():
         if table.num_rows:
@@ -240,4 +240,4 @@ def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> me
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))
-    return memoryview(pa.compress(sink.getvalue(), "lz4"))
+    return pa.compress(sink.getvalue(), "lz4", asbytes=True)  # the buffer without it is as large as the input
