@@ -1,29 +1,19 @@
-"""The line without a score term, and which lane found what, from the tables of a run alone."""
+"""The line without a score term, from the tables of a run alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from golden_file import expect_golden
 from judged_folders import documents_folder
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.tables import HITS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.frozen_terms import ranked_under
-from scoped_retrieval.pipeline.evaluation.rankings import (
-    ALONE,
-    ANY,
-    EACH,
-    RECALLED,
-    gold_table,
-    lane_shares,
-    terms_named,
-)
+from scoped_retrieval.pipeline.evaluation.rankings import EACH, terms_named
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 
@@ -58,32 +48,6 @@ def test_each_is_every_term_that_weighs_something_and_any_other_word_is_refused(
     assert terms_named(["scope", "recency"], weights) == ("recency", "scope")
     with pytest.raises(InputError, match=r"Expected one of semantic, lexical, .*, got 'bm25' - at --without"):
         terms_named(["bm25"], weights)
-
-
-def hit(lane: str, evidence: str, rank: int, *, withheld: bool = False) -> dict:
-    given = {"request_id": "q", "sub_query_id": "s", "lane": lane, "evidence_id": evidence, "rank": rank}
-    return given | {"row": 0, "placement": 0, "score": 1.0, "withheld": withheld}
-
-
-def test_gold_that_one_lane_found_alone_is_told_apart():
-    hits = HITS.from_rows(
-        [hit("lexical", "e1", 4), hit("lexical", "e2", 1), hit("symbol", "e2", 9), hit("exact", "e3", 1, withheld=True)]
-    )
-    documents = pd.Series({"e1": "d1", "e2": "d2", "e3": "d3"})
-    qrels = pd.DataFrame({"query_id": "q", "doc_id": ["d1", "d2", "d3"], "relevance": [1, 2, 1]})
-    ranking = pd.DataFrame({"query_id": "q", "doc_id": ["d2", "d0", "d1"], "score": [3.0, 2.0, 1.0]})
-    gold = gold_table(qrels, hits, documents, ranking, ranking.head(1)).set_index("doc_id")
-    assert gold["lanes"].to_dict() == {"d1": "lexical", "d2": "lexical symbol", "d3": ""}  # d3 is out of scope
-    assert gold["alone"].dropna().to_dict() == {"d1": "lexical"}
-    assert gold["rank"].dropna().to_dict() == {"d1": 3, "d2": 1}
-    assert gold["lexical"].dropna().to_dict() == {"d1": 4, "d2": 1}
-    assert gold["shown"].to_dict() == {"d1": False, "d2": True, "d3": False}
-    shares = lane_shares(gold, ["lexical", "symbol", "recent"])
-    third = pytest.approx(1 / 3)
-    assert shares["lexical"] == {RECALLED: pytest.approx(2 / 3), ALONE: third}
-    assert shares["symbol"] == {RECALLED: third, ALONE: 0.0}
-    assert shares["recent"] == {RECALLED: 0.0, ALONE: 0.0}
-    assert shares[ANY] == {RECALLED: pytest.approx(2 / 3), ALONE: third}
 
 
 @pytest.mark.golden

@@ -151,7 +151,8 @@ def test_the_funnel_falls_from_all_to_those_shown(world):
 def test_a_run_of_eval_is_asked_by_its_short_queries_and_under_each_budget(tmp_path):
     folder = documents_folder(tmp_path)
     done = evaluate([open_collection(folder)], work=tmp_path / "w", semantic=False, blocks=[60])
-    settings = settings_of(tmp_path / "w", "evaluation")
+    places = {"corpus": done.corpus, "runs": tmp_path / "w/runs", "grants": tmp_path / "w/grants.yaml"}
+    settings = load_settings(places | {"principal": "evaluation"}, environ={}, user=tmp_path / "none.toml")
     judged = pd.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["d2", "d1"], "relevance": 1.0})
     stages = {
         system: lost_gold(settings, done.run_id, judged, system=system).gold["stage"].tolist()

@@ -1,4 +1,4 @@
-"""Other weights on frozen terms: a moved slider gives what `what-if` gives, and no lane runs."""
+"""Other weights on frozen terms: changed weights give what `what-if` gives, and no lane runs."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from scoped_retrieval import Retriever
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 MEASURES = ("nDCG@10", "R@10")
+MOVED = {"lexical": 0.9, "recency": 0.0, "authority": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -44,46 +45,33 @@ def reweighing(asked):
     return Reweighing.of(asked.run, asked.qrels)
 
 
-def test_a_moved_slider_gives_what_what_if_gives_and_no_lane_runs(asked, reweighing, tmp_path):
-    moved = {"lexical": 0.9, "recency": 0.0, "authority": 0.0}
-    answer = asked.retriever.what_if(asked.run.run_id, {"weights": moved})
+def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, reweighing, tmp_path):
+    answer = asked.retriever.what_if(asked.run.run_id, {"weights": MOVED})
     assert answer.frozen
     ids = asked.run.table("score_terms")["evidence_id"].unique().to_pylist()
     expected = per_query(asked.qrels, full_ranking(answer.tables["ranked"], pd.Series(ids, index=ids)), MEASURES)
 
     elsewhere = shutil.move(asked.folder / "corpus", tmp_path / "corpus")  # a lane would have nothing to read
     try:
-        sliders = reweighing.sliders().move(**moved)
+        figures = reweighing.figures(MOVED)
     finally:
         shutil.move(elsewhere, asked.folder / "corpus")
     for measure in MEASURES:
-        after = sliders.reweighing.deltas(sliders.weights, measure)["changed"].sort_index()
+        after = reweighing.deltas(MOVED, measure)["changed"].sort_index()
         np.testing.assert_allclose(after, expected[measure].loc[after.index], atol=1e-12)
-        assert sliders.figures.loc[measure, "changed"] == pytest.approx(after.mean())
-    assert (sliders.deltas["delta"] != 0).sum() > 5
-    assert sliders.figures.loc["nDCG@10", ["gain", "lose", "stay"]].sum() == 60
+        assert figures.loc[measure, "changed"] == pytest.approx(after.mean())
+    assert (reweighing.deltas(MOVED)["delta"] != 0).sum() > 5
+    assert figures.loc["nDCG@10", ["gain", "lose", "stay"]].sum() == 60
+    swept = reweighing.sweep(["lexical"], steps=2)
+    assert swept.loc[swept["weight"] == 1.0, "R@10"].tolist() == [reweighing.values({"lexical": 1.0})["R@10"].mean()]
 
 
-def test_the_saved_file_ranks_as_the_sliders_did(asked, reweighing, tmp_path):
-    sliders = reweighing.sliders().move(lexical=0.9, recency=0.0)
-    policies = load_policies(weights=sliders.save(tmp_path / "mine.yaml"))
+def test_the_saved_file_ranks_as_the_weights_did(reweighing, tmp_path):
+    policies = load_policies(weights=reweighing.save(tmp_path / "mine.yaml", reweighing.weights | MOVED))
     (purpose,) = (row for row in policies.purpose_policies.to_pylist() if row["purpose"] == "answer-question")
     assert (purpose["weight_lexical"], purpose["weight_recency"]) == (0.9, 0.0)
-    assert purpose["weight_authority"] == reweighing.weights["authority"]
+    assert purpose["weight_actionability"] == reweighing.weights["actionability"]
     assert "measure on other requests before" in (tmp_path / "mine.yaml").read_text()
-
-
-def test_a_widget_moves_the_weights_and_its_page_needs_none(reweighing):
-    sliders = reweighing.sliders()
-    before = sliders.html()
-    pytest.importorskip("ipywidgets", reason="needs the extra `notebook`")
-    bundle = sliders._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert bundle["text/html"] == before
-    sliders.controls["lexical"].value = 0.9
-    assert sliders.weights["lexical"] == 0.9
-    assert sliders.html() != before
-    assert reweighing.figures({"lexical": 0.9}).equals(sliders.figures)
 
 
 def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
@@ -91,9 +79,7 @@ def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
     with pytest.raises(InputError, match="Expected judgements of requests of the run, got none"):
         Reweighing.of(asked.run, nobody)
     with pytest.raises(InputError, match="lexicon"):
-        reweighing.values("nDCG@10", {"lexicon": 1.0})
-    with pytest.raises(InputError, match="lexicon"):
-        reweighing.sliders().move(lexicon=1.0)
+        reweighing.values({"lexicon": 1.0})
     with pytest.raises(InputError, match="answer-question"):
         Reweighing.of(asked.run, asked.qrels, purpose="fix-test")
 

@@ -21,7 +21,6 @@ from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
-from scoped_retrieval.pipeline.evaluation.rankings import RECALLED
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
@@ -48,7 +47,8 @@ def test_the_term_that_tells_gets_the_weight(telling):
     assert set(fitted) == {"semantic", "lexical", "recency"}  # scope is the same everywhere and keeps its weight
     assert max(fitted, key=lambda term: fitted[term]) == telling
     assert sum(fitted.values()) == pytest.approx(0.7, abs=1e-3)
-    assert part.values("R@1", part.order(fitted)).mean() == 1.0 > part.values("R@1", part.order()).mean()
+    after, before = (part.values(["R@1"], order)["R@1"].mean() for order in (part.order(fitted), part.order()))
+    assert after == 1.0 > before
 
 
 def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, monkeypatch):
@@ -77,8 +77,7 @@ def test_the_term_of_a_plugin_is_fitted_and_its_worth_is_measured(tmp_path, monk
     work, how = tmp_path / "w", {"semantic": False, "plugins": ("acme",)}
     measured = evaluate(collections, work=work, metrics=["nDCG@10"], without=["acme.length"], **how)
     assert "without acme.length" in set(measured.values["system"])
-    assert "acme.tags" in measured.means(RECALLED).index, "its lane is measured as well"
-    done = tune(collections, Asking(work, run_id=measured.run_id, **how), least_queries=2)
+    done = tune(collections, Asking(work, **how), least_queries=2)
     assert done.before["answer-question"]["acme.length"] == 0.3
     assert done.weights["answer-question"]["acme.length"] != 0.3
 
@@ -95,9 +94,7 @@ def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeyp
 def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
     measured = evaluate(collections, work=tmp_path / "w", semantic=False, metrics=["nDCG@10"])
-    how = Asking(tmp_path / "w", semantic=False, run_id=measured.run_id)
-    done = tune(collections, how, measures=["nDCG@10"], least_queries=2)
-    assert done.run_id == measured.run_id
+    done = tune(collections, Asking(tmp_path / "w", semantic=False), measures=["nDCG@10"], least_queries=2)
     means = done.held_out().set_index("collection")[DEFAULT].to_dict()
     assert means["one"] == pytest.approx(measured.means("nDCG@10").loc["full", "one"])
     assert means["all documents"] == pytest.approx(np.mean([means["one"], means["two"]]))
@@ -160,8 +157,6 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
         "2",
         "--metric",
         "R@10",
-        "--picture",
-        "tuned.svg",
         "--json",
     ]
     assert main(["tune", "shop", "--commits", *told]) == 0
@@ -171,4 +166,3 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     assert held_out["shop"][DEFAULT] == 1.0
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
     assert load_weights(tmp_path / "w/weights.yaml").weights.keys() == {"explain-code"}
-    assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")

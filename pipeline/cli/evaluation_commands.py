@@ -42,9 +42,6 @@ def evaluate(
         ),
     ] = None,
     against: Annotated[str, typer.Option("--against", metavar="SYSTEM", help="The system to compare with.")] = "full",
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work without executing requests.")
-    ] = None,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
@@ -52,7 +49,7 @@ def evaluate(
     from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
-    from ..evaluation.rankings import ALONE, DOCUMENTS, LINES, RECALLED, TOKENS
+    from ..evaluation.rankings import DOCUMENTS, LINES, TOKENS
     from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of()
@@ -68,14 +65,13 @@ def evaluate(
         blocks=block or BLOCKS,
         without=without or (),
         against=against,
-        run_id=run,
         policies=load_policies(settings["policies"], settings["weights"]),
         plugins=settings["plugins"],
         progress=note,
     )
-    note(f"{done.seconds_index} s index, {done.seconds_run} s run {done.run_id}: {done.statuses}")
+    note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
-    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES, RECALLED, ALONE):
+    for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
         text += _means(name, done.means(name))
     for kind, table in done.compared(metrics[0]).items():
         text += compared_table(f"{metrics[0]}, {kind}", table, against)
@@ -130,20 +126,13 @@ def tune(
     commits: Annotated[
         bool, typer.Option("--commits", help="Ask what the latest commits of a checkout did; 200, or --limit.")
     ] = False,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the figures, as .svg or .png.")
-    ] = None,
     work: Annotated[
         Path, typer.Option("--work", metavar="DIR", help="Folder for corpora and runs, as for `eval`.")
     ] = WORK,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The weight file; default: weights.yaml in --work.")
     ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="RUN", help="Use the score terms of this run without executing requests."),
-    ] = None,
-    metric: Annotated[Texts, typer.Option("--metric", help="Measure to report: nDCG@k or R@k.")] = None,
+    metric: Annotated[Texts, typer.Option("--metric", help="A measure to report, by its ir_measures name.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
     split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
@@ -156,7 +145,7 @@ def tune(
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available
-    from ..evaluation.commit_tuning import draw, tune_commits
+    from ..evaluation.commit_tuning import tune_commits
     from ..evaluation.evaluate import Asking
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
@@ -168,7 +157,6 @@ def tune(
         encoder=settings["encoder"],
         limit=limit,
         purpose=purpose,
-        run_id=run,
         policies=load_policies(settings["policies"], settings["weights"]),
         plugins=settings["plugins"],
         progress=note,
@@ -178,8 +166,6 @@ def tune(
         done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)
     else:
         done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
-    if picture is not None:
-        draw(done, picture)
     provenance = {"command": _command(context), "date": _now(), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"

@@ -56,11 +56,6 @@ class Collection:
         """Its folder."""
         return self.layout.folder
 
-    def rankings(self) -> dict[str, pd.DataFrame]:
-        """Rankings of other systems in its folder, named `NAME.run`, with the query ids of the requests."""
-        found = self.layout.rankings()
-        return {name: ranking.assign(query_id=self._named(ranking["query_id"])) for name, ranking in found.items()}
-
     def projects(self) -> list[str]:
         """The projects of its rows, sorted."""
         if self.shape == "conversations":

@@ -6,7 +6,6 @@ text is read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,14 +15,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.task_aware_reranking import ranked
 from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
+from .metrics import per_query
 
 DIVERSITY = "diversity"
 """The one term without values of its own: it depends on the order under the others."""
-_MEASURE = re.compile(r"(nDCG|R)@([1-9][0-9]*)")
 _KEY = ["query_id", "doc_id"]
 
 Weights = Mapping[str, float]
@@ -106,23 +104,15 @@ class FrozenTerms:
         rows = self._judged(again.select(["request_id", "evidence_id"]).to_pandas()).drop_duplicates(_KEY)
         return rows.assign(place=rows.groupby("query_id").cumcount() + 1)
 
-    def values(self, measure: str, order: pd.DataFrame) -> pd.Series:
-        """nDCG@k or R@k of every query, as `ir_measures` defines them, for an order; 0 without candidates.
+    def values(self, measures: Sequence[str], order: pd.DataFrame) -> pd.DataFrame:
+        """Measures of every query for an order, by their `ir_measures` names; 0 without a judgement or candidates.
 
         Raises:
-            InputError: the measure is neither nDCG@k nor R@k.
+            InputError: a measure is unknown, or `ir_measures` is missing.
         """
-        name, depth = parsed(measure)
-        best = self.qrels.sort_values("relevance", ascending=False, kind="stable")
-        best = best.assign(place=best.groupby("query_id").cumcount() + 1)
-        if name == "R":
-            order, best = (frame.assign(relevance=(frame["relevance"] > 0).astype(float)) for frame in (order, best))
-            return (_total(order[order["place"] <= depth]) / _total(best)).reindex(self.queries).fillna(0.0)
-        found, ideal = (
-            _total(frame.assign(relevance=frame["relevance"] / np.log2(1.0 + frame["place"])))
-            for frame in (order[order["place"] <= depth], best[best["place"] <= depth])
-        )
-        return (found / ideal).reindex(self.queries).fillna(0.0)
+        ranking = order[_KEY].assign(score=-order["place"].astype(float))
+        found = per_query(self.qrels.astype({"relevance": int}), ranking, measures)
+        return found.reindex(pd.Index(self.queries, name="query_id"), fill_value=0.0)
 
     def first_relevant(self, order: pd.DataFrame) -> pd.Series:
         """The place of the first relevant document of every query; 0 where none is among its candidates."""
@@ -133,18 +123,3 @@ class FrozenTerms:
         named = rows.rename(columns={"request_id": "query_id"}).assign(doc_id=rows["evidence_id"].map(self.documents))
         found = named.merge(self.qrels[[*_KEY, "relevance"]], on=_KEY, how="left")
         return found.assign(relevance=found["relevance"].fillna(0.0))
-
-
-def _total(rows: pd.DataFrame) -> pd.Series:
-    return rows.groupby("query_id")["relevance"].sum()
-
-
-def parsed(measure: str) -> tuple[str, int]:
-    """The name and depth of a measure that weights can be fitted to.
-
-    Raises:
-        InputError: the measure is not supported.
-    """
-    if not (match := _MEASURE.fullmatch(measure)):
-        raise InputError.expected("nDCG@k or R@k", measure, "--metric")
-    return match[1], int(match[2])

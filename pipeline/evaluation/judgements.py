@@ -1,6 +1,6 @@
-"""Relevance judgements and rankings in common exchange formats: TREC qrels and runs, BEIR's TSV, Parquet.
+"""Relevance judgements in common exchange formats: TREC qrels, BEIR's TSV, Parquet.
 
-Reads one file. Gives a frame: query_id, doc_id, relevance, or query_id, doc_id, score. Ids are text.
+Reads one file. Gives a frame: query_id, doc_id, relevance. Ids are text.
 """
 
 from __future__ import annotations
@@ -31,21 +31,6 @@ def read_qrels(path: Path) -> pd.DataFrame:
     if (part := frame["relevance"] % 1 != 0).any():
         raise InputError.expected("a whole number", frame.loc[part, "relevance"].iloc[0], f"{path.name}: relevance")
     return frame[frame["relevance"] > 0].astype({"relevance": "int64"}).reset_index(drop=True)
-
-
-def read_trec_run(path: Path) -> pd.DataFrame:
-    """A ranking: `query Q0 document rank score tag` per line; of several lines for a document the best is kept.
-
-    Raises:
-        InputError: the file is missing, or a line is malformed.
-    """
-    rows = []
-    for at, cells in _lines(path):
-        if len(cells) < 5:
-            raise InputError.expected("query Q0 document rank score tag", counted(len(cells), "column"), at)
-        rows.append((cells[0], cells[2].replace("%20", " "), _number(cells[4], at)))
-    frame = pd.DataFrame(rows, columns=pd.Index(["query_id", "doc_id", "score"]))
-    return pd.DataFrame(frame.groupby(["query_id", "doc_id"], as_index=False)["score"].max())
 
 
 def _judged(path: Path) -> Iterator[tuple[str, str, float]]:

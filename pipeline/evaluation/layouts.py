@@ -3,7 +3,7 @@
 Reads a folder. Gives its parts as frames, `corpus`, `queries`, `qrels` and `blobs`, and the files that they are read from.
 
 BEIR: `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text), `qrels/<split>.tsv`; the split is `test` by
-default. In either, `*.run` are rankings of other systems in TREC's format.
+default.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, StoreError
 from ..sources.jsonl import read_lines
-from .judgements import read_qrels, read_trec_run
+from .judgements import read_qrels
 
 SPLIT = "test"
 PARTS = ("corpus", "queries", "qrels")
@@ -79,10 +79,6 @@ class Layout:
         if (twice := frame[id_].duplicated()).any():
             raise InputError.described("every id once", f"{frame.loc[twice, id_].iloc[0]} again", str(path))
         return frame if columns is None else frame[columns]
-
-    def rankings(self) -> dict[str, pd.DataFrame]:
-        """The rankings of other systems, named `NAME.run`: query_id, doc_id, score by name."""
-        return {path.stem: read_trec_run(path) for path in sorted(self.folder.glob("*.run"))}
 
 
 def layout_of(folder: Path, split: str = SPLIT) -> Layout:

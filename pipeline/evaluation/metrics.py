@@ -30,22 +30,28 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
     Raises:
         InputError: a metric is unknown to `ir_measures`, or the package is missing.
     """
-    ir_measures = package("ir_measures", "eval")
-    parsed = {}
-    for name in metrics:
-        try:
-            parsed[name] = _parsed(name, ir_measures.measures.registry)
-        except (AssertionError, KeyError, TypeError, ValueError, SyntaxError) as error:
-            raise InputError.expected(
-                "a measure by its ir_measures name, e.g. nDCG@10 or R@100", name, "--metric"
-            ) from error
-    rows = [
-        (value.query_id, value.measure, value.value) for value in ir_measures.iter_calc(parsed.values(), qrels, run)
-    ]
-    values = {(query, measured): value for query, measured, value in rows}
+    parsed = measures_named(metrics)
+    found = package("ir_measures", "eval").iter_calc(parsed.values(), qrels, run)
+    values = {(one.query_id, one.measure): one.value for one in found}
     queries = pd.Index(sorted(qrels["query_id"].unique()), name="query_id")
     columns = {name: [float(values.get((query, one), 0.0)) for query in queries] for name, one in parsed.items()}
     return pd.DataFrame(columns, index=queries)
+
+
+def measures_named(names: Sequence[str]) -> dict[str, Any]:
+    """The measures of `ir_measures` with these names.
+
+    Raises:
+        InputError: there is no such measure, or the package is missing.
+    """
+    registry, found = package("ir_measures", "eval").measures.registry, {}
+    for name in names:
+        try:
+            found[name] = _parsed(name, registry)
+        except (AssertionError, KeyError, TypeError, ValueError, SyntaxError) as error:
+            expected = "a measure by its ir_measures name, e.g. nDCG@10 or R@100"
+            raise InputError.expected(expected, name, "--metric") from error
+    return found
 
 
 def _parsed(name: str, registry: Mapping[str, Any]) -> Any:

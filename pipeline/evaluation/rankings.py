@@ -1,8 +1,6 @@
 """Rankings read from a run's own tables: each single lane, their fusion, the full line, the line without a score term, and the block.
 
 A ranking is a frame query_id, doc_id, score with one row per document: the best of its rows.
-
-A document counts as recalled by a lane that recalled any of its rows at any rank; rows out of scope do not count (`gold_table`).
 """
 
 from __future__ import annotations
@@ -58,15 +56,11 @@ class Measured:
 
     def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Ranking per system: the lanes, their fusion, and the line; `documents` by evidence id."""
-        found = lane_rankings(self.hits_of(queries), documents)
+        found = lane_rankings(_of(self.hits, queries), documents)
         rankings = {lane: ranking for lane, ranking in found.items() if lane in lanes}
         fused = fused_ranking(list(rankings.values()))
         orders = {name: full_ranking(_of(table, queries), documents) for name, table in self.orders.items()}
         return {**rankings, FUSED: fused, **orders}
-
-    def hits_of(self, queries: Sequence[str]) -> pa.Table:
-        """The hits of the lanes for these queries, under the budget of rankings."""
-        return _of(self.hits, queries)
 
     def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
         """The documents shown in the blocks of a budget."""
@@ -188,55 +182,3 @@ def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
     rows = rows.assign(doc_id=rows["evidence_id"].map(documents), query_id=rows["request_id"])
     best = rows.groupby(["query_id", "doc_id"], as_index=False)["score"].max()
     return best.assign(query_id=best["query_id"].astype(str), doc_id=best["doc_id"].astype(str))
-
-
-RECALLED, ALONE = "gold recalled", "gold, alone"
-"""Measures of a lane: the shares of judged documents that it recalled, and that only it recalled."""
-ANY = "any lane"
-
-
-def gold_table(
-    qrels: pd.DataFrame, hits: pa.Table, documents: pd.Series, ranking: pd.DataFrame, block: pd.DataFrame
-) -> pd.DataFrame:
-    """The judged documents: query_id, doc_id, relevance, a column of ranks per lane, lanes, alone, rank, shown.
-
-    A rank is null where the lane, or the line, has no row of the document. `lanes` are the names separated by spaces,
-    `alone` is the lane if there is only one.
-
-    Args:
-        qrels: query_id, doc_id, relevance.
-        hits: HITS.
-        documents: document per evidence_id.
-        ranking: the order of the full line.
-        block: the documents that the block shows.
-    """
-    key = ["query_id", "doc_id"]
-    found = hits.select(["request_id", "lane", "evidence_id", "rank", "withheld"]).to_pandas()
-    found = found[~found["withheld"]]
-    found = found.assign(query_id=found["request_id"], doc_id=found["evidence_id"].map(documents))
-    ranks = found.pivot_table(index=key, columns="lane", values="rank", aggfunc="min")
-    lanes = [str(lane) for lane in ranks.columns]
-    gold = qrels[[*key, "relevance"]].merge(ranks.reset_index(), on=key, how="left")
-    there = gold[lanes].notna()
-    names = there.apply(lambda row: " ".join(lane for lane in lanes if row[lane]), axis=1) if len(gold) else ""
-    order = ranking.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
-    place = order.assign(rank=order.groupby("query_id").cumcount() + 1)[[*key, "rank"]]
-    shown = block[key].drop_duplicates().assign(shown=True)
-    gold = gold.assign(lanes=names, alone=pd.Series(names, index=gold.index).where(there.sum(axis=1) == 1))
-    gold = gold.merge(place, on=key, how="left").merge(shown, on=key, how="left")
-    whole = {name: gold[name].astype("Int32") for name in [*lanes, "rank"]}
-    return gold.assign(**whole, shown=gold["shown"].notna())
-
-
-def lane_shares(gold: pd.DataFrame, lanes: list[str]) -> dict[str, dict[str, float]]:
-    """Per lane, and for any of them, the share of judged documents that it recalled, and that only it recalled."""
-    if not len(gold):
-        return {}
-    shares = {
-        lane: {
-            RECALLED: float(gold[lane].notna().mean()) if lane in gold else 0.0,
-            ALONE: float((gold["alone"] == lane).mean()),
-        }
-        for lane in lanes
-    }
-    return {**shares, ANY: {RECALLED: float((gold["lanes"] != "").mean()), ALONE: float(gold["alone"].notna().mean())}}

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from .rankings import ALONE, DOCUMENTS, GOLD, LINES, RECALLED, TOKENS, lane_shares
+from ..storage.places import Place
+from .rankings import DOCUMENTS, GOLD, LINES, TOKENS
 from .significance import compared
 
 GOLD_PER_1000 = "gold/1k tokens"
 """Measure of blocks: relevant documents shown per 1,000 tokens of all blocks."""
 POOLED = "all {kind}"
-_HEAD = ["collection", "kind"]
 
 
 @dataclass(frozen=True)
@@ -27,24 +26,23 @@ class Evaluation:
     """One run over one or more collections, and the figures of each."""
 
     run_id: str
+    corpus: Place
+    """The corpus that the run asked."""
     seconds_index: float
     seconds_run: float
     statuses: dict[str, int]
     measures: tuple[str, ...]
     """The requested measures of rankings."""
-    lanes: tuple[str, ...]
     against: str
     """The system to compare with."""
     values: pd.DataFrame
     """Every value behind the means: collection, kind, query_id, system, metric, value."""
-    gold: pd.DataFrame
-    """The outcome of every judged document: collection, kind and the columns of `rankings.gold_table`."""
     rows: dict[str, int]
     """Collection -> its rows in the corpus."""
 
     def means(self, metric: str) -> pd.DataFrame:
         """Systems by collection for one measure, and by kind where several collections are of one."""
-        return pd.DataFrame({name: self._mean(values, gold, metric) for name, _, values, gold in self._groups()})
+        return pd.DataFrame({name: _mean(values, metric) for name, _, values in self._groups()})
 
     def compared(self, metric: str) -> dict[str, pd.DataFrame]:
         """Per kind, `significance.compared` over the queries of all its collections, for the systems common to all."""
@@ -61,45 +59,38 @@ class Evaluation:
         collection `all code`.
         """
         found = []
-        for name, kind, values, gold in self._groups():
+        for name, kind, values in self._groups():
             tail = {
                 "queries": values["query_id"].nunique(),
                 "rows": sum(self.rows[one] for one in values["collection"].unique()),
                 "run_id": self.run_id,
             }
-            for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES, RECALLED, ALONE):
+            for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
                 tested = {}
                 if metric in self.measures:
                     tested = compared(_wide(values, metric), self.against).to_dict("index")
-                for system, value in self._mean(values, gold, metric).items():
+                for system, value in _mean(values, metric).items():
                     row = {key: one for key, one in tested.get(system, {}).items() if key != "mean"}
                     plain = {key: None if one != one else round(one, 6) for key, one in row.items()}
                     head = {"collection": name, "kind": kind, "system": system, "metric": metric}
                     found.append({**head, "value": round(value, 4), **tail, **plain})
         return found
 
-    def write(self, folder: Path, *, csv: bool) -> None:
-        """Write `per-query` and `gold` as Parquet or CSV."""
-        for name, frame in (("per-query", self.values), ("gold", self.gold)):
-            path = folder / f"{name}.{'csv' if csv else 'parquet'}"
-            frame.to_csv(path, index=False) if csv else frame.to_parquet(path, index=False)
-
-    def _groups(self) -> Iterator[tuple[str, str, pd.DataFrame, pd.DataFrame]]:
-        """Name, kind, values and gold of every collection, and of every kind with several."""
-        for (name, kind), values in self.values.groupby(_HEAD, sort=False):
-            yield str(name), str(kind), values, self.gold[self.gold["collection"] == name]
+    def _groups(self) -> Iterator[tuple[str, str, pd.DataFrame]]:
+        """Name, kind and values of every collection, and of every kind with several."""
+        for (name, kind), values in self.values.groupby(["collection", "kind"], sort=False):
+            yield str(name), str(kind), values
         for kind, values in self.values.groupby("kind", sort=False):
             if values["collection"].nunique() > 1:
-                yield POOLED.format(kind=kind), str(kind), values, self.gold[self.gold["kind"] == kind]
+                yield POOLED.format(kind=kind), str(kind), values
 
-    def _mean(self, values: pd.DataFrame, gold: pd.DataFrame, metric: str) -> dict[str, float]:
-        """A measure per system, of those that have it."""
-        if metric in (RECALLED, ALONE):
-            return {lane: shares[metric] for lane, shares in lane_shares(gold, list(self.lanes)).items()}
-        if metric == GOLD_PER_1000:
-            shown, tokens = (_totals(values, name) for name in (GOLD, TOKENS))
-            return {system: 1000 * shown[system] / total if total else 0.0 for system, total in tokens.items()}
-        return {str(s): float(of["value"].mean()) for s, of in _of(values, metric).groupby("system", sort=False)}
+
+def _mean(values: pd.DataFrame, metric: str) -> dict[str, float]:
+    """A measure per system, of those that have it."""
+    if metric == GOLD_PER_1000:
+        shown, tokens = (_totals(values, name) for name in (GOLD, TOKENS))
+        return {system: 1000 * shown[system] / total if total else 0.0 for system, total in tokens.items()}
+    return {str(s): float(of["value"].mean()) for s, of in _of(values, metric).groupby("system", sort=False)}
 
 
 def _of(values: pd.DataFrame, metric: str) -> pd.DataFrame:

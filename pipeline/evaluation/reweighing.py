@@ -5,9 +5,6 @@ weights as a weight file (the setting `weights`).
 
 Note: only the ranking and its measures are computed again. To see the block under other weights, use `what-if`, which
 also packs and trims again; both rank the same way.
-
-In a notebook, `Sliders` use ipywidgets (extra `notebook`), and every move measures again. Where no widget can be shown,
-such as on a repository's web page, the figures are HTML.
 """
 
 from __future__ import annotations
@@ -16,21 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
 from ..config.policies.weight_files import weight_file_text
-from ..progress import counted
-from ..requests.converters import weight as request_weight
 from ..runs import Run
 from .frozen_terms import FrozenTerms
 from .rankings import frozen
 from .significance import paired_t
-
-__all__ = ["Reweighing", "Sliders", "documents_of"]
 
 AS_RUN, CHANGED = "as run", "changed"
 MEASURES = ("nDCG@10", "R@10")
@@ -104,38 +96,32 @@ class Reweighing:
             raise InputError.one_of(self.terms.weighed, unknown[0], "weights")
         return self.terms.order(weights)
 
-    def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
-        """The measure of every request under `weights`; by default, for the ranking of the run."""
-        return self.terms.values(measure, self.order(weights)).rename(measure)
+    def values(self, weights: Weights | None = None) -> pd.DataFrame:
+        """The measures of every request under `weights`; by default, for the ranking of the run."""
+        return self.terms.values(self.measures, self.order(weights)) if weights else self._values_as_run
 
     def figures(self, weights: Weights) -> pd.DataFrame:
         """One row per measure: the means as run and changed; their difference with its 95 % confidence interval and the p
         value of a paired t-test; and how many requests gain, lose and stay."""
-        found, order = [], self.order(weights)
-        for measure in self.measures:
-            before, after = self.values(measure), self.terms.values(measure, order)
-            delta = (after - before).to_numpy()
-            p, low, high = (float(value[0]) for value in paired_t(delta[:, None]))
-            found.append(
-                {
-                    "measure": measure, AS_RUN: before.mean(), CHANGED: after.mean(), "difference": delta.mean(),
-                    "low": low, "high": high, "p": p, "gain": int((delta > 0).sum()),
-                    "lose": int((delta < 0).sum()), "stay": int((delta == 0).sum()),
-                }
-            )  # fmt: skip
-        return pd.DataFrame(found).set_index("measure")
+        before, after = self.values(), self.values(weights)
+        deltas = after - before
+        p, low, high = paired_t(deltas.to_numpy())
+        figures = {
+            AS_RUN: before.mean(), CHANGED: after.mean(), "difference": deltas.mean(), "low": low, "high": high, "p": p,
+            "gain": (deltas > 0).sum(), "lose": (deltas < 0).sum(), "stay": (deltas == 0).sum(),
+        }  # fmt: skip
+        return pd.DataFrame(figures).rename_axis("measure")
 
     def deltas(self, weights: Weights, measure: str | None = None) -> pd.DataFrame:
         """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first
         relevant document as run and changed (0: none was recalled)."""
         measure = measure or self.measures[0]
-        order = self.order(weights)
-        before, after = self.values(measure), self.terms.values(measure, order)
+        before, after = self.values()[measure], self.values(weights)[measure]
         found = pd.DataFrame(
             {
                 AS_RUN: before, CHANGED: after, "delta": after - before,
                 "place as run": self.terms.first_relevant(self._as_run),
-                "place changed": self.terms.first_relevant(order),
+                "place changed": self.terms.first_relevant(self.order(weights)),
             }
         ).rename_axis("request_id")  # fmt: skip
         return found.iloc[np.lexsort((found.index.to_numpy(), -found["delta"].abs().to_numpy()))]
@@ -143,13 +129,9 @@ class Reweighing:
     def sweep(self, terms: Sequence[str] | None = None, steps: int = 11) -> pd.DataFrame:
         """One row per term and weight, `steps` weights from 0 to 1 with the other terms as run: term, weight, and the mean
         of each measure."""
-        rows = []
-        for term in terms or self.weights:
-            for weight in np.linspace(0.0, 1.0, steps).round(6):
-                order = self.order({term: weight})
-                measured = {measure: self.terms.values(measure, order).mean() for measure in self.measures}
-                rows.append({"term": term, "weight": weight, **measured})
-        return pd.DataFrame(rows)
+        tried = [(term, weight) for term in terms or self.weights for weight in np.linspace(0.0, 1.0, steps).round(6)]
+        means = pd.DataFrame([self.values({term: weight}).mean() for term, weight in tried])
+        return pd.concat([pd.DataFrame(tried, columns=pd.Index(["term", "weight"])), means], axis=1)
 
     def save(self, path: str | Path, weights: Weights) -> Path:
         """Write the weights of the purpose as a weight file, with the figures measured under them.
@@ -171,14 +153,13 @@ class Reweighing:
         path.write_text(weight_file_text({self.purpose: kept}, provenance), encoding="utf-8")
         return path
 
-    def sliders(self) -> Any:
-        """A `Sliders`: one slider per term in a notebook; if widgets cannot be shown, the same figures as HTML."""
-
-        return Sliders(self)
-
     @cached_property
     def _as_run(self) -> pd.DataFrame:
         return self.terms.order()
+
+    @cached_property
+    def _values_as_run(self) -> pd.DataFrame:
+        return self.terms.values(self.measures, self._as_run)
 
 
 def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
@@ -196,76 +177,3 @@ def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, s
         raise InputError.one_of(("evidence_id", "path"), documents, "documents")
     ids = run.table("score_terms")["evidence_id"].unique().to_pylist()
     return dict(zip(ids, ids, strict=True))
-
-
-LISTED = 8
-_DIGITS = 6
-"""The number of decimals of a weight."""
-_WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-class Sliders:
-    """Adjustable weights. `weights` are the current ones, `figures` and `deltas` their effects."""
-
-    def __init__(self, reweighing: Reweighing) -> None:
-        self.reweighing = reweighing
-        self.weights = dict(reweighing.weights)
-        self.controls: dict[str, Any] = {}
-        """An ipywidgets slider per term, once they were shown."""
-        self._panel = self._shown = None
-        self._measure()
-
-    def move(self, **weights: float) -> Sliders:
-        """Set weights by the names of their terms.
-
-        Raises:
-            InputError: there is no slider of that name, or the weight is not allowed in a request.
-        """
-        for term, value in weights.items():
-            if term not in self.weights:
-                raise InputError.one_of(tuple(self.weights), term, "weights")
-            self.weights[term] = round(request_weight(value, f"weights.{term}"), _DIGITS)
-        self._measure()
-        return self
-
-    def save(self, path: str | Path) -> Path:
-        """Write the current weights as a weight file."""
-        return self.reweighing.save(path, self.weights)
-
-    def html(self) -> str:
-        """The current figures, without sliders."""
-        weights = pd.DataFrame([self.weights], index=["weight"])
-        moved = self.deltas[self.deltas["delta"] != 0].head(LISTED)
-        head = f"<p>{counted(self.reweighing.requests, 'request')}, purpose {self.reweighing.purpose}</p>"
-        return head + "".join(table.round(4).to_html(border=0) for table in (weights, self.figures, moved))
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": self.figures.round(4).to_string(), "text/html": self.html()}
-        panel = self._widgets()
-        shown = panel._repr_mimebundle_() if panel is not None else {}
-        return {**bundle, _WIDGET: shown[_WIDGET]} if _WIDGET in shown else bundle
-
-    def _measure(self) -> None:
-        changed = {t: w for t, w in self.weights.items() if w != self.reweighing.weights[t]}
-        self.figures = self.reweighing.figures(changed)
-        self.deltas = self.reweighing.deltas(changed)
-        if self._shown is not None:
-            self._shown.value = self.html()
-
-    def _widgets(self) -> Any:
-        """The panel, created once; None without ipywidgets."""
-        if self._panel is not None:
-            return self._panel
-        try:
-            import ipywidgets
-        except ImportError:
-            return None
-        self._shown = ipywidgets.HTML(self.html())
-        for term, weight in self.weights.items():
-            self.controls[term] = ipywidgets.FloatSlider(
-                value=weight, min=0.0, max=max(1.0, weight), step=0.01, description=term, continuous_update=False,
-                style={"description_width": "10em"},
-            )  # fmt: skip
-            self.controls[term].observe(lambda change, term=term: self.move(**{term: change["new"]}), names="value")
-        self._panel = ipywidgets.VBox([*self.controls.values(), self._shown])
-        return self._panel

@@ -28,8 +28,8 @@ from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
-from .frozen_terms import FrozenTerms, parsed
-from .metrics import package
+from .frozen_terms import FrozenTerms
+from .metrics import measures_named, package
 from .rankings import frozen
 from .significance import SEED, compared, holm
 
@@ -196,15 +196,13 @@ def tune(
     Args:
         how: the purpose is by default `answer-question` for documents and conversations, `fix-test` for code; weights
             are fitted to the score terms of enabled plugins as well.
-        measures: nDCG@k or R@k, for the report.
+        measures: those to report, by their `ir_measures` names.
         least_queries: the minimum number of queries of a purpose with both relevant and other candidates.
 
     Raises:
-        InputError: a measure is not supported, scipy is missing, or there is too little data to hold any out.
-        StoreError: `how.run_id` is not a run of these collections.
+        InputError: a measure is unknown, a package is missing, or there is too little data to hold any out.
     """
-    for measure in measures:
-        parsed(measure)
+    measures_named(measures)
     asked = ask(collections, how, blocks=None)
     return fit(asked.run.run_id, _parts(asked, collections, how.purpose), measures, least_queries, how.progress)
 
@@ -293,9 +291,9 @@ def _values(part: Part, measures: Sequence[str], fitted: Mapping[str, float]) ->
         if terms is None:
             continue
         head = {"purpose": part.purpose, "collection": part.name + suffix, "kind": part.kind + suffix}
-        orders = {DEFAULT: terms.order(), FITTED: terms.order(fitted)}
+        before, after = (terms.values(measures, order) for order in (terms.order(), terms.order(fitted)))
         for measure in measures:
-            values = {name: terms.values(measure, order).to_numpy() for name, order in orders.items()}
+            values = {DEFAULT: before[measure].to_numpy(), FITTED: after[measure].to_numpy()}
             tables.append(pd.DataFrame({**head, "query_id": terms.queries, "metric": measure, **values}))
     return pd.concat(tables)
 
