@@ -415,10 +415,10 @@ def _caps(room: _Room, sizes: dict[int, tuple[int, int, int, int]]) -> dict[int,
 
 def _free(sizes: list[tuple[int, int]], most: int, outline: int, limit: int, room: int) -> list[int]:
     """The room for each text if all items before it are shown in full and those behind it as outlines."""
-    behind = sum([beside + min(text, outline) for beside, text in sizes])
-    free = []
-    for beside, text in sizes:
-        behind -= beside + min(text, outline)
+    brief = [beside + min(text, outline) for beside, text in sizes]
+    behind, free = sum(brief), []
+    for (beside, text), least in zip(sizes, brief, strict=True):
+        behind -= least
         free.append(room - min(behind, limit // FOR_OUTLINES) - beside)
         room -= beside + min(text, most)
     return free
@@ -443,7 +443,7 @@ def _choose(room: _Room, item: int, beside: tuple[int, int], tried: _Tried, foun
         scarce = CHARS if by_chars < by_tokens else TOKENS
         if start < end < closing:
             end = int(cuts.ends(np.array([start]), np.array([end]))[0])
-        shown, chars = (int(cost[0]) for cost in units.cost(np.array([start]), np.array([end])))
+        shown, chars = [int(cost[0]) for cost in units.cost(np.array([start]), np.array([end]))]
         cut = start > opening or end < closing
         tokens, chars = shown + room.mark * cut, chars + len(CUT_MARK) * cut
     whole = start == opening and end == closing
@@ -468,9 +468,6 @@ def _choose(room: _Room, item: int, beside: tuple[int, int], tried: _Tried, foun
 
 def _ends(units: Units, start: int, stop: int, most: tuple[int, int]) -> tuple[int, int]:
     """The end unit, exclusive, that fits from unit `start` on: by tokens and by characters."""
-    tokens, chars = (
-        before[start] + max(limit, 0)
-        for before, limit in zip((units.before_tokens, units.before_chars), most, strict=True)
-    )
+    tokens, chars = units.before_tokens[start] + max(most[0], 0), units.before_chars[start] + max(most[1], 0)
     stop = max(start, stop)
     return bisect_right(units.tokens, tokens, start, stop), bisect_right(units.chars, chars, start, stop)

@@ -9,6 +9,7 @@ deepest, whatever the line is.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +85,10 @@ class Cuts:
     def _stop(self) -> Int:
         """Where the block of the statement that begins with each unit ends."""
         stop = self.first[1:].repeat(self.first[1:] - self.first[:-1])
-        for first, last in zip(self.first[:-1].tolist(), self.first[1:].tolist(), strict=True):
+        levels = self.level.tolist()
+        for first, last in pairwise(self.first.tolist()):
             open_: list[tuple[int, int]] = []
-            for unit, level in enumerate(self.level[first:last].tolist(), first):
+            for unit, level in enumerate(levels[first:last], first):
                 if level in (0, DULL):
                     continue
                 while open_ and open_[-1][0] > (level if level > 0 else -level - 1):
