@@ -45,7 +45,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ...nodes.errors import PolicyError, StoreError
 from ...nodes.tables import GRANTS
 from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
-from ..parsing.documents import ABSENT, TEXT, Document, FirstVersion, Instant, document, expected, word, words
+from ..parsing.documents import ABSENT, Document, FirstVersion, Instant, Text, document, expected, word, words
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from ..parsing.quoting import shown, shown_key
 from ..parsing.yaml_files import parse
@@ -105,7 +105,6 @@ def _tokens(value: Any) -> Any:
     return {} if value is None else value
 
 
-Text = Annotated[str, TEXT]
 Texts = tuple[Text, ...]
 Zone = Annotated[str, word(ZONES)]
 States = Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]

@@ -12,7 +12,6 @@ that contains it, elsewhere to the working folder.
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -46,7 +45,6 @@ FOLDER = ".scoped-retrieval"
 PROJECT_FILE = "scoped-retrieval.toml"
 _OPENAI = "openai"
 """The kind of an encoder on a server."""
-_TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,15 +240,8 @@ def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, Setti
     """
     names = dict.fromkeys(name for file in files for name in file.profiles)
     if chosen.value not in names:
-        raise (
-            InputError.one_of(names, chosen.value, f"{chosen.origin}: profile")
-            if names
-            else InputError(
-                f"Expected a profile of the settings files, got {chosen.value!r}, and they have none",
-                at=chosen.origin,
-                hint=f"write its settings under [{PROFILES}.{chosen.value}] in {user_file()} or {PROJECT_FILE}.",
-            )
-        )
+        hint = f"settings under [{PROFILES}.NAME] in {user_file()} or {PROJECT_FILE} make a profile."
+        raise InputError.one_of(names or ["(no profile)"], chosen.value, f"{chosen.origin}: profile", hint=hint)
     return {name: value for file in files for name, value in file.profiles.get(chosen.value, {}).items()}
 
 
@@ -271,12 +262,9 @@ def _from_file(file: Path, kind: str) -> _File:
     except RecursionError as error:
         raise InputError("Expected TOML in UTF-8, got too deep nesting", at=file) from error
     except ValueError as error:
-        found = _TOML_PLACE.fullmatch(str(error))
-        problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
         from ..parsing.quoting import shown_problem  # imported here: most commands need no redaction
 
-        problem = shown_problem(problem)
-        raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({problem})", at=f"{file}{line}") from error
+        raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({shown_problem(str(error))})", at=file) from error
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     profiles = content.pop(PROFILES, {})

@@ -1,7 +1,7 @@
 """Documents that people write, as pydantic models: errors have the form of this package, `Expected X, got Y - at file: key`.
 
 Reads: a model and plain values. Gives: `Document` and `ModelDocument`, the bases of models; `document` (the model, or the
-first error) and `checked` (the model, or every error at once); `word`, `words`, `converted` and `TEXT` for fields. A
+first error) and `checked` (the model, or every error at once); `word`, `words`, `converted` and `Text` for fields. A
 message shows a value only if it is a word or a number: other texts may be evidence, and are shown as their type.
 
 Note: a key that is written without a value is not missing, and no field accepts null: an author who wrote `paths:` meant
@@ -27,12 +27,12 @@ from .quoting import canonical, shown, shown_key
 
 __all__ = [
     "ABSENT",
-    "TEXT",
     "D",
     "Document",
     "FirstVersion",
     "Instant",
     "ModelDocument",
+    "Text",
     "checked",
     "converted",
     "document",
@@ -101,7 +101,7 @@ def _text(value: str) -> str:
 
 ABSENT: Any = None
 """The default of an optional key; written without a value, it is an error."""
-TEXT = AfterValidator(_text)
+Text = Annotated[str, AfterValidator(_text)]
 """A text that is not blank."""
 Instant = Annotated[datetime, converted(values.instant)]
 """A time with an offset, in UTC."""

@@ -1,7 +1,7 @@
 """Numbers, flags, times and objects as people and programs write them: one parser for each, shared by settings, YAML,
 requests and JSON lines.
 
-Gives: `whole`, `number`, `flag`, `instant`, `authority_rank` and `mapping`. Each takes a value and its place, and returns the parsed
+Gives: `whole`, `number`, `flag`, `instant`, `authority_rank`, `days` and `mapping`. Each takes a value and its place, and returns the parsed
 value. A message shows the value if `quoting` permits.
 
 Note: in Python, `True` is a number, and NaN is within no bounds. Neither is accepted as a number here.
@@ -10,6 +10,7 @@ Note: in Python, `True` is a number, and NaN is within no bounds. Neither is acc
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,9 +19,10 @@ from typing import Any
 from ...nodes.errors import InputError
 from .quoting import canonical, shown
 
-__all__ = ["INT32_MAX", "TIME", "YEARS", "authority_rank", "flag", "instant", "mapping", "number", "whole"]
+__all__ = ["INT32_MAX", "TIME", "YEARS", "authority_rank", "days", "flag", "instant", "mapping", "number", "whole"]
 
 INT32_MAX = 2**31 - 1
+_DURATION = re.compile(r"(?:last_)?(?P<number>\d{1,5}(?:\.\d+)?)[ _]?(?P<unit>h|hours?|d|days?|w|weeks?)")
 TIME = "a time with an offset, such as 2025-06-01T12:00:00Z"
 """The expected form of an instant."""
 YEARS = "a time from year 1 to 9999 in UTC"
@@ -107,6 +109,19 @@ def authority_rank(value: Any, at: str) -> int:
 
     word = str(int(value) if isinstance(value, float) and value.is_integer() else value)
     return AUTHORITY.values.index(canonical(AUTHORITY, word, at))
+
+
+def days(value: Any, at: str) -> float:
+    """Days as a number, or a duration such as `12h`, `30d`, `4w` or `last_30_days`.
+
+    Raises:
+        InputError: any other value.
+    """
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value)):
+        return float(match["number"]) * {"h": 1 / 24, "d": 1, "w": 7}[match["unit"][0]]
+    if isinstance(value, str):
+        raise InputError.expected("days, or a duration such as 12h, 30d, 4w or last_30_days", shown(value, at), at)
+    return number(value, at)
 
 
 def mapping(value: Any, at: str) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from ...nodes.errors import InputError
 from ..config.settings import Settings
-from ..parsing.documents import TEXT, ModelDocument, document, expected
+from ..parsing.documents import ModelDocument, Text, document, expected
 from ..parsing.quoting import shown
 from ..sources.jsonl import parse_json
 from .replaying import replayed
@@ -46,7 +46,7 @@ class ModelRequestEvent(ModelDocument):
 
     model_config = ConfigDict(extra="allow")
 
-    retrieval_snapshot_ids: Annotated[tuple[Annotated[str, TEXT], ...], Field(min_length=1)]
+    retrieval_snapshot_ids: Annotated[tuple[Text, ...], Field(min_length=1)]
     model_input_ref: str | None = None
     visible_tool_set: tuple[str, ...] = ()
     context_hash: Annotated[str, AfterValidator(_hex)] | None = None

@@ -118,16 +118,7 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
     except pa.ArrowInvalid as error:
         if column.type.unit == "ns":  # finer than the corpus stores
             return column.cast(type_, safe=False)
-        row = next(at for at, value in enumerate(column) if not _fits(value, type_))
-        raise InputError.described(YEARS, "another", f"{where(row)}.{name}") from error
-
-
-def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
-    try:
-        value.cast(type_)
-    except pa.ArrowInvalid:
-        return False
-    return True
+        raise InputError.described(YEARS, "another", f"{where(_first(column))}.{name}") from error
 
 
 def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:

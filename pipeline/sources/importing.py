@@ -78,13 +78,12 @@ def normalize(
     project: str,
     principal: str,
     now: datetime,
-    where: Where | None = None,
     masked: bool = False,
 ) -> tuple[pa.Table, SourceReport]:
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
     A column `PLACEMENT_LIST` stays last. The chunks of `masked` rows are masked already: only other columns are
-    searched for secrets. `where` names a row in messages; by default by the column `read_at`, else as `rows[3]`.
+    searched for secrets. Messages name a row by the column `read_at`, else as `rows[3]`.
 
     Raises:
         InputError: a column is unknown or has the wrong type, a value is outside its list or a limit, an instant has no
@@ -92,7 +91,7 @@ def normalize(
     """
     if now.tzinfo is None:
         raise InputError.described("an instant with a time zone", "a naive one", "now")
-    rows, where = _placed(rows, where)
+    rows, where = _placed(rows)
     lists = None
     if PLACEMENT_LIST in rows.column_names:
         lists, rows = rows[PLACEMENT_LIST].combine_chunks(), rows.drop_columns([PLACEMENT_LIST])
@@ -121,13 +120,12 @@ def normalize(
     return table, report
 
 
-def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
+def _placed(rows: pa.Table) -> tuple[pa.Table, Where]:
     """The rows without the column of their places, and the function that names them."""
     if PLACE not in rows.column_names:
-        return rows, where or "rows[{}]".format
+        return rows, "rows[{}]".format
     places = rows[PLACE]
-    named = where or (lambda row: places[row].as_py() or f"rows[{row}]")
-    return rows.drop_columns([PLACE]), named
+    return rows.drop_columns([PLACE]), lambda row: places[row].as_py() or f"rows[{row}]"
 
 
 def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
@@ -150,9 +148,7 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
     if columns["source_id"].null_count:
         row = int(np.flatnonzero(columns["source_id"].is_null())[0])
         raise InputError.expected("a source id", None, f"{where(row)}.source_id")
-    if (odd := _first_not_nfc(columns["source_id"])) is not None:
-        hint = "two spellings would be two sources, and a denial would match only one; set the name with `--source`."
-        raise InputError.described("a source id in Unicode NFC", "another form", f"{where(odd)}.source_id", hint=hint)
+    columns["source_id"] = by_word(columns["source_id"], pa.string(), lambda name, row: _nfc(name, where(row)))
     return columns
 
 
@@ -167,11 +163,11 @@ def _check_values(array: pa.Array, name: str, where: Where) -> None:
         _refuse(infinite, "a finite number", "another", name, where)
 
 
-def _first_not_nfc(names: pa.Array) -> int | None:
-    """The first row whose name is not in Unicode NFC."""
-    encoded = names.dictionary_encode()
-    odd = [n for n, name in enumerate(encoded.dictionary.to_pylist()) if not unicodedata.is_normalized("NFC", name)]
-    return pc.index(encoded.indices, odd[0]).as_py() if odd else None
+def _nfc(source_id: str, at: str) -> str:
+    if not unicodedata.is_normalized("NFC", source_id):
+        hint = "two spellings would be two sources, and a denial would match only one; set the name with `--source`."
+        raise InputError.described("a source id in Unicode NFC", "another form", f"{at}.source_id", hint=hint)
+    return source_id
 
 
 def _without_empty(

@@ -35,7 +35,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
-from ..parsing.documents import ABSENT, TEXT, Document, document, expected, word
+from ..parsing.documents import ABSENT, Document, Text, document, expected, word
 from ..parsing.quoting import shown_key
 from ..parsing.values import TIME, instant
 from ..parsing.yaml_files import parse
@@ -283,7 +283,7 @@ class _Column(Document):
 class _Schema(Document):
     """The key of the records of a file and its columns; none = any."""
 
-    key: Annotated[str, TEXT] = ABSENT
+    key: Text = ABSENT
     columns: dict[
         str, Annotated[_Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]
     ] = Field(default_factory=dict)

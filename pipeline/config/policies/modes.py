@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ....nodes.vocabulary import LEVELS, MODES, ZONES
-from ...parsing.documents import ABSENT, TEXT, Document, FirstVersion, expected, word
+from ...parsing import values
+from ...parsing.documents import ABSENT, Document, FirstVersion, Text, converted, expected, word
 from ...parsing.patterns import GLOBS, path_glob
 from ...parsing.quoting import shown, shown_key
 
@@ -35,7 +36,6 @@ no lane.
 """
 
 _TEMPLATE = re.compile(r"(?:/|\*\*/)(?:[^{}\x00-\x1f]|\{[a-z][a-z0-9_]*\})*")
-_WINDOW = re.compile(r"(?:last_)?(?P<number>\d{1,5}) ?_?(?P<unit>d|days?|w|weeks?)")
 
 
 def _strategy(value: str) -> str:
@@ -55,14 +55,6 @@ def _template(value: str) -> str:
     return f"/{glob}" if value.startswith("/") else glob
 
 
-def _days(value: Any) -> float:
-    match = _WINDOW.fullmatch(value) if isinstance(value, str) else None
-    if match is None or not int(match["number"]):
-        raise expected("a window such as last_30_days, 30d or 4w", str(shown(value)))
-    return float(match["number"]) * (7 if match["unit"].startswith("w") else 1)
-
-
-Text = Annotated[str, TEXT]
 Templates = tuple[Annotated[Text, AfterValidator(_template)], ...]
 SomeTemplates = Annotated[Templates, Field(min_length=1)]
 Variable = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
@@ -71,7 +63,7 @@ Variable = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
 class Window(Document):
     """How far back paths are read; `last_30_days` is a window for every path."""
 
-    last: Annotated[float, BeforeValidator(_days)]
+    last: Annotated[float, converted(values.days), Field(gt=0)]
     paths: SomeTemplates = ("**",)
 
 

@@ -8,7 +8,6 @@ of any file is applied.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from ....nodes.errors import PolicyError
 from ....nodes.score_terms import TERMS, terms_of_plugins
@@ -37,9 +36,9 @@ from ....nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from ...parsing.documents import ABSENT, TEXT, D, Document, FirstVersion, converted, document, expected, word, words
-from ...parsing.quoting import shown, shown_key
-from ...parsing.values import authority_rank
+from ...parsing.documents import ABSENT, D, Document, FirstVersion, Text, converted, document, expected, word, words
+from ...parsing.quoting import shown_key
+from ...parsing.values import authority_rank, days
 from ...parsing.yaml_files import parse
 from .modes import Mode, mode_choices
 from .roles import Roles, load_roles, policy_files
@@ -51,19 +50,6 @@ PARTS = Vocabulary(
     "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
 )
 """The parts that may form the text of a sub-query."""
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h)")
-
-
-def _days(value: Any) -> Any:
-    """Days as a number, or a duration such as `30d` or `12h`."""
-    if not isinstance(value, str):
-        return value
-    if (match := _DURATION.fullmatch(value)) is None:
-        raise expected("days as a number, or a duration such as 30d or 12h", repr(shown(value)))
-    return float(match[1]) / (24 if match[2] == "h" else 1)
-
-
-Text = Annotated[str, TEXT]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 CountOrZero = Annotated[int, Field(ge=0, lt=2**31)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -103,7 +89,7 @@ class Rule(Document):
     kinds: Annotated[tuple[str, ...], words(EVIDENCE_KINDS)] = ()
     lane_k: Count = ABSENT
     min_authority: Annotated[int, converted(authority_rank)] = 0
-    max_age_days: Annotated[float, BeforeValidator(_days), Field(ge=0)] = ABSENT
+    max_age_days: Annotated[float, converted(days), Field(ge=0)] = ABSENT
     requires: Annotated[tuple[str, ...], words(REQUIRED_EVIDENCE)] = ()
 
 
