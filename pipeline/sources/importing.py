@@ -57,17 +57,19 @@ _VOCABULARIES = {
     "declared_safety": SAFETIES,
     "declared_standing": STANDINGS,
 }
-_REDACTED = (
-    "path", "title", "section", "uri", "version", "level", "domain", "document_type", "content_type", "language",
-)  # fmt: skip
 _KEYS = ("entity", "parent_id", "superseded_by", "supersedes", "conflict_set")
 """Columns that link rows. Masks are equal, so masked keys would link unrelated rows, and without a key a row would lose
 its parent's zone or outlive its replacement: a key with a secret is refused."""
 _COMPARED = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
              "principals")  # fmt: skip
 """Names that bounds compare: masked ones would be equal to a bound, so a secret in one is refused as well."""
-_REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs", "applicable_roles", "excluded_roles")
-"""Lists of free text."""
+_MASKED = tuple(
+    name
+    for name, column in IMPORT_ROWS.columns.items()
+    if column.type in (pa.string(), pa.large_string(), pa.list_(pa.string()))
+    and name not in (*_KEYS, *_COMPARED, *_VOCABULARIES, "lifecycle")
+)
+"""Free text, in which secrets are masked."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
@@ -201,7 +203,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Source
 
 def _redact(columns: dict[str, pa.Array], report: SourceReport, where: Where, masked: bool) -> pa.Array:
     """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
-    names = ("path", *_KEYS, *_COMPARED) if masked else ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
+    names = (*(("path",) if masked else _MASKED), *_KEYS, *_COMPARED)
     before = dict(columns)
     if not masked:
         columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
