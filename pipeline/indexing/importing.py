@@ -60,7 +60,7 @@ Tables = Iterable[pa.Table]
 
 RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag for their files."""
-PART_PLACEMENTS = 400_000
+PART_PLACEMENTS = 150_000
 """A history with more placements than this is published in parts."""
 
 
