@@ -41,7 +41,7 @@ def test_the_first_field_that_is_there_gives_value_and_place(tmp_path: Path) -> 
     ("line", "message"),
     [
         (b'{"id": "\\ud800"}', "Expected Unicode text, got a lone surrogate - at "),
-        (b'{"id": "caf\xe9"}', "Expected UTF-8 text, got byte 0xe9 at column 12 - at "),
+        (b'{"id": "caf\xe9"}', "Expected UTF-8 text, got byte 0xe9 at position 12 - at "),
         (b"[1]", "Expected a JSON object, got a list - at "),
     ],
 )

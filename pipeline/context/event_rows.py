@@ -124,7 +124,7 @@ def _content(kind: str, payload: Record) -> str | None:
 
 def _ending(kind: str, record: Record, payload: Record) -> tuple[int | None, str | None]:
     """The exit code, and how the event ended: an end that shows nothing about the work precedes failure and success."""
-    code = payload.whole("exitCode", least=-_SIGN, most=2 * _SIGN - 1, what="an exit code")
+    code = payload.whole("exitCode", least=-_SIGN, most=2 * _SIGN - 1)
     code = code - 2 * _SIGN if code is not None and code >= _SIGN else code  # Windows codes are unsigned
     error = payload.flag("isError", "failed")
     stated = payload.word(_STATUSES, "status") if kind in OBSERVATIONS else None
@@ -174,8 +174,8 @@ def _changed(kind: str, payload: Record, path: str | None) -> list[str | None] |
 
 def _lines(payload: Record) -> dict[str, int | None]:
     """The lines of a partial read of a file."""
-    first = payload.whole("lineStart", least=1, what="a line number")
-    last = payload.whole("lineEnd", least=1, what="a line number")
+    first = payload.whole("lineStart", least=1)
+    last = payload.whole("lineEnd", least=1)
     if first is not None and last is not None and first > last:
         place = payload.place("lineEnd")
         raise InputError.described(f"a line from {first} on", str(last), place)

@@ -65,7 +65,7 @@ def memory_row(record: Record) -> dict[str, Any]:
         "text": record.required("text", "content"),
         "scope": record.text("scope"),
         "source": record.text("source"),
-        "confidence": record.number("confidence", least=0, most=1, what="a confidence"),
+        "confidence": record.number("confidence", least=0, most=1),
         "last_verified_at": record.instant("lastVerifiedAt"),
         "expires_at": record.instant("expiresAt"),
         "lifecycle": record.word(LIFECYCLES, "lifecycle", "status") or "candidate",
@@ -127,8 +127,8 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
 
 def _item(item: Record, place: int, snapshot: Record) -> dict[str, Any]:
     path, section = one_path(item.text("path")), item.text("section")
-    line = item.whole("line", "lineStart", least=1, what="a line number")
-    end = item.whole("lineEnd", least=1, what="a line number")
+    line = item.whole("line", "lineStart", least=1)
+    end = item.whole("lineEnd", least=1)
     span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
     return {
         "label": item.required("label"),
@@ -202,7 +202,7 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
         "tokenizer": known_name(record.text("tokenizer") or BASE, record.place("tokenizer")),
         "limits": _numbers(record, "reserved", "parts"),
         "trim_order": _one_of(TRIM_ORDERS, record, "trimOrder"),
-        "tail_limit": record.whole("tailLimit", what="a number of events"),
+        "tail_limit": record.whole("tailLimit"),
         "fences": _one_of(STYLES, record, "fences"),
     }
     _expect_all_read(record)

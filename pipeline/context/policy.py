@@ -180,7 +180,7 @@ class ContextPolicy:
             at = f"turns[{number}]"
             record = Record.of(value, at)
             expect_unicode(value, at)
-            given = record.whole("asOfSeq", least=first, most=end, what="a place in the log")
+            given = record.whole("asOfSeq", least=first, most=end)
             seq = end if given is None else given
             last = seq - 1 - first
             defaults = {

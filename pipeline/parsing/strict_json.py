@@ -25,8 +25,7 @@ def strict_json(text: str | bytes, at: str = "") -> Any:
     try:
         return json.loads(text.decode() if isinstance(text, bytes) else text, object_pairs_hook=_object)
     except UnicodeDecodeError as error:
-        line, column = _line_and_column(error.object, error.start)
-        got = f"byte 0x{error.object[error.start]:02x} at {line}column {column}"
+        got = f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
         raise InputError.described("UTF-8 text", got, at) from error
     except InputError as error:
         raise error.moved(at) from None
@@ -37,11 +36,6 @@ def strict_json(text: str | bytes, at: str = "") -> Any:
         raise InputError.described("JSON", f"invalid JSON ({error.msg} at {line}column {error.colno})", at) from error
     except ValueError as error:
         raise InputError.described("JSON", "a number with too many digits", at) from error
-
-
-def _line_and_column(data: bytes, start: int) -> tuple[str, int]:
-    line = data.count(b"\n", 0, start) + 1
-    return f"line {line}, " if line > 1 else "", start - data.rfind(b"\n", 0, start)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

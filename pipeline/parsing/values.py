@@ -29,7 +29,7 @@ YEARS = "a time from year 1 to 9999 in UTC"
 """The expected range of an instant with an offset."""
 
 
-def whole(value: Any, at: str, least: int = 0, most: float = INT32_MAX, what: str = "a whole number") -> int:
+def whole(value: Any, at: str, least: int = 0, most: float = INT32_MAX) -> int:
     """A whole number within bounds; `2.0` is accepted, as some programs write 2 that way.
 
     Raises:
@@ -37,24 +37,18 @@ def whole(value: Any, at: str, least: int = 0, most: float = INT32_MAX, what: st
     """
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-        raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
+        raise InputError.expected(f"a whole number{_bounds(least, most)}", _got(value, at), at)
     return found
 
 
-def number(
-    value: Any,
-    at: str,
-    least: float = -math.inf,
-    most: float = math.inf,
-    what: str = "a number",
-) -> float:
+def number(value: Any, at: str, least: float = -math.inf, most: float = math.inf) -> float:
     """A finite number within bounds.
 
     Raises:
         InputError: it is not one, or is out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-        raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
+        raise InputError.expected(f"a number{_bounds(least, most)}", _got(value, at), at)
     if abs(value) > sys.float_info.max:
         raise InputError.expected("a finite number", _got(value, at), at)
     return float(value)

@@ -130,19 +130,15 @@ class Record:
             items.append(item)
         return items
 
-    def number(
-        self, *names: str, least: float = -math.inf, most: float = math.inf, what: str = "a number"
-    ) -> float | None:
+    def number(self, *names: str, least: float = -math.inf, most: float = math.inf) -> float | None:
         """A number within bounds."""
         value = self.value(*names)
-        return None if value is None else values.number(value, self.place(*names), least, most, what)
+        return None if value is None else values.number(value, self.place(*names), least, most)
 
-    def whole(
-        self, *names: str, least: int = 0, most: int = values.INT32_MAX, what: str = "a whole number"
-    ) -> int | None:
+    def whole(self, *names: str, least: int = 0, most: int = values.INT32_MAX) -> int | None:
         """A whole number within bounds."""
         value = self.value(*names)
-        return None if value is None else values.whole(value, self.place(*names), least, most, what)
+        return None if value is None else values.whole(value, self.place(*names), least, most)
 
     def flag(self, *names: str) -> bool | None:
         """True or false."""
