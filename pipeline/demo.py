@@ -28,12 +28,11 @@ from .config.opening import adopt, corpus_of
 from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
 from .indexing.importing import IndexReport, IndexRequest, index_into
 from .progress import counted
-from .reading.replaying import snapshot_rows
-from .reading.reports import report_of
-from .runs import Runs
+from .runs import Runs, replay
+from .servers.renderings import rendered
 from .sources.git_commands import work_tree_root
 from .views.refusal import refusals
-from .views.xray import Rows
+from .views.xray import Rows, rows_of
 
 __all__ = ["Demonstration", "run_demo"]
 
@@ -157,13 +156,13 @@ def run_demo(
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
     opened = by_request[OPENED_UP]
     report_file = folder / "report.html"
-    report_file.write_text(report_of(_settings(folder, _local_user()), opened), encoding="utf-8")
+    report_file.write_text(rendered(_settings(folder, _local_user()), opened, "html").text, encoding="utf-8")
     contracts, bounds = (run.table(name, snapshot_id=opened) for name in ("contracts", "contract_bounds"))
     return Demonstration(
         folder=folder,
         run_id=run.run_id,
         requests=requests,
-        rows={request: snapshot_rows(run, by_request[request]) for request in sorted(by_request)},
+        rows={request: rows_of(replay(run, by_request[request]).tables) for request in sorted(by_request)},
         opened=opened,
         asked=by_request[ASKED],
         report=report_file,

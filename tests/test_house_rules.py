@@ -95,7 +95,7 @@ def test_rule_47_sessions_share_no_state(world, tmp_path):
         assert one.snapshot_id != two.snapshot_id
         assert first.retrieve(ASKED, session_id="s-1").block == one.block
     settings = settings_of(world.folder, runs=tmp_path / "runs")
-    assert [renderings.xray_of(settings, found.snapshot_id)["sessionKey"] for found in (one, two)] == ["s-1", "s-2"]
+    assert [renderings.shown(settings, found.snapshot_id).xray["sessionKey"] for found in (one, two)] == ["s-1", "s-2"]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folde
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, asking_for_all, others_of
 from scoped_retrieval.pipeline.maintenance import doctor
+from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
+from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -243,6 +245,11 @@ def gold_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "lost_gold", wrong)
 
 
+def audit_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show --as audit` tells everybody what it tells an auditor."""
+    monkeypatch.setitem(renderings.FORMS, "audit", lambda seen: audit_snapshot_of(seen.rows))
+
+
 def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
     """`doctor` tells everybody what it tells auditors of the corpus."""
     monkeypatch.setattr(doctor.Subject, "audited", True)
@@ -258,6 +265,7 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
         (contract_of_everything, "contract"),
         (actions_with_withheld, "context actions"),
         (gold_of_everything, "why --gold"),
+        (audit_for_everybody, "show --as audit"),
         (doctor_for_auditors, "doctor"),
     ],
 )

@@ -20,6 +20,7 @@ from scoped_retrieval.pipeline.reading.replaying import replayed
 from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs.ids import run_of
+from scoped_retrieval.pipeline.servers.renderings import shown
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 ASKED = {"question": "default role", "purpose": "explain-code", "project": "shop"}
@@ -113,8 +114,8 @@ def test_a_manifest_that_somebody_wrote_is_damage(settings: Settings):
     manifest = settings["runs"] / run_id / "manifest.json"
     stored = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(stored | {"statuses": {snapshot: 1}}))
-    for read in (report_of, measured):
-        for name in (snapshot, run_id):
+    for read, names in ((report_of, [run_id]), (measured, [snapshot, run_id]), (shown, [snapshot])):
+        for name in names:
             with pytest.raises(VerificationError, match=f"got a changed one - at {run_id}"):
                 read(settings, name)
 

@@ -13,10 +13,11 @@ from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
-from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
+from scoped_retrieval.pipeline.runs import replay
 from scoped_retrieval.pipeline.servers.renderings import FORMATS
 from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, RecallXraySnapshot, recall_xray
+from scoped_retrieval.pipeline.views.recall_xray import RecallXraySnapshot, recall_xray
+from scoped_retrieval.pipeline.views.xray import rows_of
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -28,7 +29,7 @@ def world_fixture(tmp_path_factory):
 
 
 def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:
-    rows = snapshot_rows(open_run(settings_of(world.folder, who), name), name, TABLES_READ)
+    rows = rows_of(replay(open_run(settings_of(world.folder, who), name), name).tables)
     return recall_xray(rows, audit=audit)
 
 

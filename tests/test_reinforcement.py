@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
-from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES
+from scoped_retrieval.pipeline.views.recall_xray import recall_xray
+from scoped_retrieval.pipeline.views.xray import rows_of
 from small_corpus import Story, row
 
 TEXT = "The retry limit of billing is three."
@@ -29,7 +29,7 @@ def answered(story: Story, *plugins: str) -> Any:
 
 
 def snapshot(found: Any) -> dict[str, Any]:
-    return recall_xray({name: found.tables[name].to_pylist() for name in (*XRAY_TABLES, *TABLES_READ)})
+    return recall_xray(rows_of(found.tables))
 
 
 def test_each_confirmation_counts_less_than_the_one_before(story):

@@ -12,6 +12,8 @@ from audited_runs import SAYS, audited, settings_of
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.reading.reports import report_of
+from scoped_retrieval.pipeline.runs.ids import is_snapshot
+from scoped_retrieval.pipeline.servers.renderings import rendered
 from scoped_retrieval.pipeline.views.report import snapshot_page
 from scoped_retrieval.pipeline.views.run_report import AUDITORS_GET
 from snapshot_rows import ROWS
@@ -23,6 +25,10 @@ _VOID = {"meta", "rect", "br", "link"}
 @pytest.fixture(name="world", scope="module")
 def world_fixture(tmp_path_factory):
     return audited(tmp_path_factory.mktemp("report"))
+
+
+def page_of(settings, name: str) -> str:
+    return rendered(settings, name, "html").text if is_snapshot(name) else report_of(settings, name)
 
 
 class Page(HTMLParser):
@@ -60,7 +66,7 @@ def test_the_page_is_the_golden_one(name, audit):
 
 def test_a_page_asks_nobody_and_runs_nothing(world):
     for name in (world.ana, world.run):
-        text = report_of(settings_of(world.folder), name)
+        text = page_of(settings_of(world.folder), name)
         page = Page(text)
         assert not {"script", "iframe", "object", "embed", "link", "img", "form", "base"} & set(page.tags)
         assert not [attribute for attribute in page.attributes if attribute.startswith("on") or attribute == "style"]
@@ -86,7 +92,7 @@ def test_evidence_is_escaped_wherever_it_stands():
 
 
 def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
-    text = report_of(settings_of(world.folder), world.ana)
+    text = page_of(settings_of(world.folder), world.ana)
     for heading in (
         "What the model saw",
         "From recalled to visible",
@@ -98,14 +104,14 @@ def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
 
 
 def test_a_caller_reads_the_block_and_nothing_of_other_rows(world):
-    text = report_of(settings_of(world.folder, "bob"), world.bob)
+    text = page_of(settings_of(world.folder, "bob"), world.bob)
     assert SAYS in text
     for heading in ("From recalled to visible", "Gates", "Not shown", "Plan"):
         assert f">{heading}</h2>" not in text
 
 
 def test_the_contributions_of_an_item_add_up_to_its_score(world):
-    text = report_of(settings_of(world.folder), world.ana)
+    text = page_of(settings_of(world.folder), world.ana)
     sums = re.findall(r"<p>(\d\.\d{4}) = (.*?)</p>", text)
     assert sums
     for final, parts in sums:
@@ -128,4 +134,4 @@ def test_a_run_says_how_long_its_nodes_took(world):
 def test_a_report_is_for_who_may_read_it(world):
     for who, name in (("bob", world.ana), ("eve", world.run), ("bob", world.run)):
         with pytest.raises(AccessError, match="that you may read"):
-            report_of(settings_of(world.folder, who), name)
+            page_of(settings_of(world.folder, who), name)

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
-from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.runs import Run, Runs, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
@@ -106,8 +105,8 @@ def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, col
     forge(session, table, column, "what is the root password")
     run = session.store.open(first)
     with pytest.raises(VerificationError, match=r"Expected the (snapshot digest to follow|text that was hashed)"):
-        snapshot_rows(run, first)
-    assert snapshot_rows(run, second)["requests"][0]["question"] == QUESTION
+        replay(run, first)
+    assert replay(run, second).request["question"] == QUESTION
 
 
 def test_a_block_that_is_not_the_one_that_was_hashed_is_not_shown_whatever_its_record_adds_up_to(session: Run):

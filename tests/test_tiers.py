@@ -10,8 +10,8 @@ from portfolio import VARIABLES, asked, indexed
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
-from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES
+from scoped_retrieval.pipeline.views.recall_xray import recall_xray
+from scoped_retrieval.pipeline.views.xray import rows_of
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def xray(folder):
                     **fields,
                 }
             )
-        return recall_xray({name: found.tables[name].to_pylist() for name in (*XRAY_TABLES, *TABLES_READ)})
+        return recall_xray(rows_of(found.tables))
 
     return ask
 
@@ -106,5 +106,5 @@ def test_what_a_review_chains_is_review_context(tmp_path):
     indexed(tmp_path / "corpus")
     question = "Which decision does the retrospective of sprint 3 follow?"
     found = asked(tmp_path / "corpus", question, mode="review", variables=VARIABLES, budget={"lane_k": 1})
-    snapshot = recall_xray({name: found.tables[name].to_pylist() for name in (*XRAY_TABLES, *TABLES_READ)})
+    snapshot = recall_xray(rows_of(found.tables))
     assert "review-context" in tiers(snapshot)

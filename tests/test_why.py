@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.contracts.why import audit_trail, remedies, why_n
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.servers.renderings import xray_of
+from scoped_retrieval.pipeline.servers.renderings import shown
 from scoped_retrieval.pipeline.views.refusal import refusals
 from small_corpus import NOON, Story, days_ago, row
 
@@ -117,7 +117,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     world, monkeypatch, capsys
 ):
     settings = settings_of(world, "ana")
-    (result,) = xray_of(settings, world.ana)["results"]
+    (result,) = shown(settings, world.ana).xray["results"]
     found = audit_trail(settings, result["auditEntryId"])
     assert found["decision"]["outcome"] == "selected"
     assert found["decision"]["evidence_id"] == result["memoryId"]
@@ -136,7 +136,7 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     assert code == 0
     assert f"  log: line {line.number} ({line.body['kind']}), hash {line.hash}\n" in out
 
-    (own,) = xray_of(settings_of(world, "bob"), world.bob)["results"]
+    (own,) = shown(settings_of(world, "bob"), world.bob).xray["results"]
     assert set(audit_trail(settings_of(world, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}
     with pytest.raises(AccessError):
         audit_trail(settings_of(world, "eve"), own["auditEntryId"])

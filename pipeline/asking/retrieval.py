@@ -47,12 +47,13 @@ class Retrieval:
     @property
     def bundle(self) -> dict[str, Any]:
         """The `RetrievalBundle` 1.0 of S4.7, as its caller may see it; empty if the block was withheld."""
-        from ..views import bundle
+        from ..views.bundle import bundle
+        from ..views.xray import rows_of
 
-        rows = {name: self.tables[name].to_pylist() for name in bundle.TABLES_READ}
+        rows = rows_of(self.tables)
         if not self.block:
             rows |= {"citations": [], "trimmed": [], "item_details": []}
-        return bundle.bundle(rows, latency_ms=self.latency_ms, max_age_days=self.max_age_days)
+        return bundle(rows, latency_ms=self.latency_ms, max_age_days=self.max_age_days)
 
     @property
     def fallback_decisions(self) -> list[dict[str, Any]]:

@@ -58,7 +58,6 @@ def show(
 
 
 def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int:
-    from ..reading.replaying import replayed
     from ..servers.renderings import FORMATS, rendered
 
     form = FORMATS.canonical(form, "--as")
@@ -66,9 +65,8 @@ def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int
         form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
     found = rendered(settings, name, form)
     deliver(found.text, out)
-    status = found.status or replayed(settings, name).status
-    note(f"snapshot: {name} ({status})")
-    return EXIT["erased"] if status == "erased" else EXIT["ok"]
+    note(f"snapshot: {name} ({found.status})")
+    return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
 
 def _show_run(settings: Any, run_id: str, form: str | None, out: Path | None) -> int:

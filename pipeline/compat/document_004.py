@@ -26,9 +26,9 @@ from ...nodes.errors import InputError
 from ..config.policies.roles import RoleOverlay, validate_overlay
 from ..parsing.documents import ModelDocument, checked
 from ..sources.jsonl import parse_json
-from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
 from ..views.bundle_models import validate_bundle
+from ..views.xray import rows_of
 from .stages import (
     DEFAULT_MODEL,
     DEFAULT_URL,
@@ -168,9 +168,8 @@ def retrieve(
     found = open_retriever(store, overlay, encoder, lanes).retrieve(
         task_text, role=role_id, context_summary=packet_context_summary, project=PROJECT, purpose=PURPOSE
     )
-    rows = {name: found.tables[name].to_pylist() for name in BUNDLE_TABLES}
     return bundle(
-        rows,
+        rows_of(found.tables),
         audit=True,
         latency_ms=found.latency_ms,
         max_age_days=policies.roles.max_age_days(role_id),

@@ -1,8 +1,9 @@
 """Surfaces: everything that callers receive from one run over one state of a corpus, as text by name.
 
-Reads a stored run. Gives per request `{surface: text}`, and what a tenant may list. Snapshot ids and the folder of the
-test are replaced by placeholders. The surface `scores` contains everything computed from admissible rows, including
-audit columns: no caller sees all of it, and no row out of scope may change it.
+Reads a stored run. Gives per request `{surface: text}`, the fields of the answer and every format of `show`, and what a
+tenant may list. Snapshot ids and the folder of the test are replaced by placeholders. The surface `scores` contains
+everything computed from admissible rows, including audit columns: no caller sees all of it, and no row out of scope may
+change it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from ..reading.snapshots import audited_projects, readable_snapshots
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..runs.ids import SNAPSHOT_ID
+from ..runs.replay import Replay
 from ..runs.run import Run
-from ..views import recall_xray, report, xray
+from ..servers.renderings import FORMS, Rendering, Shown, answer_values
 from ..views.context_actions import actions_of, as_csv
 
 __all__ = [
@@ -59,7 +61,10 @@ __all__ = [
 
 Surfaces = dict[str, str]
 
-ECHOES = frozenset({"recall xray", "report", "xray text", "xray", "tables", "scores", "context block", "bundle"})
+SHOWN = "show --as {}"
+"""The surface of a format."""
+_WITH_QUESTION = ("json", "text", "markdown", "xray", "tables", "html", "bundle")
+ECHOES = frozenset(map(SHOWN.format, _WITH_QUESTION)) | {"bundle", "scores"}
 """Surfaces that repeat the question."""
 
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
@@ -75,22 +80,15 @@ def surfaces_of(
 ) -> Iterator[tuple[str, Retrieval, Surfaces]]:
     """Each request of a run with its answer and its surfaces, in order of their ids."""
     for request_id, tables in _by_request(run):
-        role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
-        answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
-        rows = {name: tables[name].to_pylist() for name in xray.TABLES_READ}
-        beside = {*report.TABLES_READ, *recall_xray.TABLES_READ} - {*rows}
-        reported = rows | {name: tables[name].to_pylist() for name in sorted(beside)}
-        yield (
-            request_id,
-            answer,
-            _answered(answer)
-            | {
-                "xray text": xray.render_text(rows, audit=False),
-                "xray": _json(xray.caller_rows(rows)),
-                "recall xray": _json(recall_xray.recall_xray(reported, audit=False)),
-                "report": report.snapshot_page(reported, audit=False),
-            },
+        limit = max_age_days(tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None)
+        answer = replace(retrieval_of(tables), max_age_days=limit)
+        stored = Replay(
+            str(answer.snapshot_id), run.run_id, answer.status, answer.block, answer.block_ref, tables, {}, ()
         )
+        seen = Shown(stored, audit=False, max_age_days=limit)
+        fields = {name: _json(value) for name, value in answer_values(answer).items()}
+        forms = {SHOWN.format(name): Rendering.of("", name, make(seen)).text for name, make in FORMS.items()}
+        yield request_id, answer, fields | forms | {"bundle": _json(answer.bundle), "scores": _json(_inside(tables))}
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,8 @@ def refusal(answer: Retrieval, project: str) -> str:
 
 
 def audit_keys(surface: str, text: str) -> list[str]:
-    """Auditor columns that a tabular surface shows, as `table.column`."""
-    if surface not in ("xray", "tables"):
+    """Auditor columns that the rows by table show, as `table.column`."""
+    if surface != SHOWN.format("tables"):
         return []
     shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
     return sorted(f"{name}.{column}" for name, column in shown if not TABLES[name].shows(column))
@@ -192,21 +190,6 @@ def _by_request(run: Run) -> Iterator[tuple[str, dict[str, pa.Table]]]:
         )
 
 
-def _answered(found: Retrieval) -> Surfaces:
-    return {
-        "block": found.block,
-        "citations": _json(found.citations),
-        "citation map": _json(found.citation_map),
-        "conditions": _json([found.status, found.action, found.conditions]),
-        "event": _json(found.event),
-        "observation": _json(found.observation),
-        "context block": _json(found.context_block),
-        "bundle": _json(found.bundle),
-        "tables": _json(_caller_tables(found.tables)),
-        "scores": _json(_inside_tables(found.tables)),
-    }
-
-
 def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
     """The answer of `why` to the tenant about a row that is out of their scope."""
     try:
@@ -232,24 +215,9 @@ def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequenc
     return text.replace(query, "QUERY")
 
 
-def _caller_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
-    """Caller columns of every table of the line, without the envelope."""
-    shown = {}
-    for name, table in tables.items():
-        declared = TABLES[name]
-        columns = [c for c in declared.names(audience="caller") if declared.columns[c].digest]
-        if columns and "request_id" in declared.columns:
-            shown[name] = declared.for_callers(table).select(columns).to_pylist()
-    return shown
-
-
-def _inside_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
-    shown = {name: tables[name] for name in INSIDE if name in tables}
-    shown |= {
-        name: tables[name].filter(pc.invert(tables[name]["withheld"]))
-        for name in ("hits", "candidates")
-        if name in tables
-    }
+def _inside(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
+    shown = {name: tables[name] for name in INSIDE}
+    shown |= {name: tables[name].filter(pc.invert(tables[name]["withheld"])) for name in ("hits", "candidates")}
     return {name: _without_envelope(name, table).to_pylist() for name, table in shown.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reports on a whole run or snapshot, as far as the principal may see it: page, measurements, events.
+"""Reports on a run, as far as the principal may see it: page, measurements, events.
 
 Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `events_of`.
 """
@@ -18,30 +18,22 @@ from ..runs.ids import is_snapshot
 from ..runs.parts import PERSISTED
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
-from .replaying import Row, rows_for
 from .snapshots import as_damage, audits_whole, readable_snapshots
 
 __all__ = ["events_of", "measured", "report_of"]
 
 
-def report_of(settings: Settings, name: str) -> str:
-    """The HTML report of a snapshot or a run, as far as the principal may see it.
+def report_of(settings: Settings, run_id: str) -> str:
+    """The HTML report of a run, as far as the principal may see it.
 
     Raises:
         AccessError: it does not exist or belongs to another principal.
-        StoreError: its run is damaged.
-        VerificationError: stored data does not match its hashes.
+        StoreError: the run is damaged.
     """
-    from ..views.report import TABLES_READ, snapshot_page
     from ..views.run_report import TABLES_READ as COUNTED
     from ..views.run_report import run_report
 
-    run = open_run(settings, name)
-    if is_snapshot(name):
-        rows, audit = rows_for(settings, name, TABLES_READ)
-        with as_damage(run.run_id):
-            took = run.timings_of(name) if audit else None
-        return snapshot_page(rows, audit=audit, took=took)
+    run = open_run(settings, run_id)
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)
     asked = pa.array([row["request_id"] for row in snapshots], pa.string())
@@ -89,7 +81,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         return (run, run.rows, run.node_seconds) if audits_whole(settings, run) else (run, {}, {})
 
 
-def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[Row]:
+def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The events of S0.83 of some snapshots of a run, in their order."""
     intents = _by_request(run, REQUESTS.name, "intent_id")
     items = _by_request(run, BLOCKS.name, "items")

@@ -1,30 +1,33 @@
 """Renderings: one stored snapshot in every format, the same bytes over every interface.
 
-Reads: a snapshot that the principal may see. Gives: `rendered`, `answer_values` of a retrieval and
-`replay_values` of a replay.
+Reads: a snapshot that the principal may see. Gives: `rendered`, `FORMS`, which the leak test reads, too, `answer_values` of a
+retrieval and `replay_values` of a replay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
+from ..config.policies.roles import max_age_days
 from ..config.settings import Settings
 from ..reading.across_runs import last_of_session, snapshot_named
 from ..reading.auditing.export import exported
-from ..reading.replaying import bundle_of, replayed, rows_for
-from ..reading.reports import report_of
+from ..reading.replaying import readable_replay
+from ..reading.snapshots import as_damage
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.block_forms import BLOCK_FORMS, block_form
+from ..views.bundle import bundle
 from ..views.printed import json_document, printed
 from ..views.recall_text import envelope, render_xray
-from ..views.recall_xray import TABLES_READ, recall_xray
-from ..views.xray import TABLES_READ as XRAY_TABLES
-from ..views.xray import caller_rows, render_text
+from ..views.recall_xray import recall_xray
+from ..views.report import Timings, snapshot_page
+from ..views.xray import listed_rows, render_text, rows_of
 
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
@@ -32,46 +35,72 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
-    "MEDIA_TYPES",
+    "FORMS",
     "XRAY",
     "Rendering",
+    "Shown",
     "answer_values",
     "explained",
     "rendered",
     "replay_values",
-    "xray_of",
+    "shown",
 ]
 
-FORMATS = Vocabulary(
-    "format",
-    (
-        "json",
-        "text",
-        "markdown",
-        "xray",
-        "audit",
-        "tables",
-        "html",
-        "bundle",
-        "replay",
-        "export",
-        "block",
-        *BLOCK_FORMS.values,
-    ),
-    {"md": "markdown", **BLOCK_FORMS.aliases},
-)
-"""json, text, markdown: the x-ray of document 002; xray: as people read it, with what was
-not shown; audit: the RetrievalAuditSnapshot of document 000; tables: rows by table; replay: the values of the answer; export: one file for auditors, which `verify FILE` checks; block: the text for
-the model, and its forms.
+
+@dataclass(frozen=True)
+class Shown:
+    """A snapshot as its reader may see it: the replay with all tables, and whether the reader audits it."""
+
+    replay: Replay
+    audit: bool
+    max_age_days: float | None = None
+    """The age of a stale row under the role of the request, if it sets one."""
+    took: Timings | None = None
+    """For auditors, the times of its line, if measured."""
+
+    @cached_property
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """All of its rows; views reduce them to a caller's part."""
+        return rows_of(self.replay.tables)
+
+    @cached_property
+    def xray(self) -> dict[str, Any]:
+        """The `RecallXraySnapshot` of document 002."""
+        return recall_xray(self.rows, audit=self.audit)
+
+    @cached_property
+    def answer(self) -> Replay:
+        """The reader's part of the answer."""
+        return self.replay if self.audit else self.replay.for_caller()
+
+    def form(self, name: str) -> list[dict[str, Any]]:
+        """The block in a form of `block_forms`."""
+        return block_form(name, self.answer.block, self.answer.citations.to_pylist(), self.answer.context_block)
+
+
+FORMS: Mapping[str, Callable[[Shown], Any]] = {
+    "json": lambda seen: envelope(seen.xray),
+    "text": lambda seen: render_xray(seen.xray),
+    "markdown": lambda seen: render_xray(seen.xray, "markdown"),
+    "xray": lambda seen: render_text(seen.rows, audit=seen.audit),
+    "audit": lambda seen: audit_snapshot(seen.rows, audit=seen.audit),
+    "tables": lambda seen: listed_rows(seen.rows, audit=seen.audit),
+    "html": lambda seen: snapshot_page(seen.rows, audit=seen.audit, took=seen.took),
+    "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
+    "replay": lambda seen: replay_values(seen.answer),
+    "block": lambda seen: seen.answer.block or "",
+    "search-result": lambda seen: seen.form("search-result"),
+    "openai": lambda seen: seen.form("openai"),
+}
+"""What a reader gets in each format: text, or plain values, which are printed as JSON."""
+FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown", **BLOCK_FORMS.aliases})
+"""json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
+RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
+values of the answer; block: the text for the model, and its forms; export: one file for auditors, which `verify FILE` checks.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
-MEDIA_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", "export", *BLOCK_FORMS.values), "application/json"),
-    **dict.fromkeys(("text", "xray", "block"), "text/plain; charset=utf-8"),
-    "markdown": "text/markdown; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-}
+_MEDIA_TYPES = {"markdown": "text/markdown", "html": "text/html"}
 
 
 @dataclass(frozen=True)
@@ -81,14 +110,23 @@ class Rendering:
     snapshot_id: str
     format: str
     value: Any
+    """Plain values; None if the format is text."""
     text: str
     """The sanitized text for every interface and for files."""
-    status: str | None = None
-    """That of the answer, where it was replayed for the format."""
+    status: str = ""
+
+    @classmethod
+    def of(cls, snapshot_id: str, format_: str, made: Any, status: str = "") -> Rendering:
+        """What a form made, as it is printed; a block stays as the model read it."""
+        if not isinstance(made, str):
+            return cls(snapshot_id, format_, made, json_document(made), status)
+        return cls(snapshot_id, format_, None, made if format_ == "block" else printed(made), status)
 
     @property
     def media_type(self) -> str:
-        return MEDIA_TYPES[self.format]
+        if self.value is not None:
+            return "application/json"
+        return f"{_MEDIA_TYPES.get(self.format, 'text/plain')}; charset=utf-8"
 
 
 def rendered(settings: Settings, name: str, format_: str, at: str = "format") -> Rendering:
@@ -105,10 +143,18 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
     if not is_snapshot(snapshot_id):
         expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
         raise InputError.expected(expected, snapshot_id, "snapshot_id")
-    replay = replayed(settings, snapshot_id) if format_ in _REPLAYED else None
-    value, text = _of_replay(format_, replay) if replay else _MAKERS[format_](settings, snapshot_id)
-    text = json_document(value) if value is not None else text if format_ == "block" else printed(text)
-    return Rendering(snapshot_id, format_, value, text, replay.status if replay else None)
+    seen = shown(settings, snapshot_id)
+    made = exported(settings, snapshot_id) if format_ == "export" else FORMS[format_](seen)
+    return Rendering.of(snapshot_id, format_, made, seen.replay.status)
+
+
+def shown(settings: Settings, snapshot_id: str) -> Shown:
+    """A stored snapshot as far as the principal may see it; raises what `rendered` raises."""
+    run, found, audience = readable_replay(settings, snapshot_id)
+    with as_damage(run.run_id):
+        limit = max_age_days(run.stored("role_policies"), found.request.get("role"))
+        took = run.timings_of(snapshot_id) if audience == "audit" else None
+    return Shown(found, audience == "audit", limit, took)
 
 
 def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
@@ -122,15 +168,8 @@ def explained(settings: Settings, session: str | None, format_: str) -> Renderin
     format_ = FORMATS.canonical(format_, "format")
     if (snapshot_id := last_of_session(settings, session)) is not None:
         return rendered(settings, snapshot_id, format_)
-    value = envelope(None) if format_ == "json" else None
-    text = "no snapshot of this session that you may read\n"
-    return Rendering("", format_, value, json_document(value) if value else text)
-
-
-def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
-    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it."""
-    rows, audit = _rows(settings, snapshot_id)
-    return recall_xray(rows, audit=audit)
+    nothing = envelope(None) if format_ == "json" else "no snapshot of this session that you may read\n"
+    return Rendering.of("", format_, nothing)
 
 
 def answer_values(found: Retrieval) -> dict[str, Any]:
@@ -164,46 +203,3 @@ def replay_values(found: Replay) -> dict[str, Any]:
         "erased": list(found.erased),
         "block": found.block,
     }
-
-
-def _rows(settings: Settings, snapshot_id: str) -> tuple[dict[str, list[dict[str, Any]]], bool]:
-    return rows_for(settings, snapshot_id, TABLES_READ)
-
-
-def _xray(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
-    rows, audit = _rows(settings, snapshot_id)
-    return None, render_text(rows, audit=audit)
-
-
-def _audit(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
-    rows, audit = _rows(settings, snapshot_id)
-    return audit_snapshot(rows, audit=audit), ""
-
-
-def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
-    rows, audit = _rows(settings, snapshot_id)
-    tables = {name: rows[name] for name in XRAY_TABLES}
-    return (tables if audit else caller_rows(tables)), ""
-
-
-def _of_replay(format_: str, found: Replay) -> tuple[Any, str]:
-    if format_ == "replay":
-        return replay_values(found), ""
-    if format_ == "block":
-        return None, found.block or ""
-    return block_form(format_, found.block, found.citations.to_pylist(), found.context_block), ""
-
-
-_REPLAYED = ("replay", "block", *BLOCK_FORMS.values)
-_MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
-    "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
-    "text": lambda settings, name: (None, render_xray(xray_of(settings, name))),
-    "xray": _xray,
-    "markdown": lambda settings, name: (None, render_xray(xray_of(settings, name), "markdown")),
-    "audit": _audit,
-    "tables": _tables,
-    "html": lambda settings, name: (None, report_of(settings, name)),
-    "bundle": lambda settings, name: (bundle_of(settings, name), ""),
-    "export": lambda settings, name: (exported(settings, name), ""),
-}
-"""Functions that return the value or the text of each other format."""

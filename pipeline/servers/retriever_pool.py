@@ -24,7 +24,7 @@ from ..config.settings import Settings, SettingValue
 from ..indexing.following import defaults_in, up_to_date
 from ..reading.across_runs import latest
 from ..views.recall_text import envelope
-from .renderings import Rendering, answer_values, explained, rendered, xray_of
+from .renderings import Rendering, answer_values, explained, rendered, shown
 
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
@@ -169,7 +169,7 @@ class PrincipalSession:
         found = self._retrieved({"question": question, **fields})
         if found.snapshot_id is None:
             return envelope(None), None
-        return envelope(xray_of(self.settings, found.snapshot_id)), found.snapshot_id
+        return envelope(shown(self.settings, found.snapshot_id).xray), found.snapshot_id
 
     def expanded(self, snapshot: str, label: str, max_tokens: int | None = None) -> dict[str, Any]:
         """`models.Expanded`: more of a cited document, as a new snapshot; see `expanding`.

@@ -18,10 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .xray import Row, Rows, caller_rows, ladder, line_of, one_of, text_of
 
-__all__ = ["TABLES_READ", "RecallXraySnapshot", "recall_xray"]
-
-TABLES_READ = ("hits", "item_details", "rerank_weights", "score_terms")
-"""Tables that are read in addition to those of an x-ray."""
+__all__ = ["RecallXraySnapshot", "recall_xray"]
 
 USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 """Tags of a row that name where it may be used (S2.24)."""
@@ -139,7 +136,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     """The snapshot as plain values, absent optional fields left out.
 
     Args:
-        rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
+        rows: rows of one request by table name; a missing table reads as empty.
         audit: False leaves out counts and everything about rows that the caller may not know of.
     """
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}

@@ -23,10 +23,7 @@ from .lineage import duration
 from .printed import printed
 from .xray import STAGES, Row, Rows, Rung, caller_rows, ladder, line_of, one_of, ranges_of, text_of
 
-__all__ = ["TABLES_READ", "Timings", "rendered", "run_page", "snapshot_page"]
-
-TABLES_READ = ("item_details",)
-"""Tables that a report reads in addition to those of an x-ray."""
+__all__ = ["Timings", "rendered", "run_page", "snapshot_page"]
 
 _TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
 _AFTER = {"recall": "recalled", "merge": "merged", "rank": "ranked", "select": "selected", "pack": "packed",
@@ -48,7 +45,7 @@ def snapshot_page(
     """The report of one snapshot.
 
     Args:
-        rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
+        rows: rows of one request by table name; a missing table reads as empty.
         audit: False leaves out everything about rows that the caller may not know of.
         took: for auditors, the seconds of the line, and how many requests it answered together, if measured: a caller's page does not depend on the rest of the corpus.
     """

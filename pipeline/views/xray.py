@@ -23,6 +23,7 @@ from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
 
 __all__ = [
+    "LISTED",
     "STAGES",
     "TABLES_READ",
     "Row",
@@ -31,10 +32,12 @@ __all__ = [
     "caller_rows",
     "ladder",
     "line_of",
+    "listed_rows",
     "masked_places",
     "one_of",
     "ranges_of",
     "render_text",
+    "rows_of",
     "text_of",
 ]
 
@@ -44,23 +47,13 @@ Rows = Mapping[str, Sequence[Row]]
 `failures`.
 """
 
-TABLES_READ = (
-    "requests",
-    "failures",
-    "contracts",
-    "snapshots",
-    "blocks",
-    "sub_queries",
-    "filter_ladder",
-    "candidates",
-    "ranked",
-    "trimmed",
-    "trims",
-    "citations",
-    "decisions",
-    "conditions",
-)
+LISTED = (
+    "requests", "failures", "contracts", "snapshots", "blocks", "sub_queries", "filter_ladder", "candidates", "ranked",
+    "trimmed", "trims", "citations", "decisions", "conditions",
+)  # fmt: skip
 """The tables of an x-ray."""
+TABLES_READ = (*LISTED, "hits", "item_details", "rerank_weights", "score_terms")
+"""The tables that views of one snapshot read."""
 
 STAGES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 """The stages after recall that may drop candidates, in their order."""
@@ -69,6 +62,11 @@ _ABOUT_QUESTION = {
     term.name for term in TERMS if term.group in ("lexical", "semantic") or term.family == "cross_encoder"
 }
 """Terms whose value depends on the words of the question; the others are about the row."""
+
+
+def rows_of(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one request by table name, as the views read them, free text in place."""
+    return {name: tables[name].to_pylist() for name in TABLES_READ}
 
 
 @dataclass(frozen=True)
@@ -151,6 +149,12 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     shown["candidates"] = []
     shown["ranked"] = []
     return shown
+
+
+def listed_rows(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
+    """The rows of the tables of an x-ray, without `audit` those of a caller."""
+    listed = {name: rows[name] for name in LISTED}
+    return listed if audit else caller_rows(listed)
 
 
 def render_text(rows: Rows, *, audit: bool = True) -> str:
