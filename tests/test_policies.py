@@ -163,3 +163,11 @@ def test_a_file_that_is_no_policy_is_refused(folder, data, message):
     (folder / "purposes" / "fix-test.yaml").write_bytes(data)
     with pytest.raises(PolicyError, match=message):
         load_policies(folder)
+
+
+def test_an_error_of_a_document_has_its_place_and_the_valid_values_as_fields(folder):
+    write(folder, changed(purpose="fix-tests"))
+    with pytest.raises(PolicyError) as refused:
+        load_policies(folder)
+    assert refused.value.at == f"{folder}/purposes/fix-test.yaml: purpose"
+    assert refused.value.choices == PURPOSES.values

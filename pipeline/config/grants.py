@@ -324,7 +324,7 @@ def _read(data: bytes, path: Place) -> GrantsFile:
         return _understood(data, path)
     except PolicyError as error:
         hint = f"{error.hint}; {_FORM}" if error.hint else _FORM
-        raise PolicyError(error.message, hint=hint) from error
+        raise PolicyError(error.what, at=error.at, hint=hint, choices=error.choices) from error
 
 
 def _understood(data: bytes, path: Place) -> GrantsFile:

@@ -74,7 +74,7 @@ def _parsed(read: Callable[..., Any], *given: Any) -> Any:
         return read(*given)
     except InputError as error:
         problem = f"{error.what} ({error.hint})" if error.hint else error.what
-        raise PydanticCustomError("expected", "{problem}", {"problem": problem}) from None
+        raise PydanticCustomError("expected", "{problem}", {"problem": problem, "choices": error.choices}) from None
 
 
 def word(vocabulary: Vocabulary) -> BeforeValidator:
@@ -115,20 +115,26 @@ def document(model: type[D], value: Any, file: str, error: type[InputError] = Po
     Raises:
         PolicyError: it is invalid; nothing of it is applied. `error` is another type for other files.
     """
-    found, errors = checked(model, value, file)
+    found, errors = _validated(model, value, file)
     if found is None:
-        raise error(errors[0], hint=f"and {len(errors) - 1} more" if len(errors) > 1 else "")
+        first, hint = errors[0], f"and {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise error(first.what, at=first.at, hint=hint, choices=first.choices)
     return found
 
 
 def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]:
     """The document, or None and one line per error, in the order of its keys."""
+    found, errors = _validated(model, value, file)
+    return found, [error.message for error in errors]
+
+
+def _validated(model: type[D], value: Any, file: str) -> tuple[D | None, list[InputError]]:
     try:
         return model.model_validate(_tuples(value) if issubclass(model, Document) else value), []
     except ValidationError as error:
         # A misspelled key says more than the key that is missing for it.
         found = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-        return None, [_line(model, dict(one), file) for one in found]
+        return None, [_error(model, dict(one), file) for one in found]
 
 
 def place_of(file: str, keys: tuple[int | str, ...]) -> str:
@@ -158,23 +164,23 @@ _TYPES = {
 """Types by their usual names."""
 
 
-def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
-    at = place_of(file, error["loc"])
+def _error(model: type[BaseModel], error: Mapping[str, Any], file: str) -> InputError:
+    at, choices = place_of(file, error["loc"]), ()
     match error["type"]:
         case "missing":
             what, got = "a value", "nothing"
         case "extra_forbidden":
-            known, key = _keys(model, error["loc"][:-1]), str(error["loc"][-1])
-            what, got = f"one of the keys {', '.join(known)}", repr(shown_key(key))
-            if near := difflib.get_close_matches(key, known, n=1):
+            choices, key = _keys(model, error["loc"][:-1]), str(error["loc"][-1])
+            what, got = f"one of the keys {', '.join(choices)}", repr(shown_key(key))
+            if near := difflib.get_close_matches(key, choices, n=1):
                 got += f" (did you mean {near[0]}?)"
         case "expected":
-            return f"{error['msg']} - at {at}"
+            return InputError(error["msg"], at=at, choices=error.get("ctx", {}).get("choices", ()))
         case _:
             message = error["msg"].removeprefix("Input should be ").removeprefix("Input should ")
             message = f"a number {message}" if error["type"].startswith(("greater_", "less_")) else message
             what, got = _TYPES.get(error["type"], message), _shown(error["input"], at)
-    return f"Expected {what}, got {got} - at {at}"
+    return InputError(f"Expected {what}, got {got}", at=at, choices=choices)
 
 
 def _shown(value: Any, at: str) -> str:

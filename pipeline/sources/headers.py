@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..parsing.yaml_files import parse
 from .jsonl import Record
 from .report import SourceReport
 
-__all__ = ["Header", "front_title", "has_fields", "metadata_of", "read_header", "record_number"]
+__all__ = ["Header", "front_matter", "metadata_of", "read_header", "record_number"]
 
 _KEYS = frozenset(
     ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
@@ -81,22 +82,16 @@ def read_header(text: str, at: str) -> Header:
     return header
 
 
-def has_fields(matter: str) -> bool:
-    """Whether text between two fences is front matter: YAML with fields, not prose between two rules."""
-    return bool(_fields(matter))
-
-
-def front_title(matter: str) -> str | None:
-    """The title in front matter."""
-    title = _fields(matter).get("title")
-    return title.strip() or None if isinstance(title, str) else None
-
-
-def _fields(matter: str) -> dict[str, Any]:
-    try:
-        return _front_matter(matter, "")
-    except InputError:
-        return {}
+def front_matter(text: str) -> tuple[int, dict[str, Any]]:
+    """The number of lines and the fields of YAML between two fences at the top; none if no text follows, or it is prose
+    between two rules.
+    """
+    found = _MATTER.match(text)
+    if found and text[found.end() :].strip():
+        with suppress(InputError):
+            if fields := _front_matter(found[1], ""):
+                return text.count("\n", 0, found.end()) + 1, fields
+    return 0, {}
 
 
 def record_number(words: str) -> str | None:

@@ -16,7 +16,7 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 
-from .headers import front_title, has_fields
+from .headers import front_matter
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
 __all__ = ["SECTION_CHARACTERS", "outline_markdown", "outline_rst"]
@@ -36,15 +36,14 @@ _LINK = re.compile(
     r"|(?<![\w(<\[\"'])(https?://[^\s<>\")\]]+)"
 )
 _RST_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*$")
-_FRONT_MATTER_LINES = 200
 
 
 def outline_markdown(lines: Lines) -> Outline:
     """The sections of a Markdown document with the type of each line's block, its links and its title."""
     source = [line.replace("\r", " ").replace("\0", " ") for line in lines.strings]
     source[0] = source[0].removeprefix("\ufeff")
-    body = _front_matter_end(source)
-    title = front_title("\n".join(source[1 : body - 1])) if body else None
+    body, fields = front_matter("\n".join(source))
+    title = stated.strip() if isinstance(stated := fields.get("title"), str) else None
     source[:body] = [""] * body
     types = ["paragraph"] * lines.count
     headings: list[tuple[int, int, int, str]] = []
@@ -70,7 +69,7 @@ def outline_markdown(lines: Lines) -> Outline:
     outline = _by_heading(lines, headings, body, breaks, whole)
     outline.content_types = types
     outline.links = list(_links(source, [kind == "code" for kind in types]))
-    outline.title, outline.start = outline.title or title, body
+    outline.title, outline.start = outline.title or title or None, body
     return outline
 
 
@@ -121,17 +120,6 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
-
-
-def _front_matter_end(source: Sequence[str]) -> int:
-    """The number of lines of front matter at the top: YAML fields between two fences, followed by text."""
-    if source[0].rstrip() != "---":
-        return 0
-    for number, line in enumerate(source[1:_FRONT_MATTER_LINES], start=1):
-        if line.rstrip() in ("---", "..."):
-            has_body = any(each.strip() for each in source[number + 1 :])
-            return number + 1 if has_body and has_fields("\n".join(source[1:number])) else 0
-    return 0
 
 
 def _by_heading(
