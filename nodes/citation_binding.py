@@ -83,7 +83,8 @@ def item_details(
     place = integers(trimmed["place"])
     row, owner = (integers(pool[name])[place] for name in ("row", "contract"))
     mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    of_row = ("authority", "confidence", "conflict_set", "event_time")
+    of_row = ("authority", "confidence", "conflict_set", "event_time", "importance")
+    recorded = gathered(pool["recorded_time"], place)
     stored = gathered_columns(evidence, (*_DETAILS, *_GUARDED, *of_row), row)
     return ITEM_DETAILS.build(
         {
@@ -94,7 +95,9 @@ def item_details(
             "confidence": stored["confidence"].cast(pa.float64()),
             "disputed": stored["conflict_set"].is_valid(),
             "freshness": gathered(score_terms["freshness"], place),
-            "updated_at": pc.coalesce(stored["event_time"], gathered(pool["recorded_time"], place)),
+            "importance": stored["importance"],
+            "updated_at": pc.coalesce(stored["event_time"], recorded),
+            "recorded_at": recorded,
         }
     )
 

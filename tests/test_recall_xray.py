@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -92,9 +93,23 @@ def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
     rows = copy.deepcopy(ROWS)
     assert recall_xray(rows)["tierExplain"] is None
     rows["candidates"][0]["lanes"] = ["exact"]
+    rows["citations"][0] |= {"path": "logs/auth.log", "line_start": 12, "line_end": 14}
     explained = recall_xray(rows)["tierExplain"]
     assert explained["tier"] == "direct-answer"
-    assert explained["sourceAnchors"] == ["logs/auth.log#12"]
+    assert explained["sourceAnchors"] == ["logs/auth.log:12-14"]
+    assert recall_xray(rows, looked_up_ms=8.0)["tierExplain"]["latencyMs"] == 8.0
+    assert "latencyMs" not in recall_xray(rows, looked_up_ms=8.0, audit=False)["tierExplain"]
+    rows["item_details"] = [{"evidence_id": "e1", "tags": [], "importance": 0.6}]
+    assert recall_xray(rows)["results"][0]["scoreDecomposition"]["importance"] == 0.6
+
+
+def test_a_memory_was_created_at_its_own_time_and_updated_no_earlier():
+    rows, day = copy.deepcopy(ROWS), datetime(2026, 4, 18, tzinfo=UTC)
+    for recorded, updated in ((day - timedelta(1), None), (day, None), (day + timedelta(1), "2026-04-19")):
+        rows["item_details"] = [{"evidence_id": "e1", "tags": [], "updated_at": day, "recorded_at": recorded}]
+        known = recall_xray(rows)["results"][0]["provenance"]
+        assert known["created"].startswith("2026-04-18")
+        assert (known.get("updated") or "None").startswith(str(updated))
 
 
 def test_safety_names_its_reasons():

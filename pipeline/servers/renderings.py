@@ -66,7 +66,8 @@ class Shown:
     @cached_property
     def xray(self) -> dict[str, Any]:
         """The `RecallXraySnapshot` of document 002."""
-        return recall_xray(self.rows, audit=self.audit)
+        looked_up = self.took.nodes.get("exact_hits") if self.took else None
+        return recall_xray(self.rows, audit=self.audit, looked_up_ms=looked_up and round(1_000 * looked_up, 3))
 
     @cached_property
     def answer(self) -> Replay:

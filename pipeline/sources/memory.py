@@ -112,6 +112,7 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         "path": f"memory/{identifier}",
         "owner_project": scope.text("project", "projectId") or project,
         "lifecycle": status.lower(),
+        "tags": [*(common["tags"] or ()), *(record.strings("userContextScopes") or ())] or None,
         "confidence": _confidence(record),
         "importance": record.number("importance"),
         "reinforcement_count": record.whole("reinforcementCount"),

@@ -55,8 +55,8 @@ class FilterTrace(_Part):
 class ScoreDecomposition(_Part):
     """Terms of the score as each tier reports them (S2.28), `final` always there.
 
-    `vector` is the `semantic` term, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
-    next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
+    `vector` is the `semantic` term, `bm25` BM25 as a share of its reach, `importance` what its record states
+    (the plugin `importance` weighs it), `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
     diversity, which the best item of a kind gets. `reinforcementBoost` is there for memories that were confirmed, where the setting
     `plugins` names `reinforcement`.
     """
@@ -111,7 +111,7 @@ class TierExplain(_Part):
     reason: str
     candidatesConsidered: int
     latencyMs: float | None = None
-    """No digest covers times, so a snapshot does not have it."""
+    """For auditors: what others stored may change it."""
     filteredBy: list[str]
     sourceAnchors: list[str]
 
@@ -132,12 +132,13 @@ class RecallXraySnapshot(_Part):
     traceId: str | None = None
 
 
-def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
+def recall_xray(rows: Rows, *, audit: bool = True, looked_up_ms: float | None = None) -> dict[str, Any]:
     """The snapshot as plain values, absent optional fields left out.
 
     Args:
         rows: rows of one request by table name; a missing table reads as empty.
-        audit: False leaves out counts and everything about rows that the caller may not know of.
+        audit: False leaves out counts, times and everything about rows that the caller may not know of.
+        looked_up_ms: the milliseconds of the exact look-ups, if measured.
     """
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
@@ -162,9 +163,9 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         results.append(
             Result(
                 memoryId=id_,
-                path=line_of(citation["locator"]),
+                path=line_of(citation.get("path") or citation["locator"]),
                 servedBy=served,
-                scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {}), weights),
+                scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {}), weights, detail),
                 graphPath=path or None,
                 graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
@@ -180,7 +181,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         query=line_of(request.get("question") or failure.get("question")),
         snapshotId=text_of(snapshot.get("snapshot_id")),
         capturedAt=_milliseconds(snapshot.get("created_at")),
-        tierExplain=_explained(results, shown, snapshot, audit),
+        tierExplain=_explained(results, shown, snapshot, audit, looked_up_ms),
         results=results,
         filters=_filters(rows, audit),
         budget=Budget(chars=contract.get("max_chars") or 0, used=block.get("chars") or 0),
@@ -238,12 +239,12 @@ def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
     return "recent-scan"
 
 
-def _decomposed(served: ServedBy, ranked: Row, terms: Row, weights: Row) -> ScoreDecomposition:
+def _decomposed(served: ServedBy, ranked: Row, terms: Row, weights: Row, detail: Row) -> ScoreDecomposition:
     """The terms that a tier reports (S2.28), and the final score, which every tier has."""
     final = ranked.get("final", 0.0)
     boost = ranked.get("reinforcement.boost") or None  # its contribution to the score
     if served == "direct-answer":
-        importance, prior = terms.get("actionability"), terms.get("authority")
+        importance, prior = detail.get("importance"), terms.get("authority")
         return ScoreDecomposition(importance=importance, tierPrior=prior, reinforcementBoost=boost, final=final)
     penalty = (0.0 if ranked["diversity"] else weights["diversity"]) if weights and ranked else None
     vector, bm25 = terms.get("semantic"), terms.get("lexical")
@@ -258,11 +259,11 @@ def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Ro
     reasons += ["stale=true"] if stale else []
     reasons += ["standing=untrusted"] if citation.get("standing") == "untrusted" else []
     reasons += [f"lifecycle={detail['lifecycle']}"] if detail.get("lifecycle") not in (None, "verified") else []
-    confidence = detail.get("confidence")
+    confidence, created, recorded = (detail.get(name) for name in ("confidence", "updated_at", "recorded_at"))
     return Provenance(
         source=text_of(citation.get("source_id")),
-        created=_iso(citation.get("captured_time")),
-        updated=_iso(detail.get("updated_at")),
+        created=_iso(created),
+        updated=_iso(recorded) if created and recorded and recorded > created else None,
         namespace=namespace,
         scope=f"namespace:{namespace}" if namespace else f"project:{text_of(contract.get('project'))}",
         userContextScopes=[scope for scope in USER_SCOPES if scope in (detail.get("tags") or ())],
@@ -292,8 +293,10 @@ def _correction(item: Row, detail: Row, candidate: Row) -> CorrectionState:
     )
 
 
-def _explained(results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool) -> TierExplain | None:
-    exact = [result for result in results if result.servedBy == "direct-answer"]
+def _explained(
+    results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool, looked_up_ms: float | None
+) -> TierExplain | None:
+    exact = {result.memoryId for result in results if result.servedBy == "direct-answer"}
     if not exact:
         return None
     lost = {d["reason_code"] for d in rows.get("decisions", ()) if d["outcome"] != "selected"} if audit else set()
@@ -301,9 +304,17 @@ def _explained(results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool
         tier="direct-answer",
         reason="an id that the request names",
         candidatesConsidered=snapshot.get("recalled") or 0 if audit else len(results),
+        latencyMs=looked_up_ms if audit else None,
         filteredBy=sorted(lost),
-        sourceAnchors=[result.path for result in exact],
+        sourceAnchors=[_anchor(row) for row in rows.get("citations", ()) if row["evidence_id"] in exact],
     )
+
+
+def _anchor(citation: Row) -> str:
+    """`path:from-to`; what the citation says of an item without a path or lines."""
+    if citation.get("path") and citation.get("line_start"):
+        return line_of(f"{citation['path']}:{citation['line_start']}-{citation['line_end']}")
+    return line_of(citation["locator"])
 
 
 def _filters(rows: Rows, audit: bool) -> list[FilterTrace]:

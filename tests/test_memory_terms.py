@@ -1,4 +1,5 @@
-"""The boost of memories that were confirmed (document 002, S2.27): a score term that counts where `plugins` names it."""
+"""The boost of confirmed memories, and the importance that a record states (document 002, S2.27): score terms that count
+where `plugins` names them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ COUNTS = {"often.md": 9, "once.md": 1, "never.md": 0, "unknown.md": None}
 
 @pytest.fixture(name="story", scope="module")
 def story_fixture(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reinforcement")
+    folder = tmp_path_factory.mktemp("memory-terms")
     return Story(
         folder, *(row("doc", path, f"{TEXT} {path}", reinforcement_count=count) for path, count in COUNTS.items())
     )
@@ -55,3 +56,16 @@ def test_without_the_setting_nothing_counts_confirmations(story):
     found = answered(story)
     assert "reinforcement.boost" not in found.tables["score_terms"].column_names
     assert "reinforcementBoost" not in json.dumps(snapshot(found))
+
+
+def test_the_importance_that_a_record_states_is_shown_and_counts_where_it_is_asked_for(tmp_path):
+    levels = {"high.md": 0.9, "low.md": 0.1, "unknown.md": None}
+    story = Story(tmp_path, *(row("doc", path, TEXT, importance=level) for path, level in levels.items()))
+    found = answered(story, "importance")
+    path = {item["evidence_id"]: item["path"] for item in found.tables["decisions"].to_pylist()}
+    terms = {
+        path[each["evidence_id"]]: round(each["importance.stated"], 6)
+        for each in found.tables["score_terms"].to_pylist()
+    }
+    assert terms == {"high.md": 0.9, "low.md": 0.1, "unknown.md": 0.0}
+    assert "importance.stated" not in answered(story).tables["score_terms"].column_names
