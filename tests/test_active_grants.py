@@ -129,7 +129,7 @@ opening = st.fixed_dictionaries(
     optional={
         "for_projects": optional_list("shop", "pay"), "sources": optional_list("docs:*", "memory"),
         "paths": optional_list("src/", "docs/"), "denied_paths": optional_list("a/", "b/"),
-        "users": optional_list("cyd", "bob"), "groups": optional_list("dev", "ops"),
+        "users": optional_list("cyd", "bob"), "namespaces": optional_list("n1", "n2"), "groups": optional_list("dev", "ops"),
         "states": optional_list("verified", "candidate", "deprecated"), "zone": words(["public", "restricted"]),
     },
 )  # fmt: skip
@@ -181,7 +181,7 @@ def bound(request: dict, grant: dict, through: list[dict]) -> dict:
         "request_id": request["request_id"], "project": grant["project"], "rule_id": grant["rule_id"],
         "users": tidy([grant["principal"], *(grant["users"] or ())]), "sources": tidy(grant["sources"]),
         "paths": tidy(grant["paths"]), "denied_paths": tidy(denied), "zone": grant["zone"],
-        "states": tidy(grant["states"]),
+        "namespaces": tidy(grant["namespaces"]), "states": tidy(grant["states"]),
     }  # fmt: skip
 
 

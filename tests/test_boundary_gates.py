@@ -41,6 +41,8 @@ def test_the_same_row_is_admitted_until_one_column_changes(change, request_chang
             {"namespace": "a", "branch": "dev", "test_suite": "unit"},
             {},
         ),
+        ({"namespace": "a"}, {}, {"namespaces": ["a", "c"]}),
+        ({"namespace": None}, {}, {"namespaces": []}),
         ({"workspace_root": "/w"}, {"workspace_root": "/w"}, {}),
         ({"path": None}, {"allowed_paths": ["docs/", "(none)"]}, {"paths": ["(none)"]}),
         ({"path": None}, {"denied_paths": ["path:src/keys/"]}, {"denied_paths": ["path:**/keys/"]}),

@@ -138,7 +138,7 @@ def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: Iterable[bool]) -
                 **{name: grant[name] for name in _COPIED},
                 "request_id": request,
                 "users": sorted({*(grant["users"] or ()), grant["principal"]}),
-                **{name: distinct(grant[name]) for name in ("sources", "paths", "states")},
+                **{name: distinct(grant[name]) for name in ("sources", "paths", "namespaces", "states")},
                 "denied_paths": sorted(shut[grant["project"]]),
             }
             for grant in (() if refused else held)

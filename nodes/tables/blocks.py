@@ -65,6 +65,7 @@ ITEM_DETAILS = table(
     excluded_roles=caller(texts("roles it is not for", nullable=True)),
     owner_project=string("the project it belongs to"),
     owner_user=string("the user it belongs to; null = the whole project", nullable=True),
+    namespace=string("the namespace it belongs to; null = none", nullable=True),
     zone=string("public < internal < private < restricted; null counts as restricted", nullable=True),
     principals=strings("who may read it, users or groups; null = no list, [] = no user", nullable=True),
 )

@@ -108,6 +108,7 @@ GRANTS = table(
     denied_paths=strings("anchored globs on path that no grant of the principal in the project opens", nullable=True),
     zone=string("highest zone"),
     users=strings("other users whose rows are readable; the principal's own always are", nullable=True),
+    namespaces=strings("namespaces whose rows are readable, besides rows without one; null = every one", nullable=True),
     states=strings("lifecycles the principal may include; null = the defaults of the purpose", nullable=True),
     groups=strings("groups the principal belongs to", nullable=True),
     act_as=strings("principals it may ask for; a row that has them opens no rows", nullable=True),

@@ -119,6 +119,7 @@ CONTRACT_BOUNDS = table(
     paths=strings("anchored globs on path granted; null = every path", nullable=True),
     denied_paths=strings("anchored globs on path that a grant of this project denies"),
     zone=string("highest zone granted"),
+    namespaces=strings("namespaces granted, besides rows without one; null = every one", nullable=True),
     states=strings("lifecycles granted; null = no narrowing", nullable=True),
     rule_id=string("the grant that opened it, by its place in the file; envelope", digest=False),
 )

@@ -29,7 +29,7 @@ _CLOCK = ("as_of", "window_start", "window_end", "include_deleted")
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
 _ASKED = (*_NAMED, "workspace_root", "min_authority")
 _ALLOWED_PATHS = ("allowed_paths", "search_paths")
-_BOUNDED = ["owner_project", "owner_user", "zone", "lifecycle", "source_id", "origin_class", "path"]
+_BOUNDED = ["owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "path"]
 """The columns of a row that a grant bounds."""
 _ACCEPTS = (
     ("workspace", "current-workspace"),
@@ -192,6 +192,7 @@ def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, M
     zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
     highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1).take(pa.array(bound))
     state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
+    namespaces = flattened(bounds["namespaces"])
     return [
         ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
         ("owner", present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
@@ -199,6 +200,13 @@ def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, M
         ("source_allow", _outside(row, bound, bounds["sources"], picked)),
         ("path_allow", _outside(row, bound, bounds["paths"], on_allowed_path)),
         ("path_deny", on_denied_path(row, bound, bounds["denied_paths"])),
+        (
+            "namespace",
+            present(row["namespace"])
+            & _outside(
+                row, bound, bounds["namespaces"], lambda row, at, _: _belongs(at, row["namespace"], *namespaces)
+            ),
+        ),
         (
             "lifecycle",
             _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),

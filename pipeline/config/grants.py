@@ -117,6 +117,7 @@ class _Limits(Document):
 
     zones: Zone = ABSENT
     users: Texts = ()
+    namespaces: Texts = ABSENT
     states: States = ABSENT
     paths: Globs = ABSENT
     denied_paths: Globs = ()
@@ -357,9 +358,6 @@ def _rows_of(principal: str, person: _Principal) -> Iterator[dict[str, Any]]:
 def _grant(grant: _Project, person: _Principal) -> dict[str, Any]:
     """The columns of one grant, capped by what its principal declares."""
     zones = (grant.zones or person.zones or DEFAULT_ZONE, person.zones or ZONES.values[-1])
-    states = person.states
-    if grant.states is not None:
-        states = [state for state in grant.states if states is None or state in states]
     return {
         "project": grant.project,
         "sources": None if grant.sources is None else sorted(set(grant.sources)),
@@ -367,9 +365,16 @@ def _grant(grant: _Project, person: _Principal) -> dict[str, Any]:
         "denied_paths": sorted({*person.denied_paths, *grant.denied_paths}) or None,
         "zone": min(zones, key=ZONES.values.index),
         "users": sorted({*person.users, *grant.users}) or None,
-        "states": states,
+        "namespaces": _both(person.namespaces, grant.namespaces),
+        "states": _both(person.states, grant.states),
         "groups": person.groups,
         "audit": person.audit,
         "expires": grant.expires,
         "reason": grant.reason,
     }
+
+
+def _both(*lists: Sequence[str] | None) -> list[str] | None:
+    """The names that every list has; None allows every one."""
+    given = [names for names in lists if names is not None]
+    return [name for name in given[0] if all(name in names for names in given)] if given else None

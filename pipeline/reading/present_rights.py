@@ -86,7 +86,7 @@ def _judged(tables: Mapping[str, pa.Table]) -> pa.Table:
     items, decisions = tables["item_details"], tables["decisions"]
     place = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (items, decisions)))
     of_row = {name: decisions[name].take(pa.array(place)) for name in ("source_id", "path")}
-    names = ("owner_project", "owner_user", "zone", "lifecycle", "origin_class", "principals")
+    names = ("owner_project", "owner_user", "namespace", "zone", "lifecycle", "origin_class", "principals")
     return pa.table({**{name: items[name] for name in names}, **of_row})
 
 

@@ -22,7 +22,7 @@ from ...nodes.schema import Table
 from ...nodes.tables import TABLES
 from ..progress import counted
 
-VERSION = 18
+VERSION = 19
 """Raised with every change of a stored column or of the manifest."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""

@@ -39,6 +39,8 @@ REFUSED: list[Refusal] = [
     ({"path": "src/keys/a.py"}, {"denied_paths": ["path:src/keys/"]}, {}, "path_deny"),
     ({"path": "(none)"}, {"allowed_paths": ["(none)", "src/"]}, {}, "path_allow"),
     ({"namespace": "a"}, {"namespace": "b"}, {}, "namespace"),
+    ({"namespace": "a"}, {}, {"namespaces": ["b"]}, "namespace"),
+    ({"namespace": "a"}, {"namespace": "a"}, {"namespaces": []}, "namespace"),
     ({"branch": "dev"}, {"branch": "main"}, {}, "branch"),
     ({"workspace_root": "/w"}, {}, {}, "workspace"),
     ({"workspace_root": "/w"}, {"workspace_root": "/v"}, {}, "workspace"),

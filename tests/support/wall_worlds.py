@@ -121,6 +121,7 @@ grant_changes = st.fixed_dictionaries(
         "denied_paths": st.lists(words(GLOBS), max_size=1),
         "states": st.lists(words(["verified", "candidate", "deprecated"]), max_size=3),
         "users": st.just(["bob"]),
+        "namespaces": st.lists(words(["a", "b"]), max_size=1),
         "groups": st.just(["dev"]),
     },
 )
@@ -221,7 +222,9 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
         "accepted_authority": contract["accepted_authority"] is None or any(accepted[n] for n in contract["accepted_authority"]),
         "min_authority": (row["authority"] or 0) >= contract["min_authority"],
     } | {
-        name: row[name] is None or contract[name] is None or row[name] == contract[name]
+        name: row[name] is None
+        or ((contract[name] in (None, row[name]) and row[name] in (bound.get(f"{name}s") or [row[name]]))
+        and bound.get(f"{name}s") != [])
         for name in ("namespace", "branch", "test_suite")
     }  # fmt: skip
     return next((gate.number for gate in GATES if not rules.get(gate.name, True)), None)

@@ -7,10 +7,29 @@ Note: committed text that a work tree shadows is stopped by `workspace` as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..segment_columns import SegmentColumns
-from .gate import BOUNDED, OPEN, Bounds, Canary, Case, Contract, Gate, Ground, Mask, Opening, Rule, asks, row_of
+from .gate import (
+    BOUNDED,
+    OPEN,
+    Bounds,
+    Canary,
+    Case,
+    Contract,
+    Gate,
+    Ground,
+    Mask,
+    Opening,
+    Rule,
+    asks,
+    grants,
+    listed,
+    row_of,
+)
 
 ROOT = "/leak-test/tree"
 """The work tree of the leak test."""
@@ -36,6 +55,29 @@ def _explained(field: str, what: str) -> Callable[[Contract, Bounds], Rule]:
     return rule
 
 
+def _not_granted(segment: SegmentColumns, bound: Mapping[str, Any]) -> Mask | None:
+    if "namespace" not in segment.named or bound["namespaces"] is None:
+        return None
+    position, codes = segment.named["namespace"]
+    return (codes >= 0) & ~np.isin(codes, [position.get(name, -1) for name in bound["namespaces"]])
+
+
+def _namespaces(contract: Contract, bounds: Bounds) -> Rule:
+    if contract["namespace"] is not None or all(bound["namespaces"] is None for bound in bounds):
+        return _explained("namespace", "namespace")(contract, bounds)
+    names = sorted({name for bound in bounds for name in bound["namespaces"] or ()})
+    return grants(bounds), f"Rows of the namespaces {listed(names)}, and those without one."
+
+
+def _that_namespace(case: Case) -> Opening:
+    name = case.row["namespace"]
+    for bound in case.here():
+        if bound["namespaces"] is not None and name not in bound["namespaces"]:
+            bound["namespaces"] = [*bound["namespaces"], name]
+            return Opening(bound["rule_id"], f"a grant with namespaces: [{name}]")
+    return _that_name("namespace")(case)
+
+
 def _that_name(field: str) -> Callable[[Case], Opening]:
     def opened(case: Case) -> Opening:
         asked, case.contract[field] = case.contract[field], case.row[field]
@@ -48,8 +90,8 @@ def _own_name(field: str) -> Callable[[Ground], Mapping[str, Any]]:
     return lambda ground: {field: ground.seen.get(field) or f"leak-test-{field}"}
 
 
-def _named(field: str, reason_code: str, what: str) -> Gate:
-    return Gate(
+def _named(field: str, reason_code: str, what: str, **own: Any) -> Gate:
+    gate = Gate(
         field,
         "access",
         reason_code,
@@ -61,9 +103,12 @@ def _named(field: str, reason_code: str, what: str) -> Gate:
         remedy=_that_name(field),
         canaries=(Canary(field, row_of(**{field: "leak-test-elsewhere"}), _own_name(field), (BOUNDED,)),),
     )
+    return replace(gate, **own)
 
 
-NAMESPACE = _named("namespace", "wrong_namespace", "namespace")
+NAMESPACE = _named(
+    "namespace", "wrong_namespace", "namespace", bound_stops=_not_granted, explain=_namespaces, remedy=_that_namespace
+)
 BRANCH = _named("branch", "wrong_branch", "branch")
 TEST_SUITE = _named("test_suite", "wrong_test_suite", "test suite")
 
