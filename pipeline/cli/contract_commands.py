@@ -262,7 +262,6 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
 
 SHOWN = 20
 """Lost documents that the table lists; `--json` has all."""
-TERMS_SHOWN = 2
 
 
 def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str) -> int:
@@ -271,46 +270,19 @@ def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str) -> int:
     from ..evaluation.lost_gold import lost_gold
 
     found = lost_gold(settings, id_, read_qrels(gold), system=system)
-    value = {
-        "run_id": found.run_id,
-        "system": system,
-        "left": found.funnel(),
-        "stages": found.stages().to_dict("records"),
-        "behind": found.behind().to_dict("records"),
-        "gold": found.records(),
-    }
+    value = {"run_id": found.run_id, "system": system, "stages": found.stages(), "gold": found.gold}
     emit(value, text=_gold_tables(found))
     return EXIT["ok"]
 
 
 def _gold_tables(found: Any) -> str:
-    """The funnel, the terms, and the first lost documents."""
-    stages = [
-        (*(str(row[n]) for n in ("stage", "reason", "gold")), f"{row['share']:.1%}")
-        for row in found.stages().to_dict("records")
-    ]
+    """How many documents each stage lost, and the first of them."""
+    stages = [(row["stage"], row["reason"], row["gold"], f"{row['share']:.1%}") for row in found.stages()]
     text = write_table(f"judged documents: {len(found.gold)}", ("lost at", "reason", "gold", "share"), stages)
-    behind = [(row["term"], str(row["gold"]), f"{row['lacking']:.4f}") for row in found.behind().to_dict("records")]
-    if behind:
-        text += write_table("outranked mainly in", ("term", "gold", "mean deficit"), behind)
-    lost = [row for row in found.records() if row["stage"] != "shown"]
-    cells = [
-        (
-            row["query_id"],
-            row["doc_id"],
-            row["stage"],
-            row["reason"],
-            row["decided_by"],
-            row["rank"],
-            _behind(row["behind"]),
-        )
-        for row in lost[:SHOWN]
-    ]
+    lost = [row for row in found.gold if row["stage"] != "shown"]
+    named = ("query_id", "doc_id", "stage", "reason", "decided_by", "rank")
+    cells = [[row[name] for name in named] for row in lost[:SHOWN]]
     if cells:
-        columns = ("query", "document", "lost at", "reason", "decided by", "rank", "behind in")
+        columns = ("query", "document", "lost at", "reason", "decided by", "rank")
         text += write_table(f"lost: {len(lost)}, the first {len(cells)}", columns, cells)
     return text
-
-
-def _behind(terms: Any) -> str:
-    return ", ".join(f"{term} {value:.3f}" for term, value in list(terms.items())[:TERMS_SHOWN])

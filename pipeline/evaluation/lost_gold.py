@@ -1,8 +1,7 @@
 """Where rows judged relevant were lost: one result per judged document and query of a run.
 
 Reads a run, judgements, and the generation that the run was made from. Gives `LostGold`: for every judged document the
-stage at which the last of its rows was lost, the deciding rule, and for outranked ones the terms in which they fell
-behind.
+stage at which the last of its rows was lost, and the deciding rule.
 
 Access is as for `why`: for requests that the principal audits, everything; for their own requests, the decisions about
 rows that passed every gate, and for every other row, including absent ones, the same answer. All other requests do not
@@ -13,9 +12,10 @@ Note: a document has several rows, and the one that got furthest determines wher
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError
-from ...nodes.vocabulary import SCORE_TERMS
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..reading.access import open_run, pinned_corpus, unknown
@@ -31,51 +30,51 @@ from ..reading.snapshots import audiences, audited_projects
 from ..views.refusal import refused_pairs
 from .rankings import FULL
 
-STAGES = ("request", "corpus", "unseen", "gate", "recall", "merge", "select", "pack", "trim", "cite", "shown")
+STAGES = ("request", "corpus", "unseen", "gate", "recall", "merge", "rank", "select", "pack", "trim", "cite", "shown")
 """How far a document got: lost with its request, not in the corpus, not to be disclosed, stopped by a gate, recalled by
-no lane, cut when lanes were merged, outranked, dropped while packing, trimmed, without a citation; or shown."""
-_PLACE = {stage: place for place, stage in enumerate(STAGES)}
-_STAGE_OF = {"gate": "gate", "rank": "select", "select": "select", "pack": "pack", "trim": "trim", "cite": "cite"}
-OUTRANKED = ("select", "trim")
+no lane, cut when lanes were merged, outranked (twice), dropped while packing, trimmed, without a citation; or shown."""
 NAMES = ("entity", "path", "evidence_id")
 """Columns of a row that may identify a judged document."""
-_COLUMNS = ["query_id", "doc_id", "relevance", "stage", "reason", "decided_by", "evidence_id", "rank", "behind"]
+
+
+class Fate(NamedTuple):
+    """What became of a row, or of a judged document: the fate of its row that got furthest."""
+
+    stage: str
+    reason: str | None
+    decided_by: str | None = None
+    evidence_id: str | None = None
+    rank: int | None = None
+
+    @property
+    def furthest(self) -> tuple[int, int]:
+        """A key that is larger the further the row got."""
+        return STAGES.index(self.stage), -(self.rank or 0)
+
+
+NOWHERE = {
+    "audit": Fate("corpus", "no row of it in the projects that you audit"),
+    "caller": Fate("unseen", "no row that you may ask about"),
+}
+"""The fate of a document without a row that the reader may ask about, by audience."""
 
 
 @dataclass(frozen=True)
 class LostGold:
-    """The outcome of every judged document."""
+    """The outcome of every judged document, by query and document."""
 
     run_id: str
-    gold: pd.DataFrame
-    """query_id, doc_id, relevance, stage, reason, decided_by, evidence_id, rank, behind: term -> the row's deficit to
-    the weakest row that was shown, largest first."""
+    gold: list[dict[str, Any]]
+    """query_id, doc_id, relevance, and the fields of `Fate`."""
 
-    def stages(self) -> pd.DataFrame:
-        """One row per stage and reason of a loss, and one for the documents shown: stage, reason, gold, share."""
-        counted = self.gold.groupby(["stage", "reason"], dropna=False).size().rename("gold").reset_index()
-        counted = counted.assign(share=counted["gold"] / max(len(self.gold), 1))
-        place = counted["stage"].map(_PLACE)
-        return counted.assign(place=place).sort_values(["place", "gold"], ascending=[True, False]).drop(columns="place")
-
-    def funnel(self) -> dict[str, int]:
-        """The number of judged documents left after each stage, from all of them to those shown."""
-        place = self.gold["stage"].map(_PLACE)
-        lost = set(self.gold["stage"]) - {"shown"}
-        left = {stage: int((place > _PLACE[stage]).sum()) for stage in STAGES if stage in lost}
-        return {"judged": len(self.gold), **left}
-
-    def behind(self) -> pd.DataFrame:
-        """For outranked documents, per term: how many have their largest deficit in it, and their mean deficit."""
-        lacking = [(term, value) for behind in self.gold["behind"] for term, value in list(behind.items())[:1]]
-        frame = pd.DataFrame(lacking, columns=pd.Index(["term", "lacking"]))
-        table = frame.groupby("term")["lacking"].agg(["size", "mean"]).reset_index()
-        return table.set_axis(["term", "gold", "lacking"], axis=1).sort_values("gold", ascending=False)
-
-    def records(self) -> list[dict[str, Any]]:
-        """The judged documents as plain values."""
-        plain = self.gold.astype(object).where(self.gold.notna(), None)
-        return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+    def stages(self) -> list[dict[str, Any]]:
+        """One row per stage and reason, and one for the documents shown: stage, reason, gold, share."""
+        counts = Counter((row["stage"], row["reason"]) for row in self.gold)
+        ordered = sorted(counts.items(), key=lambda pair: (STAGES.index(pair[0][0]), -pair[1], str(pair[0][1])))
+        return [
+            {"stage": stage, "reason": reason, "gold": count, "share": count / len(self.gold)}
+            for (stage, reason), count in ordered
+        ]
 
 
 def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str = FULL) -> LostGold:
@@ -93,144 +92,110 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
         StoreError: the corpus, or the generation that the run was made from, is missing.
     """
     run = open_run(settings, id_)
-    seen = audiences(settings, run).to_pandas()
-    seen = seen[seen["audience"].notna()]
+    seen = [row for row in audiences(settings, run).to_pylist() if row["audience"] is not None]
     if id_ != run.run_id:
-        seen = seen[seen["snapshot_id"] == id_]
-    if not len(seen):
+        seen = [row for row in seen if row["snapshot_id"] == id_]
+    if not seen:
         raise unknown(id_)
-    asked = _requests_of(seen, qrels, system)
-    if not len(asked):
+    case = _Case(settings, run, _requests_of(seen, system))
+    judged = [row for row in qrels[["query_id", "doc_id", "relevance"]].to_dict("records") if case.asked(row)]
+    if not judged:
         raise AccessError(
             f"Expected a judged query among the requests that you may read, got none - at {id_}",
             hint="a query of the judgements is a request id, or the part after its last `/`",
         )
-    case = _Case(settings, run, asked)
-    gold = case.rows.drop(columns="audience")
-    return LostGold(run.run_id, gold[_COLUMNS].sort_values(["query_id", "doc_id"], ignore_index=True))
+    fates = case.fates_of(judged)
+    gold = [row | fate._asdict() for row, fate in zip(judged, fates, strict=True)]
+    return LostGold(run.run_id, sorted(gold, key=lambda row: (row["query_id"], row["doc_id"])))
 
 
-def _requests_of(seen: pd.DataFrame, qrels: pd.DataFrame, system: str) -> pd.DataFrame:
-    """The judgements with request_id and audience: those whose query is a request id or its last part."""
+def _requests_of(seen: Sequence[dict[str, Any]], system: str) -> dict[str, dict[str, Any]]:
+    """The requests under a budget by their id without it, and by the last part of it where that is the id of one only."""
     suffix = "" if system == FULL else f"@{system}"
-    requests = seen[seen["request_id"].str.endswith(suffix)]
-    if not len(requests):
-        known = seen["request_id"].str.extract(r"@(block(?:@\d+)?)$")[0].dropna().unique()
+    whole = {row["request_id"].removesuffix(suffix): row for row in seen if row["request_id"].endswith(suffix)}
+    if not whole:
+        known = {row["request_id"].partition("@")[2] for row in seen} - {""}
         raise InputError.one_of([FULL, *sorted(known)], system, "--system")
-    whole = requests["request_id"].str.removesuffix(suffix)
-    short = whole.str.rpartition("/")[2]
-    known = set(whole)
-    parts = []
-    for names, judged in (
-        (whole, qrels[qrels["query_id"].isin(known)]),
-        (short[~short.duplicated(keep=False)], qrels[~qrels["query_id"].isin(known)]),
-    ):
-        named = requests.loc[names.index, ["request_id", "audience"]].assign(query_id=names)
-        parts.append(judged.merge(named, on="query_id"))
-    return pd.concat(parts, ignore_index=True)
+    last = Counter(name.rpartition("/")[2] for name in whole)
+    return {short: row for name, row in whole.items() if last[short := name.rpartition("/")[2]] == 1} | whole
 
 
 class _Case:
-    """The judged documents of one run, with the data of its tables."""
+    """Some requests of one run, with the decisions about their rows."""
 
-    def __init__(self, settings: Settings, run: Any, asked: pd.DataFrame) -> None:
-        self.run = run
-        requests = pa.array(asked["request_id"].unique(), pa.string())
-        self.contracts, self.bounds, self.decisions, self.hits, self.ranked = (
-            _of(run.table(name), requests) for name in ("contracts", "contract_bounds", "decisions", "hits", "ranked")
+    def __init__(self, settings: Settings, run: Any, requests: dict[str, dict[str, Any]]) -> None:
+        self._requests = requests
+        ids = pa.array({row["request_id"] for row in requests.values()}, pa.string())
+        self._contracts, self._bounds, decisions, hits = (
+            (table := run.table(name)).filter(pc.is_in(table["request_id"], ids))
+            for name in ("contracts", "contract_bounds", "decisions", "hits")
         )
-        self.plugins = plugins_of(run)
-        corpus = pinned_corpus(settings, run)
-        reached = set(pc.unique(self.bounds["project"]).to_pylist()) | set(audited_projects(settings, run))
-        self.frame = corpus.frame(sorted(reached & set(corpus.projects())))
-        self.audited = np.isin(
-            self.frame.evidence["owner_project"].to_numpy(zero_copy_only=False), list(audited_projects(settings, run))
-        )
-        self.rows = self._judged(asked)
-
-    def _judged(self, asked: pd.DataFrame) -> pd.DataFrame:
-        asked = asked.assign(gold=np.arange(len(asked)))
-        lost = self._lost_requests()
-        pairs = self._with_fates(self._pairs(asked[~asked["request_id"].isin(lost)]))
-        best = pairs.sort_values(["place", "rank"], ascending=[False, True], kind="stable").drop_duplicates("gold")
-        traced = asked.merge(best.drop(columns=["request_id", "audience"]), on="gold", how="left")
-        audit = traced["audience"] == "audit"
-        none = traced["stage"].isna()
-        traced["stage"] = traced["stage"].where(~none, np.where(audit, "corpus", "unseen"))
-        words = np.where(audit, "no row of it in the projects that you audit", "no row that you may ask about")
-        traced["reason"] = traced["reason"].where(~none, words)
-        gone = traced["request_id"].isin(lost)
-        traced["stage"] = traced["stage"].mask(gone, "request")
-        traced["reason"] = traced["reason"].mask(gone, traced["request_id"].map(lost))
-        traced["rank"] = traced["rank"].astype("Int64")
-        return traced.assign(behind=pd.Series(self._behind(traced), index=traced.index, dtype=object))
-
-    def _pairs(self, asked: pd.DataFrame) -> pd.DataFrame:
-        """The rows of every judged document: gold, request_id, audience, row, evidence_id."""
-        evidence, documents = self.frame.evidence, asked["doc_id"].unique()
-        parts = []
-        for name in NAMES:
-            named = evidence[name]
-            rows = np.flatnonzero(pc.is_in(named, value_set=pa.array(documents, named.type), skip_nulls=True))
-            parts.append(pd.DataFrame({"doc_id": named.take(pa.array(rows)).to_pylist(), "row": rows}))
-        rows = pd.concat(parts, ignore_index=True).astype({"doc_id": asked["doc_id"].dtype})
-        pairs = asked[["gold", "request_id", "audience", "doc_id"]].merge(rows, on="doc_id")
-        pairs = pairs.drop_duplicates(["gold", "row"]).drop(columns="doc_id").reset_index(drop=True)
-        ids = evidence["evidence_id"].take(pa.array(pairs["row"].to_numpy(np.int64)))
-        return pairs.assign(evidence_id=ids.to_pandas())
-
-    def _with_fates(self, pairs: pd.DataFrame) -> pd.DataFrame:
-        """Stage, place, reason, decided_by and rank of every row, except rows that the principal may not see."""
         columns = ["request_id", "evidence_id", "outcome", "stage", "reason_code", "decided_by", "rank"]
-        decided = self.decisions.select(columns).to_pandas()
-        pairs = pairs.merge(decided, on=["request_id", "evidence_id"], how="left")
-        own = pairs["stage"].notna() & (pairs["stage"] != "gate")
-        pairs = pairs[own | ((pairs["audience"] == "audit") & self.audited[pairs["row"].to_numpy()])]
-        shown = pairs["outcome"] == "selected"
-        stage = pairs["stage"].map(_STAGE_OF).mask(shown, "shown")
-        reason = pairs["reason_code"].mask(shown, "shown")
-        left = pairs["stage"].isna()
-        if left.any():
-            undecided = pairs.loc[left, ["request_id", "row", "evidence_id"]]
-            asked, row = undecided["request_id"].tolist(), undecided["row"].to_numpy()
-            verdicts = refused_pairs(self.contracts, self.bounds, self.frame, asked, row, self.plugins)
-            hit = self.hits.select(["request_id", "evidence_id"]).to_pandas().drop_duplicates().assign(hit=True)
-            found = undecided.merge(hit, on=["request_id", "evidence_id"], how="left")["hit"].notna().to_numpy()
-            admitted = np.asarray(verdicts["admitted"], dtype=bool)
-            stage[left] = np.where(admitted, np.where(found, "merge", "recall"), "gate")
-            reason[left] = np.where(admitted, "not_recalled", verdicts["reason_code"].to_numpy())
-            gates = verdicts["decided_by"].to_numpy()
-            pairs.loc[left, "decided_by"] = np.where(admitted & found, "pool_k", gates)
-        return pairs.drop(columns=["outcome", "stage", "reason_code"]).assign(
-            stage=stage, reason=reason, place=stage.map(_PLACE)
+        self._decided = {(d["request_id"], d["evidence_id"]): d for d in decisions.select(columns).to_pylist()}
+        self._hits = set(zip(hits["request_id"].to_pylist(), hits["evidence_id"].to_pylist(), strict=True))
+        denied = self._contracts.filter(self._contracts["denied"]).select(["request_id", "denied_reason"]).to_pylist()
+        self._lost = dict.fromkeys(run.table("failures")["request_id"].to_pylist(), "request_failed")
+        self._lost |= {row["request_id"]: row["denied_reason"] for row in denied}
+        self._plugins = plugins_of(run)
+        corpus, self._audited = pinned_corpus(settings, run), audited_projects(settings, run)
+        reached = {*self._bounds["project"].to_pylist(), *self._audited}
+        self._frame = corpus.frame(sorted(reached & set(corpus.projects())))
+
+    def asked(self, judged: dict[str, Any]) -> bool:
+        """Whether the query of a judgement is one of the requests."""
+        return judged["query_id"] in self._requests
+
+    def fates_of(self, judged: Sequence[dict[str, Any]]) -> Iterator[Fate]:
+        """The fate of each judged document."""
+        rows = self._rows({one["doc_id"] for one in judged})
+        asked = [(self._requests[one["query_id"]], one["doc_id"]) for one in judged]
+        known = self._known(
+            {(request["request_id"], row): request for request, name in asked for row in rows.get(name, ())}
         )
+        for request, name in asked:
+            id_ = request["request_id"]
+            if reason := self._lost.get(id_):
+                yield Fate("request", reason)
+            else:
+                found = [known[id_, row] for row in rows.get(name, ()) if (id_, row) in known]
+                yield max(found or [NOWHERE[request["audience"]]], key=lambda fate: fate.furthest)
 
-    def _lost_requests(self) -> dict[str, str]:
-        """Requests that were denied or failed, with the reason."""
-        denied = self.contracts.filter(self.contracts["denied"]).select(["request_id", "denied_reason"]).to_pylist()
-        failed = self.run.table("failures")["request_id"].to_pylist()
-        return {row["request_id"]: row["denied_reason"] for row in denied} | dict.fromkeys(failed, "request_failed")
+    def _rows(self, documents: set[str]) -> dict[str, list[int]]:
+        """The frame rows of each document."""
+        found: dict[str, dict[int, None]] = {}
+        for name in NAMES:
+            named = self._frame.evidence[name]
+            at = np.flatnonzero(pc.is_in(named, value_set=pa.array(documents, named.type), skip_nulls=True))
+            for document, row in zip(named.take(pa.array(at)).to_pylist(), at.tolist(), strict=True):
+                found.setdefault(document, {})[row] = None
+        return {document: list(rows) for document, rows in found.items()}
 
-    def _behind(self, traced: pd.DataFrame) -> list[Mapping[str, float]]:
-        """For each outranked row, the terms with its largest deficits to the weakest row that its request showed."""
-        outranked = traced["stage"].isin(OUTRANKED).to_numpy()
-        if not outranked.any():
-            return [{}] * len(traced)
-        ranked = self.ranked.select(["request_id", "evidence_id", "rank", *SCORE_TERMS]).to_pandas()
-        shown = self.decisions.filter(pc.equal(self.decisions["outcome"], "selected")).select(
-            ["request_id", "evidence_id"]
-        )
-        weakest = ranked.merge(shown.to_pandas(), on=["request_id", "evidence_id"]).sort_values("rank", kind="stable")
-        weakest = weakest.drop_duplicates("request_id", keep="last").set_index("request_id")
-        own = traced[["request_id", "evidence_id"]].merge(ranked, on=["request_id", "evidence_id"], how="left")
-        lacking = weakest.reindex(own["request_id"])[list(SCORE_TERMS)].to_numpy() - own[list(SCORE_TERMS)].to_numpy()
-        return [_most(row) if was else {} for row, was in zip(lacking, outranked, strict=True)]
-
-
-def _most(lacking: np.ndarray) -> dict[str, float]:
-    order = np.argsort(-lacking, kind="stable")
-    return {SCORE_TERMS[n]: round(float(lacking[n]), 4) for n in order if lacking[n] > 0}
-
-
-def _of(table: pa.Table, requests: pa.Array) -> pa.Table:
-    return table.filter(pc.is_in(table["request_id"], requests))
+    def _known(self, pairs: dict[tuple[str, int], dict[str, Any]]) -> dict[tuple[str, int], Fate]:
+        """The fate of rows, each in the request of its key, except of rows that the reader may not ask about."""
+        known, undecided = {}, []
+        ids, owners = (self._frame.evidence[name] for name in ("evidence_id", "owner_project"))
+        for (request, row), asked in pairs.items():
+            decided = self._decided.get((request, ids[row].as_py()))
+            audited = asked["audience"] == "audit" and owners[row].as_py() in self._audited
+            if decided and (decided["stage"] != "gate" or audited):
+                shown = decided["outcome"] == "selected"
+                stage, reason = ("shown", "shown") if shown else (decided["stage"], decided["reason_code"])
+                known[request, row] = Fate(
+                    stage, reason, decided["decided_by"], decided["evidence_id"], decided["rank"]
+                )
+            elif audited and request not in self._lost:
+                undecided.append((request, row))
+        if undecided:
+            requests, rows = zip(*undecided, strict=True)
+            verdicts = refused_pairs(
+                self._contracts, self._bounds, self._frame, requests, np.array(rows), self._plugins
+            )
+            for pair, verdict in zip(undecided, verdicts.to_pylist(), strict=True):
+                id_ = verdict["evidence_id"]
+                if not verdict["admitted"]:
+                    known[pair] = Fate("gate", verdict["reason_code"], verdict["decided_by"], id_)
+                elif (pair[0], id_) in self._hits:
+                    known[pair] = Fate("merge", "not_recalled", "pool_k", id_)
+                else:
+                    known[pair] = Fate("recall", "not_recalled", None, id_)
+        return known

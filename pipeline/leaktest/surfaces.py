@@ -207,9 +207,7 @@ def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequenc
     query = run.snapshots["request_id"].filter(of_snapshot)[0].as_py()
     judged = pd.DataFrame({"query_id": query, "doc_id": sorted(documents), "relevance": 1})
     try:
-        found = lost_gold(settings, snapshot_id, judged)
-        rows = [row | {"doc_id": "DOCUMENT"} for row in found.records()]
-        text = _json([rows, found.funnel(), found.stages().to_dict("records")])
+        text = _json([row | {"doc_id": "DOCUMENT"} for row in lost_gold(settings, snapshot_id, judged).gold])
     except ScopedRetrievalError as error:
         text = f"{type(error).__name__}: {error}"
     return text.replace(query, "QUERY")
