@@ -44,18 +44,8 @@ def report_of(settings: Settings, run_id: str) -> str:
     mine = {row["snapshot_id"] for row in snapshots}
     with as_damage(run.run_id):
         took = {name: took for name, took in run.timings.items() if name in mine} if audit else {}
-        shards = [(name, one.requests, one.seconds) for name, one in run.timings.items()] if whole and run.batch else ()
         seconds = run.node_seconds if whole else {}
-    return run_report(
-        run.run_id,
-        snapshots,
-        tables,
-        audit=audit,
-        settings=run.settings,
-        seconds=seconds,
-        took=took,
-        shards=shards,
-    )
+    return run_report(run.run_id, snapshots, tables, audit=audit, settings=run.settings, seconds=seconds, took=took)
 
 
 def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Mapping[str, float]]:

@@ -1,7 +1,7 @@
-"""HTML reports: one snapshot, or a whole run, as a single self-contained file.
+"""The HTML report of a snapshot, as a single self-contained file.
 
-Reads: the rows of a snapshot by table name, or summary rows of a run. Gives: `snapshot_page` and `run_page`, HTML as
-text, byte-identical for the same rows.
+Reads: the rows of a snapshot by table name. Gives: `snapshot_page`, HTML as text, byte-identical for the same rows, and
+`rendered`, which fills the template of any page.
 
 Note: evidence may contain anything. Everything is escaped by the template engine, the page has no script, and its
 content policy allows only its own style sheet: the browser makes no requests.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -23,7 +23,7 @@ from .lineage import duration
 from .printed import printed
 from .xray import STAGES, Row, Rows, Rung, caller_rows, ladder, line_of, one_of, ranges_of, text_of
 
-__all__ = ["Timings", "rendered", "run_page", "snapshot_page"]
+__all__ = ["Timings", "rendered", "snapshot_page"]
 
 _TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
 _AFTER = {"recall": "recalled", "merge": "merged", "rank": "ranked", "select": "selected", "pack": "packed",
@@ -233,46 +233,6 @@ def _plan(rows: Rows) -> list[list[str]]:
         [q["sub_query_id"], q["intent"], ", ".join(q["lanes"]), str(q["lane_k"]), line_of(q.get("query_text"))]
         for q in rows.get("sub_queries", ())
     ]
-
-
-def run_page(
-    run_id: str,
-    head: Iterable[tuple[str, Any]],
-    parts: Sequence[Mapping[str, Any]],
-    requests: Mapping[str, Any],
-    summary: str,
-    note: str = "",
-) -> str:
-    """The report of a run.
-
-    Args:
-        head: names and values at the top.
-        parts: counts to draw: `title`, `note`, `caption`, `what`, `counted` and `rows` (name, count); `most` is a whole bar,
-            by default the largest count.
-        requests: `caption`, `columns` (name, number) and `rows` of the table of requests.
-        summary: one line about the whole.
-        note: one line about what is not on the page.
-    """
-    return rendered(
-        "run.html",
-        title=f"Run {run_id}",
-        made_of=f"Run {run_id}.",
-        run_id=run_id,
-        summary=summary,
-        note=note,
-        head=[(name, text_of(value)) for name, value in head if value not in (None, "")],
-        parts=[_drawn(part) for part in parts if part["rows"]],
-        requests_caption=requests["caption"],
-        request_columns=requests["columns"],
-        requests=[[text_of(cell) for cell in row] for row in requests["rows"]],
-    )
-
-
-def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
-    most = part.get("most") or max((count for _, count in part["rows"]), default=0) or 1
-    rows = [{"name": name, "shown": f"{count:,}" if isinstance(count, int) else f"{count:.3f}", "share": count / most}
-            for name, count in part["rows"]]  # fmt: skip
-    return {"most": None, **part, "rows": rows}
 
 
 def rendered(template: str, **values: Any) -> str:
