@@ -39,6 +39,7 @@ __all__ = [
     "VerificationError",
     "called",
     "kind_of",
+    "last_frame",
 ]
 
 _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
@@ -191,6 +192,14 @@ class VerificationError(ScopedRetrievalError):
 def kind_of(value: object) -> str:
     """The everyday name of a value's kind: `nothing`, `a number`, `text`; else the name of its class."""
     return next((name for name, kind in _KINDS if isinstance(value, kind)), type(value).__name__)
+
+
+def last_frame(error: BaseException) -> str:
+    """Module and line of the origin of an unexpected error; its message may quote evidence and is not shown."""
+    frame = error.__traceback__
+    while frame and frame.tb_next:
+        frame = frame.tb_next
+    return f"{PurePath(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "an unknown place"
 
 
 def _quoted(got: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 from context_session import Session
 from hostile_repository import Hostile, git, hostile_repository_fixture
-from scoped_retrieval.pipeline.evaluation import commit_questions
+from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions
 from scoped_retrieval.pipeline.sources.git_history import commit_times, resolve_commit_time
 
 __all__ = ["hostile_repository_fixture"]

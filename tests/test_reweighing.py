@@ -13,9 +13,10 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.evaluation import Reweighing, commit_questions, known_items
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
 from scoped_retrieval.pipeline.evaluation.rankings import full_ranking
+from scoped_retrieval.pipeline.evaluation.reweighing import Reweighing
+from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions, known_items
 from scoped_retrieval.pipeline.line.driver import LANES
 
 from scoped_retrieval import Retriever

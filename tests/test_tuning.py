@@ -120,7 +120,6 @@ def test_the_tables_and_the_file_of_tune_are_the_golden_ones(tmp_path, capsys, m
     printed = capsys.readouterr().out
     text = (tmp_path / "fitted.yaml").read_text()
     said = yaml.safe_load(text)["fitted"]
-    assert said["command"] == "scoped-retrieval tune one two --work w --out fitted.yaml --least-queries 2 --no-semantic"
     assert set(said["versions"]) == {"scoped-retrieval", "numpy", "scipy", "pyarrow"}
     assert {row["collection"]: row["queries"] for row in said["held_out"]} == {"one": 3, "two": 3, "all documents": 6}
     assert {row["metric"] for row in said["held_out"]} == {"nDCG@10", "R@10"}

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 
@@ -135,26 +135,15 @@ def _completed(app: typer.Typer) -> typer.Typer:
 
 
 def _expanding(command: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(command)
-    def expanded(*args: Any, **given: Any) -> Any:
-        return command(*args, **{name: _expanded(command, name, value) for name, value in given.items()})
-
-    return expanded
-
-
-def _expanded(command: Callable[..., Any], name: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_expanded(command, name, each) for each in value]
-    if not isinstance(value, Path) or not str(value).startswith("~"):
-        return value
     from ..storage.places import at_home
 
-    return at_home(value, _as_typed(command, name))
+    def expanded(value: Any) -> Any:
+        if isinstance(value, list):
+            return [expanded(each) for each in value]
+        return at_home(value, "") if isinstance(value, Path) else value
 
+    @wraps(command)
+    def called(**given: Any) -> Any:
+        return command(**{name: expanded(value) for name, value in given.items()})
 
-def _as_typed(command: Callable[..., Any], name: str) -> str:
-    """The name of a parameter for users: the flag, or the name of the argument in the help."""
-    (declared,) = get_type_hints(command, include_extras=True)[name].__metadata__
-    if isinstance(declared, typer.models.ArgumentInfo):
-        return declared.metavar or name.upper()
-    return next(iter(declared.param_decls or ()), f"--{name.replace('_', '-')}")
+    return called

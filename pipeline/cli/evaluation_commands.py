@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,7 +119,6 @@ def _p(value: float) -> str:
 
 
 def tune(
-    context: typer.Context,
     collections: Annotated[
         list[Path],
         typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data; with --commits a Git checkout."),
@@ -166,7 +166,7 @@ def tune(
         done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)
     else:
         done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
-    provenance = {"command": _command(context), "date": _now(), "versions": _versions()}
+    provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)
@@ -215,29 +215,6 @@ def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
         file.write_text(weight_file_text(weights, fitted), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.strerror}: --out {file}") from error
-
-
-def _command(context: typer.Context) -> str:
-    """The command with its flags, as typed."""
-    import shlex
-
-    given = context.command.params
-    words = ["scoped-retrieval", "tune"]
-    for parameter in given:
-        source = context.get_parameter_source(parameter.name or "")
-        value = context.params.get(parameter.name or "")
-        if source is None or source.name != "COMMANDLINE":
-            continue
-        flag = parameter.opts[0] if parameter.opts[0].startswith("-") else None
-        for each in value if isinstance(value, (list, tuple)) else [value]:
-            words += [w for w in (flag, None if each is True else str(each)) if w is not None]
-    return shlex.join(words)
-
-
-def _now() -> str:
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...nodes.errors import ScopedRetrievalError
+from ...nodes.errors import ScopedRetrievalError, last_frame
 from ..progress import counted
 from ..views.printed import json_document, printed, to_json, visible
 from .global_options import given
@@ -191,17 +191,9 @@ def _described(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror or 'Input/output error'}{where}", todo, EXIT["unreadable"]
-    where = _last_frame(error)
+    where = f" - at {last_frame(error)}"
     return (
         f"Unexpected {type(error).__name__}{where}",
         "this is a defect of scoped-retrieval; PYTHONDEVMODE=1 shows where it happened.",
         1,
     )
-
-
-def _last_frame(error: BaseException) -> str:
-    """Module and line of an unexpected error; its message may quote evidence and is not shown."""
-    frame = error.__traceback__
-    while frame and frame.tb_next:
-        frame = frame.tb_next
-    return f" - at {Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else ""

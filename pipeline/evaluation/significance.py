@@ -1,11 +1,8 @@
-"""Whether a difference between systems is more than chance: paired tests, corrected, and bootstrap intervals.
+"""Whether a difference between systems is more than chance: paired t-tests, corrected, and intervals.
 
 Reads the value of every system for every query. Gives per system its mean with an interval, and its difference from one
 system with an interval, the p of a paired t-test, and that p corrected for the number of systems (Holm 1979). The
 t-test and the randomization test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and the sign test do not.
-
-Note: both sides of a difference are resampled together, query by query, and every system is resampled with the same
-queries, so one matrix product gives all intervals. The seed is fixed: figures are reproducible.
 """
 
 from __future__ import annotations
@@ -19,10 +16,8 @@ from numpy.typing import NDArray
 from ...nodes.errors import InputError
 from .metrics import package
 
-SEED = 20_080
-RESAMPLES = 2_000
-INTERVAL = 95
-"""The coverage of intervals, in percent: the percentile bootstrap of Efron & Tibshirani (1993, chapter 13)."""
+INTERVAL = 0.95
+"""The coverage of intervals, those of the t-test."""
 
 Float = NDArray[np.float64]
 
@@ -45,9 +40,8 @@ def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
         raise InputError.one_of(tuple(values.columns), against, "--against")
     cells = values.to_numpy(dtype=np.float64)
     differences = cells - values[[against]].to_numpy(dtype=np.float64)
-    low, high = bootstrap_intervals(cells)
-    difference_low, difference_high = bootstrap_intervals(differences)
-    p, _, _ = paired_t(differences)
+    _, low, high = paired_t(cells)
+    p, difference_low, difference_high = paired_t(differences)
     p[values.columns.get_loc(against)] = np.nan
     differing = np.where((differences == 0).all(axis=0), np.nan, p)
     return pd.DataFrame(
@@ -59,16 +53,6 @@ def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def bootstrap_intervals(values: Float) -> tuple[Float, Float]:
-    """Lower and upper end of the interval of each column's mean, over `RESAMPLES` draws of as many rows."""
-    draws = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
-    counts = np.zeros((RESAMPLES, len(values)))
-    np.add.at(counts, (np.arange(RESAMPLES)[:, None], draws), 1.0)
-    outside = (100 - INTERVAL) / 2
-    low, high = np.percentile(counts @ values / len(values), [outside, 100 - outside], axis=0)
-    return low, high
-
-
 def paired_t(differences: Float) -> tuple[Float, Float, Float]:
     """p of the paired t-test and the interval of the mean, for each column; NaN for fewer than two rows, p 1 where nothing differs."""
     stats = package("scipy.stats", "eval")
@@ -77,7 +61,7 @@ def paired_t(differences: Float) -> tuple[Float, Float, Float]:
         return unknown, unknown, unknown
     with np.errstate(all="ignore"), catch_warnings(action="ignore"):  # a column without variance
         result = stats.ttest_1samp(differences, 0.0)
-    interval = result.confidence_interval(INTERVAL / 100)
+    interval = result.confidence_interval(INTERVAL)
     return np.where((differences == 0).all(axis=0), 1.0, result.pvalue), interval.low, interval.high
 
 

@@ -111,7 +111,7 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
             at, tools = mine(context), await done(lambda: offered(NAMED))
             tool = tools.get(params.name)
             if tool is not None:
-                asked, call = arguments_of(tool, params.arguments, scope), tool.call
+                asked, call = arguments_of(tool, params.arguments), tool.call
                 return _result(await done(lambda: call(at, asked)))
         except Exception as error:  # every error reaches the model as a tool error
             return types.CallToolResult(

@@ -1,9 +1,9 @@
 """The MCP tools: the arguments and result of each, and the call of the retriever pool that answers it.
 
-Gives: `TOOLS` by name, and `arguments_of`, which checks arguments against a tool and the scope of the server.
+Gives: `TOOLS` by name, and `arguments_of`, which checks arguments against a tool.
 
-Scope and principal are the server's: an argument may repeat them but never change them. An invalid argument is a tool
-error that lists the valid options, so that a model can correct itself.
+Project and principal are the server's: no tool has an argument for them. An invalid argument is a tool error that lists the
+valid options, so that a model can correct itself.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from .models import Shown, ShownMore, request_field, schema_of
 from .renderings import FORMATS, XRAY
 from .retriever_pool import PrincipalSession
 
-__all__ = ["NAMED", "SCOPE", "TOOLS", "Given", "Tool", "arguments_of"]
+__all__ = ["NAMED", "TOOLS", "Given", "Tool", "arguments_of"]
 
 
-SCOPE = ("principal", "project")
-"""Arguments that must agree with the server's configuration."""
 FIELDS = (
     "purpose", "role", "mode", "phase", "branch", "namespace", "session_id", "task_id", "as_of", "failing_test",
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",
@@ -47,11 +45,9 @@ class Given:
 
 
 class Arguments(BaseModel):
-    """The arguments of every tool: those of the scope may repeat what the server's configuration says."""
+    """The arguments of a tool; there are no others."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    principal: str = Field(default=ABSENT, description="who asks; must be the principal of this server")
-    project: str = Field(default=ABSENT, description="the project to search; must be that of this server")
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class Tool:
     arguments: type[Arguments]
     call: Callable[[PrincipalSession, Mapping[str, Any]], Given]
     told: tuple[str, ...] = ()
-    """The arguments that the list of tools describes, since each costs a model tokens; none = all but those of the scope."""
+    """The arguments that the list of tools describes, since each costs a model tokens; none = all."""
     adds: bool = False
     """Whether it adds evidence; then it is available only if a grant lets the principal append."""
 
@@ -71,27 +67,21 @@ class Tool:
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments, as far as they are described."""
         schema = schema_of(self.arguments)
-        told = self.told or [name for name in schema["properties"] if name not in SCOPE]
-        properties = {name: schema["properties"][name] for name in told}
+        properties = {name: schema["properties"][name] for name in self.told or schema["properties"]}
         return {"type": "object", "properties": properties, "required": schema.get("required", [])}
 
 
-def arguments_of(tool: Tool, given: Mapping[str, Any] | None, scope: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of a call, without those that repeat the scope.
+def arguments_of(tool: Tool, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments of a call.
 
     Raises:
-        InputError: one is unknown, missing or of another kind, or names a scope other than the server's.
+        InputError: one is unknown, missing or of another kind.
     """
     named = {name: value for name, value in (given or {}).items() if value is not None}
     made, errors = checked(tool.arguments, named, "arguments")
     if made is None:
         raise InputError("\n".join(errors))
-    found = made.model_dump(exclude_unset=True)
-    for name in SCOPE:
-        if name in found and found.pop(name) != scope[name]:
-            hint = "principal and project are set by the server's configuration; omit the argument"
-            raise InputError.described(f"{scope[name]}, the {name} of this server", "another", name, hint=hint)
-    return found
+    return made.model_dump(exclude_unset=True)
 
 
 def _stated(text: str) -> str:

@@ -191,12 +191,14 @@ class Answer(_Found):
     action: str = Field(description="continue, warn, degrade or block")
 
 
-class Expanded(Answer):
-    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
-
+class _Expansion(BaseModel):
     parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
     label: str = Field(description="the label in its block")
     evidence_id: str = Field(description="the evidence that the label names")
+
+
+class Expanded(Answer, _Expansion):
+    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
 
 
 class CitedPlace(BaseModel):
@@ -227,12 +229,8 @@ class Shown(BaseModel):
     block: str | None = Field(description="what the model may read; empty where nothing may leave")
 
 
-class ShownMore(Shown):
+class ShownMore(Shown, _Expansion):
     """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
-
-    parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
-    label: str = Field(description="the label in its block")
-    evidence_id: str = Field(description="the evidence that the label names")
 
 
 class Appending(BaseModel):

@@ -9,7 +9,6 @@ trace id, and callers get its code alone. The message of an unexpected error may
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from ...nodes.errors import (
     AccessError,
@@ -21,11 +20,12 @@ from ...nodes.errors import (
     ScopedRetrievalError,
     StoreError,
     VerificationError,
+    last_frame,
 )
 from ..views.printed import json_document
 from .models import Problem
 
-__all__ = ["RefusedError", "body_of", "last_frame", "problem_of"]
+__all__ = ["RefusedError", "body_of", "problem_of"]
 
 
 LOG = logging.getLogger("scoped_retrieval.serve")
@@ -77,11 +77,3 @@ def problem_of(error: BaseException, trace_id: str) -> tuple[int, Problem]:
 def body_of(problem: Problem) -> bytes:
     """A problem as the body of an answer: it may quote input, so it is sanitized like every other answer."""
     return json_document(problem.model_dump(exclude_none=True)).encode()
-
-
-def last_frame(error: BaseException) -> str:
-    """Module and line of the origin of an error."""
-    frame = error.__traceback__
-    while frame and frame.tb_next:
-        frame = frame.tb_next
-    return f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "an unknown place"
