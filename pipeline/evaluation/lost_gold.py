@@ -98,7 +98,8 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
     if not seen:
         raise unknown(id_)
     case = _Case(settings, run, _requests_of(seen, system))
-    judged = [row for row in qrels[["query_id", "doc_id", "relevance"]].to_dict("records") if case.asked(row)]
+    rows: list[Any] = qrels[["query_id", "doc_id", "relevance"]].to_dict("records")
+    judged = [row for row in rows if case.asked(row)]
     if not judged:
         raise AccessError(
             f"Expected a judged query among the requests that you may read, got none - at {id_}",
