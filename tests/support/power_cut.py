@@ -48,6 +48,8 @@ class _Disk:
     def cut(self, target: Path) -> None:
         """Write what is synced to a new folder."""
         self._write(self.root.stat().st_ino, True, target)
+
+    def close(self) -> None:
         for handle in self._handles:
             os.close(handle)
 
@@ -120,6 +122,7 @@ def each_cut(
             disk.cut(left)
         else:
             shutil.move(folder, left)
+        disk.close()
         yield step, done, left
         shutil.rmtree(work / "running", ignore_errors=True)
         shutil.rmtree(left)
