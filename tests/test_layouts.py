@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from judged_folders import JUDGED, PAPERS, QUESTIONS, documents_folder
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 
 
 def beir(folder: Path) -> Path:
@@ -39,16 +37,6 @@ def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path
     assert open_collection(folder, "dev").digest() == open_collection(folder).digest()  # one corpus
     with pytest.raises(InputError, match="Expected one of dev, test, got 'train' - at --split of papers"):
         open_collection(folder, "train")
-
-
-def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, capsys):
-    folder = beir(tmp_path / "papers")
-    (folder / "theirs.run").write_text("q1 Q0 d2 1 9.5 x\nq1 Q0 d1 2 7 x\nq2 Q0 d4 1 3 x\nq2 Q0 d1 2 2 x\n")
-    done = evaluate([open_collection(folder)], work=tmp_path / "w", semantic=False, metrics=["RR@10"])
-    assert done.means("RR@10").loc["theirs.run", "papers"] == pytest.approx((1 + 1 / 2 + 0) / 3)
-    assert (tmp_path / "w/trec/papers/theirs.run").read_text().startswith("papers/q1 Q0 d2 1 9.5 ")
-    assert main(["eval", str(folder), "--work", str(tmp_path / "w"), "--no-semantic", "--against", "theirs.run"]) == 0
-    assert "minus theirs.run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
