@@ -150,7 +150,8 @@ def why(
     kind, name = named(settings, name)
     if kind == "input":
         if evidence is None:
-            raise InputError.described("a path, a source or words of an event", "nothing", "WHAT")
+            hint = f"`why @ {name}` asks why your last answer does not show it."
+            raise InputError.described("a path, a source or words of an event", "nothing", "WHAT", hint=hint)
         return why_of_input(settings, name, evidence, log)
     if evidence is None:
         kept = captured(settings, name)
