@@ -163,6 +163,9 @@ def test_a_row_that_was_dropped_later_names_the_stage_and_the_limit(world):
     }
     assert cut["would_admit"]
     assert apart["would_admit"]
+    assert shown["closeness"] is None
+    assert cut["closeness"].startswith("number 2 with a score of 0.")
+    assert why(world, "shown.md", who="bob")["closeness"] == cut["closeness"]
 
 
 def test_a_denied_contract_lost_every_row(world):

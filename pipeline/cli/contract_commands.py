@@ -204,6 +204,7 @@ def _explanation(row: dict[str, Any]) -> list[str]:
     return [
         f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
         f"  {row['reason_text']}",
+        *((f"  how close: {row['closeness']}",) if row.get("closeness") else ()),
         *(f"  rule: {rule}" for rule in row["rules"]),
         *(f"  to admit it: {remedy}" for remedy in row["would_admit"]),
     ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,20 +108,21 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     decisions = seen.decisions.to_pylist()
     labels = zip(seen.citations["label"].to_pylist(), seen.citations["evidence_id"].to_pylist(), strict=True)
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
+    scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
     if audience == "caller":
-        return _of_caller(settings, run, snapshot_id, decisions, evidence)
+        return _of_caller(settings, run, snapshot_id, decisions, evidence, scores)
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
         if recorded := [row for row in decisions if evidence in (row["evidence_id"], row["path"])]:
-            return [_decided(row) for row in recorded]
+            return [_decided(row, scores) for row in recorded]
         raise
     frame = corpus.frame(sorted(audited_projects(settings, run) & set(corpus.projects())))
     meant = _rows_meant(frame, evidence)
     if not meant:
         raise _nothing(evidence)
     known = {decision["evidence_id"]: decision for decision in decisions}
-    case = _Case(settings, run, snapshot_id, frame, known)
+    case = _Case(run, snapshot_id, frame, known, scores)
     return [case.answer(row) for row in meant[:ROWS_ANSWERED]]
 
 
@@ -146,7 +147,12 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
 
 
 def _of_caller(
-    settings: Settings, run: Any, snapshot_id: str, decisions: Sequence[dict[str, Any]], evidence: str
+    settings: Settings,
+    run: Any,
+    snapshot_id: str,
+    decisions: Sequence[dict[str, Any]],
+    evidence: str,
+    scores: Mapping[str, str],
 ) -> list[dict[str, Any]]:
     """The decisions about rows of A(r); rows that a gate stopped are not reported."""
     own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
@@ -159,14 +165,25 @@ def _of_caller(
     if not meant:
         raise _nothing(evidence)
     contracts = run.table("contracts", snapshot_id=snapshot_id).to_pylist()
-    return [_decided(row) for row in masked_places(meant, contracts)]
+    return [_decided(row, scores) for row in masked_places(meant, contracts)]
+
+
+def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """How close each ranked row that is not shown came, in words."""
+    shown = {row["evidence_id"] for row in decisions if row["outcome"] == "selected"}
+    last = min((row for row in ranked if row["evidence_id"] in shown), key=lambda row: row["final"], default=None)
+    than = f"; the lowest item shown is number {last['rank']} with {last['final']:.4f}" if last else ""
+    others = (row for row in ranked if row["evidence_id"] not in shown)
+    return {row["evidence_id"]: f"number {row['rank']} with a score of {row['final']:.4f}{than}" for row in others}
 
 
 class _Case:
     """One snapshot, seen by an auditor."""
 
-    def __init__(self, settings: Settings, run: Any, snapshot_id: str, frame: Any, decided: dict[str, Any]) -> None:
-        self.run, self.snapshot_id, self.frame, self.decided = run, snapshot_id, frame, decided
+    def __init__(
+        self, run: Any, snapshot_id: str, frame: Any, decided: dict[str, Any], scores: Mapping[str, str]
+    ) -> None:
+        self.run, self.snapshot_id, self.frame, self.decided, self.scores = run, snapshot_id, frame, decided, scores
         self.plugins = plugins_of(run)
         self.contracts, self.bounds = (
             run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds")
@@ -177,7 +194,7 @@ class _Case:
         stored = self.frame.evidence.select(["evidence_id", "source_id", "path"]).slice(row, 1).to_pylist()[0]
         decision = self.decided.get(stored["evidence_id"])
         if decision and decision["stage"] != "gate":
-            return _decided(decision)
+            return _decided(decision, self.scores)
         if not self.contracts.num_rows:
             return _answer(stored, "resolve", "request_failed", "the request failed before a row was looked at")
         contract = self.contracts.to_pylist()[0]
@@ -215,14 +232,15 @@ def _rows_meant(frame: Any, evidence: str) -> list[int]:
     return np.intersect1d(covered, np.flatnonzero(on_path)).tolist()
 
 
-def _decided(decision: dict[str, Any]) -> dict[str, Any]:
-    """The answer in a decision row."""
+def _decided(decision: dict[str, Any], scores: Mapping[str, str]) -> dict[str, Any]:
+    """The answer in a decision row, with how close it came."""
     shown = decision["outcome"] == "selected"
     advice = [] if shown else [_ADVICE.get(decision["reason_code"], f"another outcome of stage {decision['stage']}")]
     answer = _answer(
         decision, decision["stage"], decision["reason_code"], decision["reason_text"], decision["decided_by"]
     )
-    return answer | {"outcome": decision["outcome"], "would_admit": advice}
+    closeness = scores.get(decision["evidence_id"])
+    return answer | {"outcome": decision["outcome"], "closeness": closeness, "would_admit": advice}
 
 
 def _answer(
@@ -237,6 +255,7 @@ def _answer(
         "decided_by": decided_by,
         "reason_code": reason_code,
         "reason_text": reason_text,
+        "closeness": None,
         "rules": [],
         "would_admit": [],
     }
