@@ -95,9 +95,8 @@ def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
     text = page_of(settings_of(world.folder), world.ana)
     for heading in (
         "What the model saw",
-        "From recalled to visible",
         "Evidence, in the order of the block",
-        "Gates",
+        "What removed rows",
         "Plan",
     ):
         assert f">{heading}</h2>" in text
@@ -106,7 +105,7 @@ def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
 def test_a_caller_reads_the_block_and_nothing_of_other_rows(world):
     text = page_of(settings_of(world.folder, "bob"), world.bob)
     assert SAYS in text
-    for heading in ("From recalled to visible", "Gates", "Not shown", "Plan"):
+    for heading in ("What removed rows", "Not shown", "Plan"):
         assert f">{heading}</h2>" not in text
 
 

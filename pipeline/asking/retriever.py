@@ -324,15 +324,6 @@ class Retriever:
     ) -> None:
         self.close()
 
-    def _repr_html_(self) -> str:
-        from ..views.notebook import retriever_html
-
-        facts = [
-            ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
-            ("projects", ", ".join(self.grants.projects(self.principal))), ("lanes", self._recorded["lanes"]),
-        ]  # fmt: skip
-        return retriever_html(facts, current_lineage())
-
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now, resolver = self._clock(), self._granted.resolver
         settled = self.preset.fields.given.get("project") if self.preset else None

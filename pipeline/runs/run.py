@@ -155,13 +155,6 @@ class Run:
         """Whether it answered a table of requests."""
         return not self.live and self.manifest.get("kind") == BATCH
 
-    def _repr_html_(self) -> str:
-        from ..views.notebook import run_html
-
-        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(self.manifest["statuses"].items()))
-        facts = [(name, self.settings.get(name)) for name in ("principal", "generation", "lanes")]
-        return run_html(self.run_id, [("snapshots", statuses), *facts], self.lineage, self.rows, self.node_seconds)
-
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""
         if not self.live:

@@ -6,14 +6,14 @@ Reads: the tables of a run, the rows of its snapshots that the reader may see. G
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..progress import counted
 from .lineage import duration
-from .report import Timings, rendered
+from .report import Timings, named, rendered
 
 __all__ = ["AUDITORS_GET", "LISTED", "TABLES_READ", "run_report"]
 
@@ -55,7 +55,7 @@ def run_report(
     parts = [
         _part("Statuses", "How the requests ended", "requests", statuses),
         _part("Limits", "The limit that bound a block", "requests", Counter(row["bound_by"] or "none" for row in blocks)),
-        _part("Conditions", "Conditions reported to users", "requests", Counter(_named(conditions, audit))),
+        _part("Conditions", "Conditions reported to users", "requests", Counter(named(row) for row in conditions if audit or row["audience"] == "caller")),
         _part("Time", f"Seconds of all requests together, {sum(seconds.values()):.2f} in all: the slowest nodes", "seconds",
               seconds),
         _part("Slowest requests", "Seconds from the first node to the last", "seconds",
@@ -108,12 +108,6 @@ def _part(
         for name, count in ordered
     ]
     return {"title": title, "caption": caption, "unit": unit, "rows": rows}
-
-
-def _named(conditions: Iterable[Mapping[str, Any]], audit: bool) -> Iterable[str]:
-    for row in conditions:
-        if audit or row["audience"] == "caller":
-            yield f"{row['condition']} ({row['subject']})" if row["subject"] else row["condition"]
 
 
 def _short(question: str | None) -> str:

@@ -30,15 +30,17 @@ __all__ = [
     "Rows",
     "Rung",
     "caller_rows",
+    "header_of",
+    "items_of",
     "ladder",
     "line_of",
     "listed_rows",
     "masked_places",
     "one_of",
-    "ranges_of",
     "render_text",
     "rows_of",
     "text_of",
+    "withheld_of",
 ]
 
 Row = Mapping[str, Any]
@@ -167,17 +169,18 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
     rungs = ladder(rows, audit=audit)
     rows = rows if audit else caller_rows(rows)
     sections = [
-        _header(rows),
+        [f"{name + ':':<10}{value}" for name, value in header_of(rows).items()],
         _results(rows),
         _removed(rungs) if audit or any(rung.lost for rung in rungs) else [],
-        _withheld(rows) if audit else [],
+        _not_shown(withheld_of(rows)) if audit else [],
         _conditions(rows),
         _plan(rows, audit),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _header(rows: Rows) -> list[str]:
+def header_of(rows: Rows) -> dict[str, str]:
+    """What was asked, by whom, and how it ended; without what is absent."""
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")  # a row refused on arrival has neither request nor contract
     request, contract = request or failure, contract or failure
@@ -194,16 +197,29 @@ def _header(rows: Rows) -> list[str]:
         "answer": f"{snapshot.get('status')}, {', '.join(used)}" if block else snapshot.get("status"),
         "snapshot": snapshot.get("snapshot_id"),
     }
-    return [f"{name + ':':<10}{value}" for name, value in lines.items() if value]
+    return {name: str(value) for name, value in lines.items() if value}
 
 
-def _results(rows: Rows) -> list[str]:
+@dataclass(frozen=True)
+class Item:
+    """One item of the block: its citation, its row of TRIMMED and its score, why it is there and what it is, in words."""
+
+    citation: Row
+    shown: Row
+    ranked: Row
+    why: str
+    about: str
+    cut: str
+
+
+def items_of(rows: Rows) -> list[Item]:
+    """The items in the order of the block."""
     ranked = {r["evidence_id"]: r for r in rows.get("ranked", ())}
     candidates = {r["evidence_id"]: r for r in rows.get("candidates", ())}
     decisions = {r["evidence_id"]: r for r in rows.get("decisions", ())}
     items = {r["label"]: r for r in rows.get("trimmed", ())}
     trims = {r["evidence_id"]: r for r in rows.get("trims", ())}
-    lines: list[str] = []
+    listed = []
     for citation in rows.get("citations", ()):
         id_ = citation["evidence_id"]
         item, decision, found = items.get(citation["label"], {}), decisions.get(id_, {}), candidates.get(id_, {})
@@ -223,15 +239,25 @@ def _results(rows: Rows) -> list[str]:
             "a span is masked" if decision.get("redacted") else None,
             f"would be rejected by {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
         ]
-        lines += ["", f"[{citation['label']}] {text_of(citation['locator'])}", *_score(ranked.get(id_))]
-        lines += [f"    {'; '.join(filter(None, part))}" for part in (why, about) if any(part)]
+        cut = ""
         if trim := trims.get(id_):
             kept, dropped = ranges_of(trim["kept_ranges"]), ranges_of(trim["dropped_ranges"])
-            lines.append(f"    cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not")
+            cut = f"cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not"
+        listed.append(
+            Item(citation, item, ranked.get(id_, {}), "; ".join(filter(None, why)), "; ".join(filter(None, about)), cut)
+        )
+    return listed
+
+
+def _results(rows: Rows) -> list[str]:
+    lines: list[str] = []
+    for item in items_of(rows):
+        lines += ["", f"[{item.citation['label']}] {text_of(item.citation['locator'])}", *_score(item.ranked)]
+        lines += [f"    {text}" for text in (item.why, item.about, item.cut) if text]
     return lines[1:] or ["nothing is shown"]
 
 
-def _score(ranked: Row | None) -> list[str]:
+def _score(ranked: Row) -> list[str]:
     """The score as a sum: what is about the question, and what is about the row alone."""
     if not ranked:
         return []
@@ -261,13 +287,14 @@ def _removed(rungs: Sequence[Rung]) -> list[str]:
     return lines if len(lines) > 1 else [*lines, "- none: the contract is denied or the request failed"]
 
 
-def _withheld(rows: Rows) -> list[str]:
-    """Candidates that were not shown: hidden ones first, then by rank; without their text."""
+def withheld_of(rows: Rows) -> list[Row]:
+    """Decisions about candidates that were not shown: hidden ones first, then by rank."""
     lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
-    if not lost:
-        return []
-    lost.sort(key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
-    lines = [f"not shown ({len(lost)}):"]
+    return sorted(lost, key=lambda d: (d["outcome"], d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
+
+
+def _not_shown(lost: Sequence[Row]) -> list[str]:
+    lines = [f"not shown ({len(lost)}):"] if lost else []
     for d in lost[:_WITHHELD_SHOWN]:
         where = line_of(d["path"] or d["source_id"])
         lines.append(f"- {d['outcome']} at {d['stage']}: {d['evidence_id']} {where} ({d['reason_code']})")
