@@ -12,29 +12,51 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from datetime import datetime, timedelta
+from typing import Any, get_args
 
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
-from .bundle_models import KnowledgeStatus
+from .bundle_models import (
+    AppliedFilter,
+    ChunkFreshness,
+    ChunkMetadata,
+    Citation,
+    ContentType,
+    EvidenceProvenance,
+    FallbackDecision,
+    FreshnessPosture,
+    KnowledgeStatus,
+    ProvenanceSummary,
+    QueryTrace,
+    RejectedCandidate,
+    RejectionReason,
+    RetrievalBundle,
+    RetrievalDiagnostics,
+    RetrievalSummary,
+    RetrievalWarning,
+    RetrievedChunk,
+    Scores,
+    State,
+    TrustPosture,
+    WarningCode,
+)
 from .xray import Row, Rows, masked_places, one_of
 
 __all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
 
 TABLES_READ = ("requests", "failures", "contracts", "snapshots", "sub_queries", "ranked", "trimmed", "citations", "item_details",
                "decisions", "conditions", "score_terms")  # fmt: skip
-VERSION = "1.0"
 RERANK_STRATEGY = "weighted-classes/1 with greedy diversity"
 NO_ROLE = "shared"
 """The role id of a bundle without a role."""
 
 LANES_OUT = ("lane_failed", "lane_off")
 """Conditions under which a lane returned nothing."""
-STATES = ("healthy", "no_overlay", "no_strong_match", "stale_dominant", "forbidden_hit", "conflicting")
+STATES: tuple[State, ...] = get_args(State)
 """The six states of S4.9; each is a condition of the same name."""
 
-REASONS = {
+REASONS: Mapping[str, RejectionReason] = {
     "forbidden_source": "forbidden_source",
     "role_mismatch": "role_mismatch",
     "duplicate": "duplicate",
@@ -53,7 +75,7 @@ REASONS = {
 """Reason codes in the document's words; every other one is `low_score`. Stale rows are older than the role or the
 window allows, no longer valid, or replaced. Unverified, revoked and deleted rows are not stale.
 """
-WARNINGS = {
+WARNINGS: Mapping[str, WarningCode] = {
     "no_overlay": "ONLY_SHARED_CORPUS",
     "no_strong_match": "NO_HIGH_TRUST_MATCH",
     "stale_dominant": "STALE_DOMINANT",
@@ -62,10 +84,10 @@ WARNINGS = {
     "conflicting": "CONFLICTING_EVIDENCE",
 }
 """The warning for each condition."""
-UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
+UNAVAILABLE: WarningCode = "SEMANTIC_UNAVAILABLE"
 """The one warning not in the document: the semantic lane was requested, and failed or was off."""
 _STATES = {code: state for state, code in WARNINGS.items() if state in STATES}
-_HEALTHY = {"state": "healthy", "action": "continue", "message": "nothing to remark"}
+_HEALTHY = ("healthy", "continue", "nothing to remark")
 _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """Action by state, for states without a warning."""
 
@@ -73,19 +95,10 @@ _CLASSES = {
     group: tuple(term.name for term in TERMS if term.group == group)
     for group in ("lexical", "semantic", "metadata", "rerank")
 }
-_CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
-_CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")
+_KINDS: tuple[ContentType, ...] = get_args(ContentType)
+_COPIED = ("applicable_roles", "excluded_roles", "document_type", "domain")
+_CONTENT: Mapping[str, ContentType] = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
 _HIGH_TRUST = ("authoritative", "preferred")
-
-
-@runtime_checkable
-class HasConditions(Protocol):
-    """The part of a `Retrieval` from which states are read."""
-
-    @property
-    def conditions(self) -> Sequence[Row]:
-        """Conditions for the caller."""
-        ...
 
 
 def bundle(
@@ -113,64 +126,60 @@ def bundle(
     if not audit:
         decisions = masked_places(decisions, rows.get("contracts", ()))
     rejected = [_rejected(d, stale, names) for d in _in_rank(decisions) if d["outcome"] != "selected"]
-    reasons = Counter(one["reason"] for one in rejected)
+    reasons = Counter(one.reason for one in rejected)
     conditions = [c for c in rows.get("conditions", ()) if audit or c.get("audience", "caller") == "caller"]
-    tiers = Counter(chunk["metadata"]["trust_tier"] for chunk in selected)
-    sources = Counter(chunk["source_id"] for chunk in selected)
-    old = [chunk for chunk in selected if chunk["metadata"]["freshness"]["status"] == "stale"]
-    request = one_of(rows, "requests")
-    return {
-        "version": VERSION,
-        "role_id": request.get("role") or NO_ROLE,
-        "query": query_trace(rows, one_of(rows, "snapshots")["created_at"]),
-        "summary": {
-            "total_candidates": len(decisions),
-            "selected_count": len(selected),
-            "stale_count": len(old),
-            "forbidden_hits": reasons["forbidden_source"],
-            "trust_tier_breakdown": dict(sorted(tiers.items())),
-            "source_breakdown": dict(sorted(sources.items())),
-            "rerank_strategy": RERANK_STRATEGY,
-        },
-        "selected": selected,
-        "rejected": rejected,
-        "provenance": {
-            "trust_posture": _trust_posture(tiers),
-            "freshness_posture": _freshness_posture(len(old), len(selected)),
-            "sources": sorted(sources),
-        },
-        "warnings": _warnings(conditions, selected, tiers),
-        "diagnostics": {
-            "latency_ms": latency_ms,
-            "candidate_pool_size": len(decisions),
-            "deduped_count": reasons["duplicate"],
-            "dropped_forbidden_count": reasons["forbidden_source"],
-            "dropped_stale_count": reasons["stale"],
-            "lanes_unavailable": sorted({c["subject"] for c in conditions if c["condition"] in LANES_OUT}),
-        },
-    }
+    tiers = Counter[str](chunk.metadata.trust_tier for chunk in selected)
+    sources = Counter(chunk.source_id for chunk in selected)
+    old = sum(chunk.metadata.freshness.status == "stale" for chunk in selected)
+    made = RetrievalBundle(
+        version="1.0",
+        role_id=one_of(rows, "requests").get("role") or NO_ROLE,
+        query=_query(rows, one_of(rows, "snapshots")["created_at"]),
+        summary=RetrievalSummary(
+            total_candidates=len(decisions),
+            selected_count=len(selected),
+            stale_count=old,
+            forbidden_hits=reasons["forbidden_source"],
+            trust_tier_breakdown=dict(sorted(tiers.items())),  # type: ignore[arg-type]
+            source_breakdown=dict(sorted(sources.items())),
+            rerank_strategy=RERANK_STRATEGY,
+        ),
+        selected=selected,
+        rejected=rejected,
+        provenance=ProvenanceSummary(
+            trust_posture=_trust_posture(tiers),
+            freshness_posture=_freshness_posture(old, len(selected)),
+            sources=sorted(sources),
+        ),
+        warnings=_warnings(conditions, bool(selected), tiers),
+        diagnostics=RetrievalDiagnostics(
+            latency_ms=latency_ms,
+            candidate_pool_size=len(decisions),
+            deduped_count=reasons["duplicate"],
+            dropped_forbidden_count=reasons["forbidden_source"],
+            dropped_stale_count=reasons["stale"],
+            lanes_unavailable=sorted({c["subject"] for c in conditions if c["condition"] in LANES_OUT}),
+        ),
+    )
+    return made.model_dump(mode="json")
 
 
-def fallback_decisions(answer: dict[str, Any] | HasConditions | Iterable[Row]) -> list[dict[str, Any]]:
+def fallback_decisions(answer: Any) -> list[dict[str, Any]]:
     """The states of an answer as a set, worst action first (S4.9); no state hides another.
 
     `answer` is a bundle, a `Retrieval`, or its conditions, which have the most detail per state.
     """
-    if isinstance(answer, dict):
-        made: Any = answer
-        states = [(_STATES[one["code"]], one["message"]) for one in made["warnings"] if one["code"] in _STATES]
-        found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in states]
-        found = found or [_HEALTHY]
+    if isinstance(answer, Mapping):
+        states = [(_STATES[one["code"]], one["message"]) for one in answer["warnings"] if one["code"] in _STATES]
+        found = [(state, _ACTIONS.get(state, "warn"), message) for state, message in states] or [_HEALTHY]
     else:
-        conditions = list(answer.conditions if isinstance(answer, HasConditions) else answer)
-        found = [
-            {"state": c["condition"], "action": c["action"], "message": c["message"]}
-            for c in conditions
-            if c["condition"] in STATES
-        ]
+        conditions = list(getattr(answer, "conditions", answer))
+        found = [(c["condition"], c["action"], c["message"]) for c in conditions if c["condition"] in STATES]
         if not found and all(c["action"] == "continue" for c in conditions):
             found = [_HEALTHY]
-    return sorted(found, key=lambda one: (-ACTIONS.values.index(one["action"]), STATES.index(one["state"])))
+    found.sort(key=lambda one: (-ACTIONS.values.index(one[1]), STATES.index(one[0])))
+    named = ({"state": state, "action": action, "message": message} for state, action, message in found)
+    return [FallbackDecision.model_validate(one).model_dump() for one in named]
 
 
 def packet_knowledge(made: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,12 +190,12 @@ def packet_knowledge(made: Mapping[str, Any]) -> dict[str, Any]:
 def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The origin of each item of a bundle (S4.18)."""
     return [
-        {
+        EvidenceProvenance(
             **{name: chunk[name] for name in ("source_id", "document_id", "chunk_id")},
-            "trust_tier": chunk["metadata"]["trust_tier"],
-            "freshness_status": chunk["metadata"]["freshness"]["status"],
-            "citation_reference": chunk["citation"]["reference"],
-        }
+            trust_tier=chunk["metadata"]["trust_tier"],
+            freshness_status=chunk["metadata"]["freshness"]["status"],
+            citation_reference=chunk["citation"]["reference"],
+        ).model_dump()
         for chunk in made["selected"]
     ]
 
@@ -206,7 +215,7 @@ def _status(made: Mapping[str, Any]) -> KnowledgeStatus:
 
 def _selected(
     rows: Rows, ranked: Mapping[str, Row], max_age_days: float | None, names: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[RetrievedChunk]:
     items = {row["label"]: row for row in rows.get("trimmed", ())}
     details = {row["evidence_id"]: row for row in rows.get("item_details", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
@@ -214,46 +223,39 @@ def _selected(
     for citation in rows.get("citations", ()):
         id_ = citation["evidence_id"]
         detail, score = details[id_], ranked[id_]
-        kind = detail["content_type"]
+        kind, freshness = detail["content_type"], detail["freshness"]
+        updated = None if freshness == "undated" else detail["updated_at"]
         chunks.append(
-            {
-                "chunk_id": names.get(id_, id_),
-                "document_id": citation["path"] or citation["source_id"],
-                "source_id": citation["source_id"],
-                "source_type": detail["origin_class"],
-                "title": detail["title"],
-                "uri": detail["uri"],
-                "content": items[citation["label"]]["visible_text"] or "",
-                "content_type": kind
-                if kind in _CONTENT_TYPES
-                else _CONTENT.get(citation["evidence_kind"], "paragraph"),
-                "scores": _scores(score),
-                "reasons_selected": [score["selected_reason"]],
-                "overlay_hits": _overlay_hits(score, terms.get(id_, {})),
-                "metadata": {
-                    "trust_tier": AUTHORITY.values[detail["authority"]],
-                    "freshness": {
-                        "status": detail["freshness"],
-                        "updated_at": None if detail["freshness"] == "undated" else _stated(detail["updated_at"]),
-                        "max_age_days": max_age_days,
-                    },
-                    "tags": detail["tags"] or [],
-                    **{
-                        name: detail[name] for name in ("applicable_roles", "excluded_roles", "document_type", "domain")
-                    },
-                    "version": citation["version"],
-                },
-                "citation": {"reference": citation["label"], "locator": citation["locator"]},
-            }
+            RetrievedChunk(
+                chunk_id=names.get(id_, id_),
+                document_id=citation["path"] or citation["source_id"],
+                source_id=citation["source_id"],
+                source_type=detail["origin_class"],
+                title=detail["title"],
+                uri=detail["uri"],
+                content=items[citation["label"]]["visible_text"] or "",
+                content_type=kind if kind in _KINDS else _CONTENT.get(citation["evidence_kind"], "paragraph"),
+                scores=_scores(score),
+                reasons_selected=[score["selected_reason"]],
+                overlay_hits=_overlay_hits(score, terms.get(id_, {})),
+                metadata=ChunkMetadata(
+                    trust_tier=AUTHORITY.values[detail["authority"]],  # type: ignore[arg-type]
+                    freshness=ChunkFreshness(status=freshness, updated_at=updated, max_age_days=max_age_days),
+                    tags=detail["tags"] or [],
+                    **{name: detail[name] for name in _COPIED},
+                    version=citation["version"],
+                ),
+                citation=Citation(reference=citation["label"], locator=citation["locator"]),
+            )
         )
     return chunks
 
 
-def _scores(score: Row) -> dict[str, Any]:
+def _scores(score: Row) -> Scores:
     """The four scores and their sum; terms of plugins count as reranking."""
     four = {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
     four["rerank"] += sum(score[name] for name in terms_of_plugins(score))
-    return four | {"final": score["final"]}
+    return Scores(**four, final=score["final"])
 
 
 def _overlay_hits(score: Row, term: Row) -> list[str]:
@@ -262,18 +264,18 @@ def _overlay_hits(score: Row, term: Row) -> list[str]:
     return [*hits, *([f"preferred_source: {term['role_signal']}"] if term.get("role_signal") else [])]
 
 
-def _rejected(decision: Row, stale: set[str], names: Mapping[str, str]) -> dict[str, Any]:
+def _rejected(decision: Row, stale: set[str], names: Mapping[str, str]) -> RejectedCandidate:
     reason = REASONS.get(decision["reason_code"], "low_score")
     if reason == "low_score" and decision["evidence_id"] in stale:
         reason = "stale"  # its score is low because of its age
-    return {
-        "chunk_id": names.get(decision["evidence_id"], decision["evidence_id"]),
-        "document_id": decision["path"] or decision["source_id"],
-        "source_id": decision["source_id"],
-        "reason": reason,
-        "detail": decision["reason_code"],
-        "score": decision["final"],
-    }
+    return RejectedCandidate(
+        chunk_id=names.get(decision["evidence_id"], decision["evidence_id"]),
+        document_id=decision["path"] or decision["source_id"],
+        source_id=decision["source_id"],
+        reason=reason,
+        detail=decision["reason_code"],
+        score=decision["final"],
+    )
 
 
 def _in_rank(decisions: Iterable[Row]) -> list[Row]:
@@ -282,6 +284,10 @@ def _in_rank(decisions: Iterable[Row]) -> list[Row]:
 
 def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
     """The derivation of the query (S4.10), from `requests`, `contracts` and `sub_queries`."""
+    return _query(rows, generated_at).model_dump(mode="json")
+
+
+def _query(rows: Rows, generated_at: datetime) -> QueryTrace:
     queries, contract = rows.get("sub_queries", ()), one_of(rows, "contracts")
     lexical = [
         " ".join(filter(None, (query["query_text"], query["expansion"])))
@@ -297,20 +303,20 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
         *(["synthesis_policy"] if contract.get("role") else []),
     ]
     asked = one_of(rows, "requests") or one_of(rows, "failures")
-    return {
-        "task_text": asked.get("question") or "",
-        "packet_context_summary": asked.get("context_summary"),
-        "lexical_query": list(dict.fromkeys(lexical)),
-        "semantic_query": list(
+    return QueryTrace(
+        task_text=asked.get("question") or "",
+        packet_context_summary=asked.get("context_summary"),
+        lexical_query=list(dict.fromkeys(lexical)),
+        semantic_query=list(
             dict.fromkeys(q["query_text"] for q in queries if "semantic" in q["lanes"] and q["query_text"] is not None)
         ),
-        "applied_overlay_rules": rules,
-        "applied_filters": _filters(contract) if contract else [],
-        "generated_at": _stated(generated_at),
-    }
+        applied_overlay_rules=rules,
+        applied_filters=_filters(contract) if contract else [],
+        generated_at=generated_at,
+    )
 
 
-def _filters(contract: Row) -> list[dict[str, Any]]:
+def _filters(contract: Row) -> list[AppliedFilter]:
     """The conditions on every row, in the document's seven operators."""
     given = [
         ("owner_project", "eq", contract["project"]),
@@ -331,32 +337,29 @@ def _filters(contract: Row) -> list[dict[str, Any]]:
         ("authority", "gt", contract["min_authority"] - 1 if contract["min_authority"] else None),
         ("recorded_time", "lt", (contract["as_of"] + timedelta(microseconds=1)).isoformat()),
     ]
-    return [{"field": field, "op": op, "value": value} for field, op, value in given if value is not None]
+    return [AppliedFilter(field=field, op=op, value=value) for field, op, value in given if value is not None]  # type: ignore[arg-type]
 
 
-def _warnings(conditions: Sequence[Row], selected: Sequence[Row], tiers: Counter[str]) -> list[dict[str, Any]]:
-    found = {WARNINGS[c["condition"]]: c["message"] for c in conditions if c["condition"] in WARNINGS}
+def _warnings(conditions: Sequence[Row], any_selected: bool, tiers: Counter[str]) -> list[RetrievalWarning]:
+    found: dict[WarningCode, str] = {
+        WARNINGS[c["condition"]]: c["message"] for c in conditions if c["condition"] in WARNINGS
+    }
     out = [c["message"] for c in conditions if c["condition"] in LANES_OUT and c["subject"] == "semantic"]
     if out:
         found[UNAVAILABLE] = out[0]
-    if selected and not any(tiers[tier] for tier in _HIGH_TRUST):
+    if any_selected and not any(tiers[tier] for tier in _HIGH_TRUST):
         found.setdefault("NO_HIGH_TRUST_MATCH", "nothing shown is preferred or authoritative")
-    return [{"code": code, "message": found[code]} for code in sorted(found)]
+    return [RetrievalWarning(code=code, message=found[code]) for code in sorted(found)]
 
 
-def _trust_posture(tiers: Counter[str]) -> str:
+def _trust_posture(tiers: Counter[str]) -> TrustPosture:
     high, total = sum(tiers[tier] for tier in _HIGH_TRUST), tiers.total()
     if not high:
         return "weak"
     return "strong" if 2 * high >= total and not tiers["untrusted"] else "mixed"
 
 
-def _freshness_posture(stale: int, total: int) -> str:
+def _freshness_posture(stale: int, total: int) -> FreshnessPosture:
     if not stale:
         return "fresh" if total else "mixed"
     return "stale" if 2 * stale > total else "mixed"
-
-
-def _stated(instant: datetime | None) -> str | None:
-    """An instant in ISO 8601 and UTC, as JSON has no type for it."""
-    return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
