@@ -85,7 +85,7 @@ async def every_tool(client: Client) -> None:
     assert called == {*TOOLS, "engram.recall_xray", "remnic.recall_xray"}, "document 002's names answer, too"
 
     refused = await client.call_tool("scoped_retrieve", {"question": "role", "project": "pay"})
-    assert refused.is_error is True and "the project of this server" in refused.content[0].text
+    assert refused.is_error is True and "got 'project'" in refused.content[0].text
     with pytest.raises(MCPError, match="Expected one of scoped_retrieve"):
         await client.call_tool("drop_table", {})
 
