@@ -40,7 +40,6 @@ OPERATIONS = (
     "POST /v1/retrieve", "POST /v1/evidence", "POST /v1/snapshots/{snapshot_id}/expand",
     "GET /v1/recall/xray", "GET /engram/v1/recall/xray", "GET /v1/recall/explain", "GET /engram/v1/recall/explain",
     "GET /v1/snapshots", "GET /v1/snapshots/{snapshot_id}", "GET /v1/snapshots/{snapshot_id}/why",
-    "GET /v1/verify",
     "GET /v1/health",
 )  # fmt: skip
 NOTHING_TO_GET_WRONG = (

@@ -126,6 +126,9 @@ def tune(
     commits: Annotated[
         bool, typer.Option("--commits", help="Ask what the latest commits of a checkout did; 200, or --limit.")
     ] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the figures, as .svg or .png.")
+    ] = None,
     work: Annotated[
         Path, typer.Option("--work", metavar="DIR", help="Folder for corpora and runs, as for `eval`.")
     ] = WORK,
@@ -145,7 +148,7 @@ def tune(
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ..config.policies.tables import load_policies
     from ..encoders.encoder import encoder_available
-    from ..evaluation.commit_tuning import tune_commits
+    from ..evaluation.commit_tuning import draw, tune_commits
     from ..evaluation.evaluate import Asking
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
@@ -166,6 +169,8 @@ def tune(
         done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)
     else:
         done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
+    if picture is not None:
+        draw(done, picture)
     provenance = {"command": "tune", "date": datetime.now(UTC).isoformat(timespec="seconds"), "versions": _versions()}
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"

@@ -203,7 +203,7 @@ class _Case:
             return _answer(stored, "resolve", reason, refusal_of(reason), decided_by="contract")
         verdict = refusals(self.contracts, self.bounds, self.frame, [row], self.plugins)[0]
         if verdict["admitted"]:
-            return stored | not_recalled(self.run, self.snapshot_id, self.frame, row)
+            return not_recalled(self.run, self.snapshot_id, self.frame, row)
         found = remedies(contract, self.bounds.to_pylist(), self.frame, row, self.plugins)
         gate = next(gate for gate in self.plugins.order.gates if gate.name == verdict["decided_by"])
         answer = _answer(stored, "gate", gate.reason_code, f"required: {gate.doc}", decided_by=gate.name)
@@ -314,7 +314,11 @@ def _stopped_by(case: Case, frame: Any, position: int, plugins: Plugins = NO_PLU
 
 
 def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, Any]:
-    """Stage, reason and advice for an admissible row without a decision."""
+    """The answer about an admissible row without a decision."""
+
+    def lost(stage: str, decided_by: str | None, text: str, *advice: str) -> dict[str, Any]:
+        return _answer(stored, stage, "not_recalled", text, decided_by) | {"would_admit": list(advice)}
+
     contract = run.table("contracts", snapshot_id=snapshot_id).to_pylist()[0]
     plan = run.table("sub_queries", texts=True, snapshot_id=snapshot_id)
     hits = run.table("hits", snapshot_id=snapshot_id)
@@ -322,27 +326,21 @@ def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, 
     if (own := hits.filter(pc.equal(hits["evidence_id"], stored["evidence_id"]))).num_rows:
         best = own.sort_by("rank").to_pylist()[0]
         text = f"lane {best['lane']} found it at rank {best['rank']} of {best['sub_query_id']}, and merging cut it"
-        return _not_recalled("merge", "pool_k", text, [f"a pool_k above {contract['pool_k']}"])
+        return lost("merge", "pool_k", text, f"a pool_k above {contract['pool_k']}")
     if not plan.num_rows:
         text = "the plan has no sub-queries: no rule of the purpose applied"
-        return _not_recalled("plan", None, text, ["a question, an anchor, or a recall_effort above none"])
+        return lost("plan", None, text, "a question, an anchor, or a recall_effort above none")
     asking = plan.filter(pa.array([_returns(sub, stored) for sub in plan.to_pylist()]))
     if not asking.num_rows:
         kind, authority = stored["evidence_kind"], stored["authority"] or 0
         text = f"no sub-query returns {kind} of this source, age and authority {authority}"
-        return _not_recalled(
-            "plan", "plan", text, [f"a purpose whose plan looks for {kind}, or required_evidence of its kind"]
-        )
+        return lost("plan", "plan", text, f"a purpose whose plan looks for {kind}, or required_evidence of its kind")
     shared = _shares_a_key(run, snapshot_id, asking, frame, row)
     lane_k = pc.max(asking["lane_k"]).as_py()
     if shared:
-        return _not_recalled(
-            "recall", "lane_k", "other rows answer the same words better", [f"a lane_k above {lane_k}"]
-        )
+        return lost("recall", "lane_k", "other rows answer the same words better", f"a lane_k above {lane_k}")
     text = "it shares no term, symbol, path or id with any sub-query, and no lane recalled it"
-    return _not_recalled(
-        "recall", None, text, ["a question or an anchor that names what it says", f"a lane_k above {lane_k}"]
-    )
+    return lost("recall", None, text, "a question or an anchor that names what it says", f"a lane_k above {lane_k}")
 
 
 def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -373,18 +371,6 @@ def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: i
         if np.any(frame.postings.lookup(posting_keys(field, words), np.array([segment])).rows == row):
             return True
     return False
-
-
-def _not_recalled(stage: str, decided_by: str | None, text: str, advice: list[str]) -> dict[str, Any]:
-    return {
-        "outcome": "rejected",
-        "stage": stage,
-        "decided_by": decided_by,
-        "reason_code": "not_recalled",
-        "reason_text": text,
-        "rules": [],
-        "would_admit": advice,
-    }
 
 
 _STORED = (

@@ -38,15 +38,6 @@ __all__ = ["application", "expect_reachable", "run_app", "serve"]
 
 _LONGEST = 200
 """Maximum length of a path that an error quotes."""
-_EXPECTED = {
-    "label": "a label of the block",
-    "max_tokens": "a whole number from 1",
-    "evidence": "a label of the block, an evidence id or a path",
-    "budget": "a whole number from 1",
-    "last": "a whole number from 1 to 1000",
-    "q": "a question",
-}
-"""Expected values of parameters, where the type is not enough."""
 
 
 def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
@@ -131,9 +122,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first: dict[str, Any] = dict(error.errors()[0])
     name = str(first["loc"][-1])
-    expected = _EXPECTED.get(name, f"a value: {str(first['msg']).lower()}")
     if first["type"] == "missing":
-        return _answer(request, InputError.described(expected, "none", name))
+        return _answer(request, InputError.described("a value", "none", name))
+    expected = f"{str(first['msg']).lower().removeprefix('input should be ').removeprefix('value error, ')}"
     return _answer(request, InputError.expected(expected, first.get("input"), name))
 
 

@@ -30,7 +30,6 @@ from .models import (
     Problem,
     RetrievalRequest,
     Snapshots,
-    Verified,
     Why,
     schema_of,
 )
@@ -226,14 +225,6 @@ async def expand(
 ) -> Response:
     """Show more of what a citation names: a snapshot of its own, inside the same contract."""
     return _json(await _done(request, lambda: asker.expanded(snapshot_id, label, max_tokens)))
-
-
-@ROUTER.get("/v1/verify", responses={200: {"model": Verified}})
-async def verify(
-    request: Request, asker: Asker, run: Annotated[str | None, Query(description="a run or snapshot")] = None
-) -> Response:
-    """Check what is stored against its records."""
-    return _json(await _done(request, lambda: asker.verified(run)))
 
 
 @ROUTER.get("/v1/health", responses={200: {"model": Health}})

@@ -23,8 +23,8 @@ from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
 __all__ = [
-    "Answer", "Answers", "Appended", "Appending", "Envelope", "Expanded", "Health", "Problem", "Replayed", "RetrievalRequest", "Shown",
-    "ShownMore", "Snapshots", "Verified", "Why", "request_field", "schema_of",
+    "Answer", "Answers", "Appended", "Appending", "Envelope", "Expanded", "Health", "Problem", "RetrievalRequest", "Shown",
+    "ShownMore", "Snapshots", "Why", "request_field", "schema_of",
 ]  # fmt: skip
 
 _WORDS: dict[str, v.Vocabulary] = {
@@ -171,7 +171,9 @@ class Problem(BaseModel):
     trace_id: str | None = Field(default=None, description="names the request in the log of the server")
 
 
-class _Found(BaseModel):
+class Answer(BaseModel):
+    """One retrieval, as its caller may see it."""
+
     snapshot_id: str | None
     block_ref: str | None
     status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
@@ -183,11 +185,6 @@ class _Found(BaseModel):
     block: str | None = Field(
         description="what the model may read; empty where nothing may leave, null where it was erased"
     )
-
-
-class Answer(_Found):
-    """One retrieval, as its caller may see it."""
-
     action: str = Field(description="continue, warn, degrade or block")
 
 
@@ -269,13 +266,6 @@ class Snapshots(BaseModel):
     left_out: int = Field(ge=0, description="number of damaged runs, not listed, that the principal may know of")
 
 
-class Replayed(_Found):
-    """A stored snapshot, from the run alone."""
-
-    run_id: str
-    erased: list[str] = Field(description="hashes of texts that have been erased since")
-
-
 class Reason(BaseModel):
     """Where one row was lost, or that it is shown."""
 
@@ -296,33 +286,6 @@ class Why(BaseModel):
     """The rows that a name means."""
 
     rows: list[Reason]
-
-
-class Difference(BaseModel):
-    """What differs from its record."""
-
-    kind: str = Field(description="changed, missing or extra")
-    part: str = Field(description="which part of the run")
-    detail: str
-
-
-class VerifiedRun(BaseModel):
-    """What `verify` found in one run."""
-
-    run_id: str
-    status: str
-    parts: int = Field(ge=0)
-    snapshots: int = Field(ge=0)
-    problems: list[Difference]
-    erased: list[str] = Field(description="hashes of texts that have been erased since")
-
-
-class Verified(BaseModel):
-    """What `verify` found."""
-
-    ok: bool
-    head: str = Field(description="hash of the last line of the log about a run that the principal may know of")
-    runs: list[VerifiedRun]
 
 
 class Health(BaseModel):

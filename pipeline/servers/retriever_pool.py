@@ -224,12 +224,6 @@ class PrincipalSession:
 
         return {"rows": why_not(self.settings, snapshot_named(self.settings, snapshot), evidence)}
 
-    def verified(self, run: str | None = None) -> dict[str, Any]:
-        """`models.Verified`: the result of `verify` for a run, or for all that the principal may know of."""
-        from ..reading.verification import verified
-
-        return verified(self.settings, run)
-
     def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}
         asked = {**defaults_in(self.settings, self.folder, given), **given}
