@@ -29,8 +29,6 @@ __all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "matched_te
 
 PREFIX = 5
 """Letters of a word that are compared."""
-CLEARLY = 1.25
-"""A passage is preferred to the head of its item if its terms weigh this many times as much."""
 _IDEOGRAPH = 6
 """Bytes of two adjacent ideographs, which form a term."""
 BYTES_AT_ONCE = 1 << 17
@@ -180,7 +178,7 @@ def best_windows(
         # Within a line, what is asked for is in the middle.
         same = int(np.append((gain[best:] == gain[best]) & part[best:], False).argmin())
         best += max(same - 1, 0) // 2
-        if gain[best] > CLEARLY * gain[0]:  # else the head
+        if gain[best] > gain[0]:  # else the head
             start[at], end[at] = begins[low + best], ends[low + best]
     return start, end
 
