@@ -78,17 +78,16 @@ def refused(asked: Callable[..., Any], name: str, arguments: dict[str, Any]) -> 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_every_tool_is_declared_read_only_and_answers(asked: Callable[..., Any], mode: str):
     tools = {tool.name: tool for tool in asked(lambda client: client.list_tools(), mode).tools}
-    assert list(tools) == ["scoped_retrieve", "recall_xray", "replay", "why", "expand_citation"]
+    assert list(tools) == ["scoped_retrieve", "recall_xray", "replay", "why"]
     assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools.values())
     found = called(asked, "scoped_retrieve", ASKED, mode)
     snapshot = found.structured_content["snapshot_id"]
-    evidence, label = (found.structured_content["citations"][0][name] for name in ("evidence_id", "label"))
+    evidence = found.structured_content["citations"][0]["evidence_id"]
     answers = {
         "scoped_retrieve": found,
         **{name: called(asked, name, {"query": "default role"}, mode) for name in XRAYS},
         "replay": called(asked, "replay", {"snapshot_id": snapshot}, mode),
         "why": called(asked, "why", {"snapshot_id": snapshot, "evidence": evidence}, mode),
-        "expand_citation": called(asked, "expand_citation", {"snapshot_id": snapshot, "label": label}, mode),
     }
     for name, answer in answers.items():
         assert answer.is_error is False, (name, answer.content)
@@ -118,7 +117,6 @@ def test_the_x_ray_has_document_002_s_names_parameters_and_shape(asked: Callable
         ("recall_xray", {"qurey": "role"}, "query, sessionKey, namespace, budget"),
         ("scoped_retrieve", {"question": "role", "principal": "bob"}, "got 'principal'"),
         ("replay", {"snapshot_id": "retr-snap-01k87pj0vvr6m3ue3e-0001"}, "Expected a snapshot that you may read"),
-        ("expand_citation", {"snapshot_id": "x", "label": "a#1", "max_tokens": 0}, "at arguments: max_tokens"),
     ],
 )
 def test_what_a_tool_does_not_take_is_its_error_with_the_valid_options(asked, name, arguments, message):
@@ -243,16 +241,11 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
             assert run(*other.get(form, shown), capsys=capsys)[1] == served, form
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_citation_is_expanded_in_a_child_of_its_snapshot(asked: Callable[..., Any], mode: str):
-    parent = called(asked, "scoped_retrieve", ASKED, mode).structured_content
-    for cited in parent["citations"]:
-        given = {"snapshot_id": parent["block_ref"], "label": cited["label"], "max_tokens": 500}
-        result = called(asked, "expand_citation", given, mode)
-        child = result.structured_content
-        assert child["parent_snapshot_id"] == parent["snapshot_id"] != child["snapshot_id"]
-        assert {one["path"] for one in child["citations"]} == {cited["path"]}
-        assert result.content[0].text == child["block"]
+def test_a_question_within_a_cited_path_shows_more_of_it(asked: Callable[..., Any]):
+    cited = called(asked, "scoped_retrieve", ASKED).structured_content["citations"][0]
+    within = {"allowed_paths": [cited["path"]], "detail": "full", "max_tokens": 4000}
+    found = called(asked, "scoped_retrieve", ASKED | within).structured_content
+    assert {one["path"] for one in found["citations"]} == {cited["path"]}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -79,11 +79,9 @@ def every_tool(server: tuple[str, ...]) -> None:
     assert (
         called(server, "why", snapshot_id=snapshot, evidence=cited["evidence_id"])["rows"][0]["outcome"] == "selected"
     )
-    child = called(server, "expand_citation", snapshot_id=snapshot, label=cited["label"])
-    assert child["parent_snapshot_id"] == snapshot
     added = called(server, "append_evidence", rows=json.dumps([{"text": "The okapi rule."}]))
     assert added["evidence_ids"]
-    assert tools == {"scoped_retrieve", "recall_xray", "replay", "why", "expand_citation", "append_evidence"}
+    assert tools == {"scoped_retrieve", "recall_xray", "replay", "why", "append_evidence"}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-TOOLS = {"scoped_retrieve", "recall_xray", "replay", "why", "expand_citation", "append_evidence"}
+TOOLS = {"scoped_retrieve", "recall_xray", "replay", "why", "append_evidence"}
 ERAS = {"2026-07-28": "2026-07-28", "legacy": "2025-11-25"}
 """The revision that the client is to speak, and the one that it then speaks."""
 Work = Callable[[Client], Awaitable[None]]
@@ -79,8 +79,6 @@ async def every_tool(client: Client) -> None:
     assert (await call("replay", snapshot_id=snapshot)).content[0].text == found["block"]
     why = await call("why", snapshot_id=snapshot, evidence=cited["evidence_id"])
     assert why.structured_content["rows"][0]["outcome"] == "selected"
-    child = await call("expand_citation", snapshot_id=snapshot, label=cited["label"])
-    assert child.structured_content["parent_snapshot_id"] == snapshot
     await call("append_evidence", rows=[{"text": "The okapi rule."}])
     assert called == {*TOOLS, "engram.recall_xray", "remnic.recall_xray"}, "document 002's names answer, too"
 

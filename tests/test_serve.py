@@ -393,37 +393,6 @@ def test_nobody_s_recall_is_explained_to_another(guarded: Callable[..., TestClie
     assert found.json() == {"snapshotFound": False}
 
 
-def test_a_citation_is_expanded_in_a_snapshot_of_its_own_inside_the_same_contract(
-    client: TestClient, shop: Path, capsys
-):
-    long = "".join(f"## Rule {n}\n\nThe zebra rule number {n} about stripes.\n\n" for n in range(40))
-    (shop / "shop/docs/zebra.md").write_text(f"# Zebra\n\n{long}")
-    (shop / "shop/docs/other.md").write_text("# Other\n\nAnother zebra rule about stripes.\n")
-    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    asked = {**ASKED, "question": "zebra rule number 3", "max_tokens": 200, "denied_paths": ["src/"]}
-    parent = client.post("/v1/retrieve", json=asked).json()
-    cited = next(one for one in parent["citations"] if one["path"] == "docs/zebra.md")
-    base = f"/v1/snapshots/{parent['snapshot_id']}"
-    child = client.post(f"{base}/expand", params={"label": cited["label"]}).json()
-    assert child["parent_snapshot_id"] == parent["snapshot_id"] != child["snapshot_id"]
-    assert {one["path"] for one in child["citations"]} == {"docs/zebra.md"}
-    assert cited["evidence_id"] in {one["evidence_id"] for one in child["citations"]}
-    assert len(child["block"]) > len(parent["block"])
-    tables = client.get(f"/v1/snapshots/{child['snapshot_id']}?format=tables").json()
-    (request,) = tables["requests"]
-    assert request["intent_id"] == f"expand:{parent['snapshot_id']}:{cited['label']}"
-    assert (request["denied_paths"], request["as_of"]) == (["src/"], ASKED["as_of"])
-    wrong = client.post(f"{base}/expand", params={"label": "doc#99"})
-    assert f"Expected one of {parent['citations'][0]['label']}" in problem(wrong, 400, "invalid_request")
-
-
-def test_another_s_citation_is_not_expanded(guarded: Callable[..., TestClient]):
-    found = guarded(TOKENS["ana"]).post("/v1/retrieve", json=ASKED).json()
-    path = f"/v1/snapshots/{found['snapshot_id']}/expand"
-    answer = guarded(TOKENS["bob"]).post(path, params={"label": found["citations"][0]["label"]})
-    problem(answer, 404, "not_found")
-
-
 def may_append(settings: Settings, who: str = "ana", **entry: Any) -> None:
     grants = yaml.safe_load(settings.grants_path.read_text())
     grants["principals"][who]["append"] = [{"project": "shop", **entry}]

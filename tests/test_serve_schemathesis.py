@@ -37,7 +37,7 @@ CHECKS = [
 TOKEN = "token-of-ana"
 EXAMPLES = PROFILE.max_examples // 2
 OPERATIONS = (
-    "POST /v1/retrieve", "POST /v1/evidence", "POST /v1/snapshots/{snapshot_id}/expand",
+    "POST /v1/retrieve", "POST /v1/evidence",
     "GET /v1/recall/xray", "GET /engram/v1/recall/xray", "GET /v1/recall/explain", "GET /engram/v1/recall/explain",
     "GET /v1/snapshots", "GET /v1/snapshots/{snapshot_id}", "GET /v1/snapshots/{snapshot_id}/why",
     "GET /v1/health",

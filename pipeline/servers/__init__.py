@@ -2,7 +2,7 @@
 
 - `retriever_pool`: a retriever per principal, shared by threads, and every operation of the interfaces
 - `models`: requests and answers, as pydantic types derived from the declared tables
-- `appending`: adds rows of a caller; `expanding`: retrieves more of a cited document
+- `appending`: adds rows of a caller
 - `problems`: errors in the common form of all interfaces
 - HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids
 - `clients`: the configuration of coding agents that start the MCP server

@@ -25,7 +25,6 @@ from .models import (
     Appended,
     Appending,
     Envelope,
-    Expanded,
     Health,
     Problem,
     RetrievalRequest,
@@ -213,18 +212,6 @@ async def why(
 ) -> Response:
     """Where a row was lost, which rule decided, and what would admit it."""
     return _json(await _done(request, lambda: asker.why(snapshot_id, evidence)))
-
-
-@ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
-async def expand(
-    request: Request,
-    asker: Asker,
-    snapshot_id: str,
-    label: Annotated[str, Query(description="a label of its block, such as doc#1")],
-    max_tokens: Annotated[int | None, DIGITS, Query(ge=1, description="tokens of the block")] = None,
-) -> Response:
-    """Show more of what a citation names: a snapshot of its own, inside the same contract."""
-    return _json(await _done(request, lambda: asker.expanded(snapshot_id, label, max_tokens)))
 
 
 @ROUTER.get("/v1/health", responses={200: {"model": Health}})

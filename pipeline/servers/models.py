@@ -23,8 +23,8 @@ from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
 __all__ = [
-    "Answer", "Answers", "Appended", "Appending", "Envelope", "Expanded", "Health", "Problem", "RetrievalRequest", "Shown",
-    "ShownMore", "Snapshots", "Why", "request_field", "schema_of",
+    "Answer", "Answers", "Appended", "Appending", "Envelope", "Health", "Problem", "RetrievalRequest", "Shown",
+    "Snapshots", "Why", "request_field", "schema_of",
 ]  # fmt: skip
 
 _WORDS: dict[str, v.Vocabulary] = {
@@ -188,16 +188,6 @@ class Answer(BaseModel):
     action: str = Field(description="continue, warn, degrade or block")
 
 
-class _Expansion(BaseModel):
-    parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
-    label: str = Field(description="the label in its block")
-    evidence_id: str = Field(description="the evidence that the label names")
-
-
-class Expanded(Answer, _Expansion):
-    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
-
-
 class CitedPlace(BaseModel):
     """Where an item of a block comes from."""
 
@@ -224,10 +214,6 @@ class Shown(BaseModel):
     conditions: list[StatedCondition]
     citations: list[CitedPlace]
     block: str | None = Field(description="what the model may read; empty where nothing may leave")
-
-
-class ShownMore(Shown, _Expansion):
-    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
 
 
 class Appending(BaseModel):

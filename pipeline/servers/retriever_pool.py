@@ -171,19 +171,6 @@ class PrincipalSession:
             return envelope(None), None
         return envelope(shown(self.settings, found.snapshot_id).xray), found.snapshot_id
 
-    def expanded(self, snapshot: str, label: str, max_tokens: int | None = None) -> dict[str, Any]:
-        """`models.Expanded`: more of a cited document, as a new snapshot; see `expanding`.
-
-        Raises:
-            AccessError: the snapshot does not exist or belongs to another principal.
-            InputError: it has no such citation.
-        """
-        from .expanding import expansion_of
-
-        asked, parent, evidence_id = expansion_of(self.settings, snapshot, label, max_tokens)
-        found = answer_values(self._retrieved(asked))
-        return {"parent_snapshot_id": parent, "label": label, "evidence_id": evidence_id, **found}
-
     def explained(self, session: str | None, format_: str) -> Rendering:
         """The last recall, of a session or of all; see `renderings.explained`."""
         return explained(self.settings, session, format_)
