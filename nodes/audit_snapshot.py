@@ -1,7 +1,8 @@
 """Audit snapshot: what was decided about every candidate, what the caller should know, and one row per request.
 
 Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
-actions) and `snapshots` (status, counts and the digest of everything asked, decided and shown).
+actions), the records that a run stores, and `snapshots` (status, counts and the digest of everything asked, decided and
+shown).
 
 A row merged into an item counts as selected only if the item still shows it after trimming. Conditions describe the
 contract and what was shown, never what was withheld, because callers read them.
@@ -16,9 +17,32 @@ from numpy.typing import NDArray
 
 from .audit.condition_rules import Answered, condition_rows, worst_actions
 from .audit.decision_rules import decision_columns, masked_rows
-from .audit.snapshot_digest import snapshot_digests
+from .audit.records import (
+    ANSWER_RECORD,
+    CANDIDATE_RECORD,
+    COVERED,
+    ITEM_RECORD,
+    REQUEST_RECORD,
+    AnswerRecord,
+    CandidateRecord,
+    ItemRecord,
+    RequestRecord,
+    recorded,
+    snapshot_digests,
+)
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import flags_at, flat, gathered, gathered_columns, objects, positions, take_or
+from .columns.keys import (
+    flags_at,
+    flat,
+    gathered,
+    gathered_columns,
+    integers,
+    objects,
+    positions,
+    present,
+    take_or,
+    truth,
+)
 from .tables import (
     DECISIONS,
     SNAPSHOTS,
@@ -60,6 +84,10 @@ from .tables import (
 )
 
 _NO_POLICY = "none"
+_OF_BLOCK = ("block_ref", "text_sha256", "items", "tokens", "bound_by")
+_ANSWERS = ("request_id", "failures.error",
+            *(f"blocks.{name}" for name in _OF_BLOCK))  # fmt: skip
+"""What a snapshot repeats of its answer."""
 
 
 def decisions(
@@ -121,114 +149,129 @@ def conditions(
     )  # fmt: skip
 
 
-def snapshots(
-    captures: Captures,
+def request_record(
     requests: Requests,
-    failures: Failures,
     contracts: Contracts,
+    admissible: Admissible,
+    rerank_weights: RerankWeights,
     contract_bounds: ContractBounds,
     contract_layers: ContractLayers,
+    filter_ladder: FilterLadder,
     session_events: SessionEvents,
     anchors: Anchors,
     sub_queries: SubQueries,
-    admissible: Admissible,
-    filter_ladder: FilterLadder,
     hits: Hits,
+) -> RequestRecord:
+    """What was asked under which contract, the plan, what could be read, and what the lanes recalled, by request."""
+    return recorded(
+        REQUEST_RECORD, requests, contracts, admissible, rerank_weights, contract_bounds, contract_layers,
+        filter_ladder, session_events, anchors, sub_queries, hits,
+    )  # fmt: skip
+
+
+def candidate_record(
     candidates: Candidates,
     verdicts: Verdicts,
+    decisions: Decisions,
+    pool: Pool,
     score_terms: ScoreTerms,
-    rerank_weights: RerankWeights,
     ranked: Ranked,
     packs: Packs,
+    trims: Trims,
+) -> CandidateRecord:
+    """Every candidate in recall order with all that was found of it, and its one outcome."""
+    candidate = integers(pool["candidate"])
+    rows = {"decisions": integers(decisions["candidate"]), "score_terms": candidate}
+    rows |= {"ranked": candidate[integers(ranked["place"])], "packs": candidate[integers(packs["place"])]}
+    rows["trims"] = candidate[integers(trims["place"])]
+    return recorded(CANDIDATE_RECORD, candidates, verdicts, decisions, score_terms, ranked, packs, trims, rows=rows)
+
+
+def item_record(trimmed: Trimmed, item_details: ItemDetails, citations: Citations) -> ItemRecord:
+    """Every item that was shown, by request and place in the block."""
+    cited = positions(citations["place"], trimmed["place"])
+    return recorded(ITEM_RECORD, trimmed, item_details, citations, rows={"citations": cited})
+
+
+def answer_record(
+    captures: Captures,
+    failures: Failures,
+    blocks: Blocks,
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
-    trimmed: Trimmed,
-    trims: Trims,
-    citations: Citations,
-    item_details: ItemDetails,
-    blocks: Blocks,
-    decisions: Decisions,
     conditions: Conditions,
-    provenance: Provenance,
+) -> AnswerRecord:
+    """What was answered: block, facts and conditions, or why the request failed, by request and failure."""
+    return recorded(
+        ANSWER_RECORD, captures.select(["request_id"]), failures, blocks, structured_facts, fact_checks, conditions
+    )
+
+
+def snapshots(
+    captures: Captures,
+    contracts: Contracts,
+    conditions: Conditions,
+    trims: Trims,
     lane_states: LaneStates,
+    provenance: Provenance,
+    request_record: RequestRecord,
+    candidate_record: CandidateRecord,
+    item_record: ItemRecord,
+    answer_record: AnswerRecord,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
-    ids = _ids(captures)
-    capture = positions(ids, captures["request_id"])
+    answers = {name: flat(answer_record[name]) for name in _ANSWERS}
+    ids, blocks = answers["request_id"], {name: answers[f"blocks.{name}"] for name in _OF_BLOCK}
     contract = positions(ids, contracts["request_id"])
-    block = positions(ids, blocks["request_id"])
-    outcome = objects(decisions["outcome"])
-    owner = positions(decisions["request_id"], ids)
-    failure = positions(ids, failures["request_id"])
+    owner = positions(candidate_record["request_id"], ids)
+    outcome = objects(candidate_record["decisions.outcome"])
     walls = np.zeros(len(ids), bool)
-    walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
+    walls[owner[truth(candidate_record["verdicts.wall_disagreement"])]] = True
 
     def count(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(owner[mask], minlength=len(ids))
 
+    failed, items = walls | present(answers["failures.error"]), blocks["items"].fill_null(0)
     row = {
         "request_id": ids,
-        "snapshot_id": take_or(captures["snapshot_id"], capture),
-        "status": _statuses(ids, failure, walls, contracts, contract, lane_states, blocks, block),
+        "snapshot_id": captures["snapshot_id"],
+        "status": _statuses(ids, failed, flags_at(contracts["denied"], contract), lane_states, integers(items)),
         "action": worst_actions(ids, conditions),
         "contract_id": take_or(contracts["contract_id"], contract, ""),
-        "block_ref": take_or(blocks["block_ref"], block),
-        "visible_sha256": take_or(blocks["text_sha256"], block, EMPTY_SHA256),
+        "block_ref": blocks["block_ref"],
+        "visible_sha256": blocks["text_sha256"].fill_null(EMPTY_SHA256),
         "recalled": np.bincount(owner, minlength=len(ids)),
         "selected_rows": count(outcome == "selected"),
         "hidden": count(outcome == "hidden"),
         "rejected": count(outcome == "rejected"),
-        "redacted": count(
-            (outcome == "selected") & np.asarray(flat(decisions["redacted"]).to_numpy(False)).astype(bool)
-        ),
-        "estimated_tokens": take_or(blocks["tokens"], block, 0),
+        "redacted": count((outcome == "selected") & truth(candidate_record["decisions.redacted"])),
+        "estimated_tokens": blocks["tokens"].fill_null(0),
         "max_tokens": take_or(contracts["max_tokens"], contract, 0),
-        "bound_by": take_or(blocks["bound_by"], block),
+        "bound_by": blocks["bound_by"],
         "trimming_policy": take_or(trims["policy"], positions(ids, trims["request_id"]), _NO_POLICY),
-        "created_at": take_or(captures["created_at"], capture),
-        "error": take_or(failures["error"], failure),
+        "created_at": captures["created_at"],
+        "error": answers["failures.error"],
     }
     table = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
-    tables = {
-        "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
-        "contract_layers": contract_layers, "session_events": session_events, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,
-        "filter_ladder": filter_ladder, "hits": hits, "candidates": candidates, "verdicts": verdicts,
-        "score_terms": score_terms, "rerank_weights": rerank_weights, "ranked": ranked, "packs": packs,
-        "structured_facts": structured_facts, "fact_checks": fact_checks, "trimmed": trimmed, "trims": trims,
-        "citations": citations, "item_details": item_details, "blocks": blocks,
-        "decisions": decisions, "conditions": conditions,
-        "snapshots": table,
-    }  # fmt: skip
+    records = (request_record, candidate_record, item_record, answer_record, table)
+    tables = {declared.name: made for declared, made in zip(COVERED, records, strict=True)}
     digests = snapshot_digests(tables, provenance, ids)
     place = SNAPSHOTS.schema.get_field_index("snapshot_digest")
     return table.set_column(place, SNAPSHOTS.schema.field(place), pa.array(digests, pa.string()))
 
 
-def _ids(captures: pa.Table) -> pa.Array:
-    """Every request and failure, by id."""
-    return flat(captures["request_id"]).take(pc.sort_indices(captures["request_id"]))
-
-
 def _statuses(
     ids: pa.Array,
-    failure: NDArray[np.int64],
-    walls: NDArray[np.bool_],
-    contracts: pa.Table,
-    contract: NDArray[np.int64],
+    failed: NDArray[np.bool_],
+    denied: NDArray[np.bool_],
     lane_states: pa.Table,
-    blocks: pa.Table,
-    block: NDArray[np.int64],
+    items: NDArray[np.int64],
 ) -> NDArray[np.str_]:
     """Worst first: failed, denied, partial, empty, ok."""
     lane_failed = np.zeros(len(ids), bool)
     broken = lane_states.filter(pc.equal(lane_states["state"], "failed"))
     lane_failed[positions(broken["request_id"], ids)] = True
-    items = np.asarray(take_or(blocks["items"], block, 0))
-    return np.select(
-        [(failure >= 0) | walls, flags_at(contracts["denied"], contract), lane_failed, items == 0],
-        ["failed", "denied", "partial", "empty"],
-        "ok",
-    )
+    return np.select([failed, denied, lane_failed, items == 0], ["failed", "denied", "partial", "empty"], "ok")
 
 
 def _some(lists: pa.Array) -> pa.Array:

@@ -144,7 +144,7 @@ def trimmed(fits: Fits, packs: Packs, pool: Pool, contracts: Contracts, counters
     )
 
 
-def trims(fits: Fits) -> Trims:
+def trims(fits: Fits, packs: Packs) -> Trims:
     """What was cut or dropped, by request and evidence id; kept and dropped ranges cover the item's text."""
     cut = fits.filter(pc.is_valid(fits["bound_by"]))
     start, end, size = (cut[name].to_numpy() for name in ("kept_start", "kept_end", "size"))
@@ -154,6 +154,7 @@ def trims(fits: Fits) -> Trims:
         {
             "request_id": cut["request_id"],
             "evidence_id": cut["evidence_id"],
+            "place": gathered(packs["place"], cut["pack"]),
             "policy": pa.repeat(TRIMMING_POLICY, cut.num_rows),
             "bound_by": cut["bound_by"],
             "kept_ranges": _ranges((start, end)),

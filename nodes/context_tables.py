@@ -14,10 +14,10 @@ from typing import Any
 from .schema import Table, boolean, float64, int32, int64, string, strings, table, text, timestamp
 
 
-def _beside_sources(name: str, *, persist: bool, doc: str, **columns: Any) -> Table:
+def _beside_sources(name: str, *, doc: str, **columns: Any) -> Table:
     """A table with one row per source, in the order of CONTEXT_SOURCES."""
     keys = {"input_id": string("the model input"), "source_id": string("the source"), "position": int32("as in context_sources")}  # fmt: skip
-    return table(name, key=("input_id", "source_id"), order=("input_id", "position"), persist=persist, doc=doc, **keys, **columns)  # fmt: skip
+    return table(name, key=("input_id", "source_id"), order=("input_id", "position"), doc=doc, **keys, **columns)  # fmt: skip
 
 
 # --- inputs of a projection ---------------------------------------------------------------------------------------------
@@ -26,7 +26,6 @@ LOG_EVENTS = table(
     "log_events",
     key=("session_id", "seq"),
     order=("session_id", "seq"),
-    persist=False,
     doc="The session log: one row per event in the order in which it was appended. It is the source of truth; nothing rewrites it.",
     session_id=string("the session"),
     seq=int64("place in the log of the session, from 0"),
@@ -71,7 +70,6 @@ STATE_FACTS = table(
     "state_facts",
     key=("session_id", "slot", "fact", "zone"),
     order=("session_id", "seq"),
-    persist=False,
     doc="The state of a session as of `seq`: facts that events or the caller stated and nothing has ended.",
     session_id=string("the session"),
     slot=string("see `turns.folding.SLOTS`"),
@@ -89,7 +87,6 @@ CONTEXT_TURNS = table(
     "context_turns",
     key=("input_id",),
     order=("session_id", "as_of_seq", "input_id"),
-    persist=True,
     doc="The turns to project: one row is one model input.",
     input_id=string("the model input, `<session>/<turn>` unless the caller names it"),
     run_id=string("the run of the harness"),
@@ -124,7 +121,6 @@ PHASE_POLICIES = table(
     "phase_policies",
     key=("phase",),
     order=("phase",),
-    persist=True,
     doc="What each phase of a task gives to the parts of a budget, and which tools it shows.",
     phase=string("the phase"),
     rules=float64("share of the input above which sections of repository rules become references"),
@@ -144,7 +140,6 @@ RULE_TEXTS = table(
     "rule_texts",
     key=("rule_id",),
     order=("place",),
-    persist=True,
     doc="Rules of the system and sections of repository instructions.",
     rule_id=string("path and line of the section, or a name of the system's"),
     place=int32("order among the rules"),
@@ -165,7 +160,6 @@ MEMORY_RECORDS = table(
     "memory_records",
     key=("memory_id",),
     order=("memory_id",),
-    persist=True,
     doc="Memory records that the caller's governance let through. Memories without metadata are left out.",
     memory_id=string("the record"),
     from_seq=int64("the event that recalled it; -1 = given for the whole session"),
@@ -185,7 +179,6 @@ RETRIEVED_ITEMS = table(
     "retrieved_items",
     key=("snapshot_id", "label"),
     order=("snapshot_id", "place"),
-    persist=True,
     doc="The selected items of retrieval snapshots with their citations. A snapshot without items has one row without a label.",
     snapshot_id=string("the snapshot"),
     given=boolean("for every turn that names no snapshots: the caller gave it, and no event names it"),
@@ -210,7 +203,6 @@ TOOL_SCHEMAS = table(
     "tool_schemas",
     key=("tool",),
     order=("place",),
-    persist=True,
     doc="The tools of the harness.",
     tool=string("name of the tool"),
     place=int32("order among the tools"),
@@ -226,7 +218,6 @@ TURN_STATES = table(
     "turn_states",
     key=("input_id",),
     order=("input_id",),
-    persist=True,
     doc="The state of each turn: document 003's AgentState as of the turn's event. Lists of objects are JSON.",
     input_id=string("the model input"),
     user_goal=text("the goal in the user's words", nullable=True),
@@ -255,7 +246,6 @@ CONTEXT_SOURCES = table(
     "context_sources",
     key=("input_id", "source_id"),
     order=("input_id", "position"),
-    persist=False,
     doc="Everything that a model input might show, by turn: each ends in one row of the ledger.",
     input_id=string("the model input"),
     source_id=string("the source"),
@@ -285,7 +275,6 @@ CONTEXT_SOURCES = table(
 
 SELECTION = _beside_sources(
     "selection",
-    persist=True,
     doc="The decisions of the five gates on each source, in their order.",
     decided_by=string(
         "the first gate that refused: relevance, currency, trust, permission or worth; null = none", nullable=True
@@ -300,7 +289,6 @@ SELECTION = _beside_sources(
 
 ORDERING = _beside_sources(
     "ordering",
-    persist=True,
     doc="Priority and place of each source.",
     level=int32("1 to 9 (S3.23)"),
     keep=int32("order in which a binding budget keeps sources, within the turn; 0 first"),
@@ -309,7 +297,6 @@ ORDERING = _beside_sources(
 
 COMPRESSED = _beside_sources(
     "compressed",
-    persist=False,
     doc="The forms in which each source may be shown: a short one, and a longer one where there is room.",
     form=string("full, excerpt, summary, reference or none"),
     text=text("what the short form shows", nullable=True),
@@ -323,7 +310,6 @@ COMPRESSED = _beside_sources(
 
 ISOLATED = _beside_sources(
     "isolated",
-    persist=False,
     doc="Each source behind its margin, and the section that it goes into.",
     section=int32("the section that it is in, by its place in `turns.frame.GROUPS`; -1 = shown in no form"),
     body=text("the lines of its short form, each behind a margin", nullable=True),
@@ -333,7 +319,6 @@ ISOLATED = _beside_sources(
 
 FITTED = _beside_sources(
     "fitted",
-    persist=True,
     doc="What fits: the form in which the input shows each source.",
     shown=string("body, longer, fallback or none"),
     tokens=int64("tokens that it takes, without fences and headings"),
@@ -347,7 +332,6 @@ MODEL_INPUTS = table(
     "model_inputs",
     key=("input_id",),
     order=("input_id",),
-    persist=True,
     doc="The model inputs: what the model reads of each turn.",
     input_id=string("the model input"),
     status=string("ok or over_budget"),
@@ -371,7 +355,6 @@ MODEL_INPUTS = table(
 
 CONTEXT_DECISIONS = _beside_sources(
     "context_decisions",
-    persist=True,
     doc="The ledger: one row for every source of every turn, with the reason. The model never sees it.",
     source_kind=string("kind of source"),
     part=string("part of the budget"),
@@ -401,7 +384,6 @@ TURN_WARNINGS = table(
     "turn_warnings",
     key=("input_id", "condition"),
     order=("input_id", "condition"),
-    persist=True,
     doc="Warnings about a turn.",
     input_id=string("the model input"),
     condition=string("see the vocabulary of turn conditions"),

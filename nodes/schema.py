@@ -47,7 +47,6 @@ class Table:
     doc: str
     key: tuple[str, ...]
     order: tuple[str, ...]
-    persist: bool
     columns: Mapping[str, Column]
     extra: Column | None = None
     """For tables that plugins extend: the declaration of every added column, whose name contains a dot."""
@@ -170,14 +169,15 @@ class Table:
                 if given.type != field.type:
                     raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
         further = range(len(self.columns), len(expected)) if self.extra is not None and not self.extra.nullable else ()
+        columns = table.columns
         for place in (*self._required, *further):
-            if table.column(place).null_count:
+            if columns[place].null_count:
                 raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{expected.names[place]}")
         return table
 
     def widened(self, schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
         """The schema plus those of the names that are columns plugins may add."""
-        for name in names if self.extra is not None else ():
+        for name in [name for name in names if name not in self.columns] if self.extra is not None else ():
             schema = schema.append(self.extra_field(name)) if "." in name else schema
         return schema
 
@@ -187,7 +187,7 @@ class Table:
         return pa.field(name, self.extra.type, self.extra.nullable)
 
     def _is_extra(self, name: str) -> bool:
-        return self.extra is not None and "." in name
+        return self.extra is not None and "." in name and name not in self.columns
 
     @cached_property
     def _required(self) -> tuple[int, ...]:
@@ -200,16 +200,15 @@ def table(
     *,
     key: Sequence[str],
     order: Sequence[str],
-    persist: bool,
     doc: str,
     extra: Column | None = None,
     **columns: Column,
 ) -> Table:
-    """Declare a table: `key` identifies a row, `order` is how rows are sorted, `persist` whether a run stores it.
+    """Declare a table: `key` identifies a row, `order` is how rows are sorted.
 
     `extra` declares the columns that plugins add, for tables that plugins extend.
     """
-    return Table(name, doc, tuple(key), tuple(order), persist, dict(columns), extra)
+    return Table(name, doc, tuple(key), tuple(order), dict(columns), extra)
 
 
 def string(doc: str, **kind: Any) -> Column:

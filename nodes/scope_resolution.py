@@ -83,7 +83,6 @@ _GROUP_COLUMNS = Table(
     "What decides which rows a request may see, time apart.",
     key=("request_id",),
     order=("request_id",),
-    persist=False,
     columns={name: CONTRACTS.columns[name] for name in ("request_id", *CONTRACT_COLUMNS)}
     | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )

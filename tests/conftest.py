@@ -24,6 +24,7 @@ from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
+from scoped_retrieval.pipeline.runs.parts import DECLARED
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -213,9 +214,10 @@ def line_tables(requests: int = 3, *, run_id: str = "run-000000000000000000", fi
 def judged(inputs: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The inputs with what the audit step says about them."""
     steps = audit_snapshot
-    for node in (steps.decisions, steps.conditions, steps.snapshots):
+    records = (steps.request_record, steps.candidate_record, steps.item_record)
+    for node in (steps.decisions, steps.conditions, *records, steps.answer_record, steps.snapshots):
         names = [name for name in node.__annotations__ if name != "return"]
-        inputs[node.__name__] = TABLES[node.__name__].check(node(**{name: inputs[name] for name in names}))
+        inputs[node.__name__] = DECLARED[node.__name__].check(node(**{name: inputs[name] for name in names}))
     return inputs
 
 

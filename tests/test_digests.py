@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +16,11 @@ from scoped_retrieval.nodes.columns.digests import (
     table_digest,
 )
 from scoped_retrieval.nodes.schema import Column, float64, int32, spans, string, strings, table, text
-from scoped_retrieval.pipeline.runs.parts import logical_digest
 
 TABLE = table(
     "things",
     key=("request_id",),
     order=("request_id",),
-    persist=True,
     doc="For these tests.",
     request_id=string("whose", digest=False),
     label=string("a name", nullable=True),
@@ -42,7 +39,6 @@ LISTS = table(
     "lists",
     key=("request_id",),
     order=("request_id",),
-    persist=True,
     doc="Columns that are read together where they have few rows.",
     request_id=string("whose"),
     first=strings("words", nullable=True),
@@ -90,14 +86,6 @@ def test_every_covered_value_counts(column: str):
 def test_the_envelope_does_not_count():
     moved = TABLE.from_rows([row | {"row": 0, "request_id": "z"} for row in ROWS])
     assert table_digest(moved, TABLE) == table_digest(rows_table(), TABLE)
-
-
-def test_the_digest_of_a_stored_part_binds_the_ids_of_its_requests(filled: Callable[..., pa.Table]):
-    def digest(*ids: str) -> str:
-        return logical_digest("packs", filled("packs", [{"request_id": name, "evidence_id": "e"} for name in ids]))
-
-    assert len({digest("a", "b"), digest("a", "a"), digest("a", "z"), digest("a")}) == 4
-    assert digest("a", "b") == digest("a", "b")
 
 
 def test_erased_text_leaves_the_digest_checkable():

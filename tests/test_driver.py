@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, TABLES
+from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -26,6 +26,7 @@ from scoped_retrieval.pipeline.line.driver import (
 from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
+from scoped_retrieval.pipeline.runs.parts import DECLARED, PER_RUN, READABLE
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 GOLDEN = Path(__file__).parent / "golden" / "dataflow.txt"
@@ -71,17 +72,14 @@ def test_neighbors_agree_on_the_table_between_them():
 
 
 def test_every_stored_table_has_a_node_or_comes_in_at_the_door():
-    stored = {name for name, table in TABLES.items() if table.persist}
-    inputs = {"requests", "failures", "grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies"}
-    inputs |= {"role_policies", "role_rules", "provenance"}
-    assert stored == set(outputs()) | inputs
+    assert {table.name for table in READABLE} == {*outputs(), "requests", "failures", *PER_RUN}
 
 
 def test_every_output_is_the_declared_table(line: Line):
     tables = run_line(*(requests := asked("default role", "what is role_3?"))[:1], FAILURES.empty(), requests[1], line)
     assert set(tables) == {*outputs(), "requests", "failures", "query_vectors"}
     for name, table in tables.items():
-        TABLES[name].check(table)
+        DECLARED[name].check(table)
     assert statuses(tables) == {"r0": "ok", "r1": "ok"}
 
 

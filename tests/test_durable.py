@@ -68,8 +68,8 @@ def test_a_run_is_on_disk_before_the_log_names_it(tmp_path: Path, line_tables: M
 
 @pytest.mark.parametrize(("left_out", "lost"), [
     (lambda folder: folder.name == "runs", "{run}"),
-    (lambda folder: folder.name == "tables", "{run}/tables/decisions"),
-    (lambda folder: folder.name == "decisions", "{run}/tables/decisions/part-00000.parquet"),
+    (lambda folder: folder.name == "tables", "{run}/tables/candidate_record"),
+    (lambda folder: folder.name == "candidate_record", "{run}/tables/candidate_record/part-00000.parquet"),
     (lambda folder: folder.name.startswith("run-"), "{run}/tables"),
 ], ids=["runs", "tables", "one table", "run"])  # fmt: skip
 def test_leaving_out_the_sync_of_one_folder_would_be_found(

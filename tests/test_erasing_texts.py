@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.pipeline.runs.erased_texts import texts_showing
-from scoped_retrieval.pipeline.runs.parts import PERSISTED, stored_tables, texts_of
+from scoped_retrieval.pipeline.runs.parts import READABLE, stored_tables, texts_of
 
 Filled = Callable[[str, list[dict[str, Any]]], pa.Table]
 
@@ -28,8 +28,8 @@ class Kept:
 def shows(filled: Filled, tables: dict[str, list[dict[str, Any]]], *evidence_ids: str) -> set[str]:
     """The texts of a run of these rows that go with some rows of evidence."""
     given = {name: filled(name, rows) for name, rows in tables.items()}
-    stored = stored_tables(given, PERSISTED)
-    texts = texts_of(given, stored)
+    stored = stored_tables(given, READABLE)
+    texts = texts_of(given)
     gone = texts_showing(Kept(stored, texts), pa.array(evidence_ids, pa.string()))
     return set(
         texts["text"].filter(pc.is_in(texts["sha256"], value_set=pa.array(sorted(gone), pa.string()))).to_pylist()

@@ -187,7 +187,7 @@ def killed_shard(story: Story) -> None:
     """The process ends amid the first shard of a run: its texts are written, and no table that says what they show."""
 
     def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
-        if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
+        if Path(path).parts[1] in ("request_record", "item_record", "answer_record"):
             raise Killed
         return right(folder, path, table)
 

@@ -7,17 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
-from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
+from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.pipeline.corpus import Trust
 from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
 from scoped_retrieval.pipeline.reading.answers import answer_report
-from scoped_retrieval.pipeline.reading.auditing.export import check_file, exported
+from scoped_retrieval.pipeline.reading.auditing.export import _table, check_file, exported
 from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from signing_keys import keys
@@ -53,15 +52,15 @@ def test_the_file_has_every_decision_and_text(world):
     content = exported(settings_of(world.folder), world.ana)["content"]
     snapshot = replay(Runs(world.folder / "runs"), world.ana)
     assert {ASKED["question"], snapshot.block} <= {*content["texts"].values()}
-    assert len(content["tables"]["decisions"]) == snapshot.decisions.num_rows
+    assert len(content["tables"]["candidate_record"]) == snapshot.decisions.num_rows
 
 
 CHANGES = {
     "text": lambda c: c["texts"].update({next(iter(c["texts"])): "another"}),
-    "value": lambda c: c["tables"]["ranked"][0].update(final=9.0),
-    "kind of value": lambda c: c["tables"]["ranked"][0].update(final="9"),
-    "columns": lambda c: c["tables"]["ranked"][0].update(more=1),
-    "table": lambda c: c["tables"].update(ranked=c["tables"]["decisions"]),
+    "value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": 9.0}),
+    "kind of value": lambda c: c["tables"]["candidate_record"][0].update({"decisions.final": "9"}),
+    "columns": lambda c: c["tables"]["candidate_record"][0].update(more=1),
+    "table": lambda c: c["tables"].update(item_record=c["tables"]["candidate_record"]),
     "no table": lambda c: c["tables"].pop("snapshots"),
     "log line": lambda c: c["log"].__setitem__(0, c["log"][0].replace("number", "Number")),
     "log gap": lambda c: c["log"].pop(1),
@@ -90,14 +89,12 @@ def test_every_change_is_named(world, tmp_path, kind, change):
 def forged(content: dict[str, Any], text: str) -> None:
     """Another block, and every digest in the tables recomputed for it."""
     sha256, tables = hashlib.sha256(text.encode()).hexdigest(), content["tables"]
-    content["texts"].pop(tables["blocks"][0]["text"])
+    content["texts"].pop(tables["answer_record"][0]["blocks.text"])
     content["texts"][sha256] = text
-    tables["blocks"][0]["text"] = tables["snapshots"][0]["visible_sha256"] = sha256
+    tables["answer_record"][0]["blocks.text"] = tables["snapshots"][0]["visible_sha256"] = sha256
     stored = {}
     for table in COVERED:
-        schema = table.stored_schema
-        plain = [f.with_type(pa.string()) if pa.types.is_timestamp(f.type) else f for f in schema]
-        stored[table.name] = pa.Table.from_pylist(tables[table.name], pa.schema(plain)).cast(schema)
+        stored[table.name] = _table(tables[table.name], table)
     parts = content["provenance"]
     provenance = PROVENANCE.build({"part": list(parts), "value": list(parts.values())})
     (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())

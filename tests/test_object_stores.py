@@ -80,9 +80,12 @@ def asked(story: Story, **how: Any) -> Any:
 
 
 def digests(run: Any) -> dict[str, list[str]]:
-    """The logical digest of every part, by table."""
-    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
-    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+    """The digests of the snapshots and of the texts of a run."""
+    found = Runs(run.path.parent).open(run.run_id)
+    return {
+        "snapshots": found.snapshots["snapshot_digest"].to_pylist(),
+        "texts": sorted(found.texts["sha256"].to_pylist()),
+    }
 
 
 def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(prefix: ObjectPlace, tmp_path: Path):
@@ -127,10 +130,10 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
 @IN_MEMORY
 def test_a_changed_object_is_named(prefix: ObjectPlace):
     run = asked(stored(prefix))
-    part = run.path / "tables/decisions/part-00001.parquet"
+    part = run.path / "tables/candidate_record/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     report = verify(Runs(prefix / "runs"), run.run_id)
-    assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/decisions/part-00001.parquet")]
+    assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/candidate_record/part-00001.parquet")]
     pack = next((prefix / "corpus").glob("packs/*/evidence.arrow"))
     pack.write_bytes(pack.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match=r"Expected (SHA-256|checksum)"):

@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.errors import InputError, SchemaError
 from scoped_retrieval.nodes.schema import string, table
 from scoped_retrieval.pipeline.line.planned_driver import PlannedDriver, failed_node
 
-NAMES = table("names", key=["word"], order=["word"], persist=False, doc="Names.", word=string("A name."))
+NAMES = table("names", key=["word"], order=["word"], doc="Names.", word=string("A name."))
 RAN: list[str] = []
 
 

@@ -117,18 +117,18 @@ def test_a_tokenizer_that_is_not_there_is_the_cause(world, monkeypatch):
 
 
 def test_one_changed_cell_is_named_by_table_row_and_column(world):
-    (part,) = (world.folder / "runs" / world.run / "tables/ranked").glob("*.parquet")
+    (part,) = (world.folder / "runs" / world.run / "tables/candidate_record").glob("*.parquet")
     ranked = pq.read_table(part)
-    at = ranked.column_names.index("final")
-    final = ranked["final"].to_pylist()
+    at = ranked.column_names.index("ranked.anchor")
+    final = ranked["ranked.anchor"].to_pylist()
     final[3] += 0.25
     pq.write_table(ranked.set_column(at, ranked.schema.field(at), pa.array(final)), part)
     found = reproduced(settings_of(world.folder), world.run)
     assert (found.same, found.cause) == (False, "record")
-    assert found.first and (found.first.table, found.first.column) == ("ranked", "final")
+    assert found.first and (found.first.table, found.first.column) == ("ranked", "anchor")
     assert found.first.row == {name: ranked[name][3].as_py() for name in ("request_id", "evidence_id")}
     assert (found.first.stored, found.first.computed) == (final[3], final[3] - 0.25)
-    assert str(found.first).startswith("ranked.final [request_id=")
+    assert str(found.first).startswith("ranked.anchor [request_id=")
 
 
 def test_the_envelope_is_not_compared(world):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
@@ -22,13 +23,14 @@ SAYS = "the default role of sessions is guest\n"
 
 
 class Forgetful:
-    """DECISIONS without the first row."""
+    """DECISIONS of the requests b and c alone."""
 
     empty, check, annotation = DECISIONS.empty, DECISIONS.check, DECISIONS.annotation
 
     @staticmethod
     def build(columns: Any, **named: Any) -> pa.Table:
-        return DECISIONS.build(columns, **named).slice(1)
+        found = DECISIONS.build(columns, **named)
+        return found.filter(pc.is_in(found["request_id"], pa.array(["b", "c"])))
 
 
 @pytest.mark.parametrize("required", [False, True])
@@ -51,7 +53,7 @@ def test_an_answer_whose_decisions_do_not_add_up_has_failed(
     )
     (told,) = found.conditions
     assert told["condition"] == "request_failed"
-    assert told["message"].startswith("Expected one decision for each of 1 candidates, got 0 - at ")
+    assert told["message"].startswith("Expected one row for each of 1 rows of candidate_record")
     assert found.tables["trimmed"].num_rows == found.tables["ranked"].num_rows == 0
     assert before.block == after.block != ""
     store = Runs(tmp_path / "runs")
@@ -76,7 +78,7 @@ def test_in_a_run_only_the_request_whose_decisions_do_not_add_up_has_failed(
     assert [each["status"] for each in after] == ["failed", "ok", "ok"]
     assert [each["snapshot_digest"] for each in before][1:] == [each["snapshot_digest"] for each in after][1:]
     told = store.open(broken.run_id).texts["text"].to_pylist()
-    assert "Expected one decision for each of 1 candidates, got 0 - at a/decisions" in told
+    assert [text for text in told if text.startswith("Expected one row for each of 1 rows of candidate_record")]
     assert verify(store, broken.run_id).ok
     assert [replay(store, each["snapshot_id"]).status for each in after] == ["failed", "ok", "ok"]
 
@@ -103,13 +105,13 @@ def test_a_full_disk_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.Mon
     assert told["message"] == "No space left on device"
 
 
-def parts(story: Story, runs: Path, *asked: dict[str, Any], **how: Any) -> dict[str, list[str]]:
-    """Digests of the parts of the last of these runs, by table; none of those that hold ids or times of the run."""
+def recorded(story: Story, runs: Path, *asked: dict[str, Any], **how: Any) -> tuple[list[Any], ...]:
+    """The digests of the snapshots of the last of these runs, and its texts."""
     with story.open(runs=runs, **how) as retriever:
         for request in asked:
             summary = retriever.run([{"project": "shop", "question": QUESTION, "purpose": "answer-question"} | request])
-    tables = Runs(runs).open(summary.run_id).manifest["tables"]
-    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items() if name != "snapshots"}
+    run = Runs(runs).open(summary.run_id)
+    return run.snapshots["snapshot_digest"].to_pylist(), run.texts.to_pylist()
 
 
 PLAIN = {"request_id": "a"}
@@ -119,8 +121,8 @@ UNSEARCHED = PLAIN | {"recall_effort": "none", "anchors": {"symbols": ["x"]}}
 @pytest.mark.parametrize("last", [PLAIN, UNSEARCHED], ids=["searched", "not searched"])
 def test_a_run_is_stored_alike_whatever_was_asked_before(tmp_path: Path, last: dict[str, Any]):
     story = Story(tmp_path, row("doc", "docs/roles.md", SAYS), encoder=WordsByTheirStart())
-    fresh = parts(story, tmp_path / "fresh", last)
-    after = parts(story, tmp_path / "after", {"request_id": "z"}, {"request_id": "y", "question": "guests"}, last)
+    fresh = recorded(story, tmp_path / "fresh", last)
+    after = recorded(story, tmp_path / "after", {"request_id": "z"}, {"request_id": "y", "question": "guests"}, last)
     assert after == fresh
 
 

@@ -16,7 +16,7 @@ from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs, erase_texts, replay, verify
-from scoped_retrieval.pipeline.runs.parts import PERSISTED
+from scoped_retrieval.pipeline.runs.parts import READABLE
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -145,7 +145,7 @@ def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
             ]
         ).run_id
     run = store.open(run_id)
-    shown = {each.name: str(run.table(each.name, texts=True).to_pylist()) for each in PERSISTED}
+    shown = {each.name: str(run.table(each.name, texts=True).to_pylist()) for each in READABLE}
     assert {name for name, text in shown.items() if "John" in text} >= {
         "requests",
         "citations",
@@ -155,7 +155,7 @@ def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
     assert run.table("requests", texts=True)["current_files"].to_pylist() == [["hr/JohnSmith.md"]]
     erase_texts(store, run_id, run.texts["sha256"].to_pylist(), reason="asked by its owner")
     run = store.open(run_id)
-    assert not [each.name for each in PERSISTED if "John" in str(run.stored(each.name).to_pylist())]
+    assert not [each.name for each in READABLE if "John" in str(run.stored(each.name).to_pylist())]
     assert run.table("requests", texts=True)["current_files"].to_pylist() == [[None]]
     assert verify(store, run_id).status == "erased"
     assert replay(store, run.snapshots["snapshot_id"][0].as_py()).status == "erased"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
+from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import Run, Runs, replay
 from scoped_retrieval.pipeline.runs.live import _bytes_of, read_tables
@@ -99,7 +99,7 @@ def forge(run: Run, table: str, column: str, value: str) -> None:
     log_again(run.store, first, *((line.body["kind"], dict(line.body)) for line in lines[1:]))
 
 
-@pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("decisions", "reason_text")])
+@pytest.mark.parametrize(("table", "column"), [("texts", "text"), ("candidate_record", "decisions.reason_text")])
 def test_nobody_is_shown_a_record_that_was_changed(session: Run, table: str, column: str):
     first, second, _ = ids(session)
     forge(session, table, column, "what is the root password")

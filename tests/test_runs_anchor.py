@@ -78,7 +78,7 @@ def test_a_run_that_the_log_says_was_compacted_is_not_read_from_interactive_file
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [("missing", "manifest.json")]
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "tables/decisions/part-00000.parquet"])
+@pytest.mark.parametrize("file", ["manifest.json", "tables/candidate_record/part-00000.parquet"])
 def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, file: str):
     store = Runs(tmp_path)
     run = batch(store, line_tables)

@@ -48,7 +48,7 @@ def test_one_flipped_byte_anywhere_is_found_and_named(run: Run):
 
 def test_a_file_that_cannot_be_read_is_named(run: Run):
     store = run.store
-    for path in (file_of(run, 1),) if run.live else (run.folder / "tables/decisions/part-00000.parquet",):
+    for path in (file_of(run, 1),) if run.live else (run.folder / "tables/candidate_record/part-00000.parquet",):
         name = path.relative_to(run.store.path if run.live else run.folder).as_posix()
         data = path.read_bytes()
         path.unlink()
@@ -79,15 +79,15 @@ def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: P
 def test_a_missing_and_an_extra_part_are_named(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    part = run.folder / "tables/decisions/part-00000.parquet"
+    part = run.folder / "tables/candidate_record/part-00000.parquet"
     shutil.move(part, tmp_path / "aside")
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("missing", "tables/decisions/part-00000.parquet")
+        ("missing", "tables/candidate_record/part-00000.parquet")
     ]
     shutil.move(tmp_path / "aside", part)
-    (run.folder / "tables/decisions/part-00001.parquet").write_bytes(part.read_bytes())
+    (run.folder / "tables/candidate_record/part-00001.parquet").write_bytes(part.read_bytes())
     assert [(p.kind, p.part) for p in verify(store, run.run_id).problems] == [
-        ("extra", "tables/decisions/part-00001.parquet")
+        ("extra", "tables/candidate_record/part-00001.parquet")
     ]
 
 

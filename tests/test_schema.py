@@ -10,7 +10,7 @@ from scoped_retrieval.nodes.errors import SchemaError
 from scoped_retrieval.nodes.schema import int64, string, table
 
 ROWS = table(
-    "rows", key=["id"], order=["id"], persist=False, doc="Rows.",
+    "rows", key=["id"], order=["id"], doc="Rows.",
     id=string("An id."), count=int64("A number."), note=string("A word.", nullable=True),
 )  # fmt: skip
 GIVEN = {"id": ["a"], "count": [1]}

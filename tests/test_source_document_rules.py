@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
+from scoped_retrieval.nodes.audit.records import snapshot_digests
 from scoped_retrieval.nodes.tables import PROVENANCE
 from scoped_retrieval.nodes.vocabulary import PURPOSES
 from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
@@ -274,10 +274,10 @@ def test_who_the_intent_comes_from_changes_nothing(story: Story):
     blocks, digests, records = set(), set(), set()
     for source in ("model", "policy", "runtime"):
         tables = story.ask("Why has the session no role?", intent_source=source, **asked).tables
-        requests = tables["requests"]
-        assert requests["intent_source"].to_pylist() == [source]
-        at = requests.column_names.index("intent_source")
-        unnamed = tables | {"requests": requests.set_column(at, requests.schema.field(at), pa.array(["-"]))}
+        requests = tables["request_record"]
+        assert tables["requests"]["intent_source"].to_pylist() == [source]
+        at = requests.column_names.index("requests.intent_source")
+        unnamed = tables | {"request_record": requests.set_column(at, requests.schema.field(at), pa.array(["-"]))}
         blocks.add(tables["blocks"]["text"][0].as_py())
         digests.update(snapshot_digests(unnamed, PROVENANCE.empty(), requests["request_id"]))
         records.add(tables["snapshots"]["snapshot_digest"][0].as_py())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,8 +38,11 @@ def asked(story: Story, runs: str, **how: Any) -> dict[str, list[str]]:
     with story.open(runs=story.folder / runs, shard_requests=1) as opened:
         run = opened.run(**(how or {"requests": ASKED}))
     assert verify(Runs(story.folder / runs), run.run_id).status == "ok"
-    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
-    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+    found = Runs(run.path.parent).open(run.run_id)
+    return {
+        "snapshots": found.snapshots["snapshot_digest"].to_pylist(),
+        "texts": sorted(found.texts["sha256"].to_pylist()),
+    }
 
 
 def test_a_run_that_a_full_disk_stopped_is_resumed_when_there_is_room(tmp_path: Path):

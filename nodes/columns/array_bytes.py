@@ -120,7 +120,9 @@ def items(array: pa.Array) -> tuple[Int, pa.Array]:
         counts, found = listed(array)
         ends = np.append(0, counts.cumsum())
     else:
-        ends = array.offsets.to_numpy().astype(np.int64)
+        width = np.dtype(np.int64 if pa.types.is_large_list(array.type) else np.int32)
+        raw = np.frombuffer(array.buffers()[1], width, len(array) + 1, array.offset * width.itemsize)
+        ends = raw.astype(np.int64)
         found = array.values.slice(ends[0], ends[-1] - ends[0])
         ends -= ends[0]
     if len(found) >= 1 << 32:

@@ -12,9 +12,10 @@ SHA-256, so that a record can be verified after a text was erased.
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,31 +48,20 @@ FORM = "scoped-retrieval/logical-form/5"
 """Version of the canonical form; every digest starts with it."""
 
 _STRING, _STRINGS = pa.string(), pa.list_(pa.string())
+_TEXT, _BYTES = pa.large_string(), pa.large_binary()
+_LISTS = {_STRINGS.id, pa.large_list(_STRING).id}
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     """SHA-256 of each text as UTF-8, 64 hex digits; null where the text is null. Each distinct text is hashed once."""
-    values = plain(texts).to_pylist()
-    known = {text: None if text is None else hashlib.sha256(text.encode()).hexdigest() for text in set(values)}
-    return pa.array([known[text] for text in values], pa.string())
+    return hashed([plain(texts)])[0][0]
 
 
 def is_stored(type_: pa.DataType) -> bool:
     """Whether a free-text column of this type contains hashes, as stored in a run, rather than texts."""
     return pa.types.is_string(type_.value_type if is_list(type_) else type_)
-
-
-def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A free-text column in stored form: SHA-256 of each text, or of each item of each list; null stays null."""
-    array = plain(column)
-    if array.null_count == len(array):
-        return pa.nulls(len(array), _STRINGS if is_list(array.type) else _STRING)
-    if not is_list(array.type):
-        return text_sha256(array)
-    ends, texts = items(array)
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), text_sha256(texts), mask=pc.is_null(array))
 
 
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
@@ -85,22 +75,59 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     """
     if not free_texts(declared) or table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
         return table
-    return _storing(declared)(table)[0]
+    return _storing(declared)(table).table
+
+
+def texts_in(table: pa.Table, declared: Table) -> dict[str, bytes]:
+    """The free texts of a declared table, UTF-8, by SHA-256."""
+    return _storing(declared)(table).texts if free_texts(declared) else {}
+
+
+class _Stored(NamedTuple):
+    """A table in stored form, its columns, and its texts."""
+
+    table: pa.Table
+    columns: list[pa.Array]
+    texts: dict[str, bytes]
 
 
 @lru_cache(maxsize=256)
-def _storing(declared: Table) -> OfTable[tuple[pa.Table, list[pa.Array]]]:
-    """The stored form of a table, and its columns."""
-    places = free_texts(declared)
+def _storing(declared: Table) -> OfTable[_Stored]:
+    """The stored form of a table."""
 
-    def stored(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
-        columns = columns_of(declared.check(table))
-        for place in places:
-            columns[place] = hashed(columns[place])
+    def stored(table: pa.Table) -> _Stored:
+        columns, places = columns_of(declared.check(table)), free_texts(declared)
+        found, texts = hashed([columns[place] for place in places])
+        for place, column in zip(places, found, strict=True):
+            columns[place] = column
         stored_schema = declared.widened(declared.stored_schema, table.column_names)
-        return pa.Table.from_arrays(columns, schema=stored_schema), columns
+        return _Stored(pa.Table.from_arrays(columns, schema=stored_schema), columns, texts)
 
     return OfTable(stored)
+
+
+def hashed(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], dict[str, bytes]]:
+    """Free-text columns in stored form, SHA-256 of each text or of each item of each list, and the texts by hash; null
+    stays null.
+    """
+    ends, texts = list[pa.Array | None](), list[pa.Array]()
+    for array in columns:
+        if array.type.id in _LISTS:
+            if array.null_count or array.offset:
+                array = array.take(pa.array(np.arange(len(array))))  # lists with offsets from 0
+            ends.append(array.offsets)
+            array = array.flatten()
+        else:
+            ends.append(None)
+        texts.append(array if array.type == _TEXT else array.cast(_TEXT))
+    values = pa.concat_arrays(texts).view(_BYTES).to_pylist()
+    known = {text: None if text is None else hashlib.sha256(text).hexdigest() for text in set(values)}
+    every, start, found = pa.array([known[text] for text in values], _STRING), 0, list[pa.Array]()
+    for array, own, text in zip(columns, ends, texts, strict=True):
+        sha256, start = every.slice(start, len(text)), start + len(text)
+        missing = pc.is_null(array) if own is not None and array.null_count else None
+        found.append(sha256 if own is None else pa.ListArray.from_arrays(own, sha256, mask=missing))
+    return found, {sha256: text for text, sha256 in known.items() if text is not None and sha256 is not None}
 
 
 @lru_cache(maxsize=256)
@@ -135,14 +162,15 @@ def digests_by_request(
     owner += np.arange(len(tables)).repeat(starts[1:] - starts[:-1]) * width
     order = owner.argsort(kind="stable") if (owner[1:] < owner[:-1]).any() else None
     bounds = (owner if order is None else owner[order]).searchsorted(np.arange(len(tables) * width))
+    bounds = bounds.reshape(len(tables), width)
     forms = []
-    for (table, declared), start, end in zip(tables, starts.tolist(), starts[1:].tolist(), strict=False):
+    for (table, declared), start, end, own in zip(tables, starts.tolist(), starts[1:].tolist(), bounds, strict=False):
         heading, groups = _form(table, declared)
-        if order is not None:
-            rows = pa.array(order[start:end] - start)
+        if order is not None or own[0] > start or own[-1] < end:
+            rows = pa.array((np.arange(starts[-1]) if order is None else order)[own[0] : own[-1]] - start)
             groups = [(type_, [array.take(rows) for array in arrays]) for type_, arrays in groups]
         forms.append((heading, groups))
-    return _digests(forms, bounds.reshape(len(tables), width) - starts[:-1, None], prefix)
+    return _digests(forms, bounds - bounds[:, :1], prefix)
 
 
 def named_digest(values: dict[str, str]) -> str:
@@ -162,7 +190,7 @@ def _form(table: pa.Table, declared: Table | None) -> TableForm:
         heading, places, groups = _declared_form(declared)
         if not table.num_rows:
             return heading, []
-        given = _storing(declared)(table)[1] if free_texts(declared) else columns_of(table)
+        given = _storing(declared)(table).columns if free_texts(declared) else columns_of(table)
     else:
         given, fields = _columns_by_name(table, declared)
         heading, places, groups = _form_of("" if declared is None else declared.name, fields)
@@ -186,7 +214,7 @@ def _columns_by_name(table: pa.Table, declared: Table | None) -> tuple[list[pa.A
             raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
         if column.digest:
             array = plain(table[name])
-            arrays.append(hashed(array) if column.free_text and not is_stored(array.type) else array)
+            arrays.append(hashed([array])[0][0] if column.free_text and not is_stored(array.type) else array)
             fields.append((len(fields), name, arrays[-1].type, column.nullable))
     for field in declared.widened(pa.schema([]), names):
         arrays.append(plain(table[field.name]))
@@ -227,25 +255,22 @@ MANY = 1 << 20
 
 
 def _digests(forms: Sequence[TableForm], bounds: Int, prefix: str = "") -> list[bytes]:
-    """The digest of each range of rows of some tables; table `t` has the ranges between `bounds[t]`."""
+    """The digest of each range of rows of some tables; table `t` has the ranges between `bounds[t]`, which are all."""
     start = hashlib.sha256(b"".join([prefix.encode(), *(heading for heading, _ in forms)]))
-    typed: dict[str, list[tuple[pa.Array, Int]]] = {}
+    typed = defaultdict[str, list[tuple[pa.Array, Int]]](list)
     for (_, groups), own in zip(forms, bounds, strict=True):
         for type_, arrays in groups if own[-1] > own[0] else ():
-            typed.setdefault(type_, []).extend([(array, own) for array in arrays])
+            typed[type_] += [(array, own) for array in arrays]
     parts: list[Part] = []
     for type_, columns in sorted(typed.items()):
-        arrays = [array for array, _ in columns]
-        starts = starts_of(np.fromiter(map(len, arrays), np.int64, len(arrays)))
+        arrays, ends = [array for array, _ in columns], np.array([own for _, own in columns])
+        starts = starts_of(ends[:, -1])
         wide = pa.large_string() if type_ == "string" and starts[-1] > MANY else arrays[0].type
         every = pa.concat_arrays([array if array.type == wide else array.cast(wide) for array in arrays])
-        # Request by request, then column by column: the values of a request lie side by side.
-        ranges = np.array([own for _, own in columns]) + starts[:-1, None]
-        counts = ranges[:, 1:] - ranges[:, :-1]
-        index = expand_ranges(ranges[:, :-1].T.ravel(), counts.T.ravel())
-        if len(index) < len(every) or (index[1:] < index[:-1]).any():
-            every = every.take(pa.array(index))
-        _add_parts(parts, every, starts_of(counts.sum(axis=0)))
+        if ends.shape[1] > 2:  # request by request, then column by column: the values of a request lie side by side
+            ranges = ends + starts[:-1, None]
+            every = every.take(pa.array(expand_ranges(ranges[:, :-1].T.ravel(), np.diff(ranges).T.ravel())))
+        _add_parts(parts, every, ends.sum(axis=0))
     counts, found = np.diff(bounds).T.astype("<u8"), []
     for n, rows in enumerate(counts):
         own = start.copy()
@@ -259,20 +284,15 @@ def _add_parts(parts: list[Part], array: pa.Array, bounds: NDArray[np.integer]) 
     """Add the form of values of one type; `bounds` are those of each request."""
     rows, missing, kind = len(array), array.null_count, array.type.id
     ends = bounds.tolist()
-
-    def add(width: int, values: bytes | memoryview, ends: list[int] = ends) -> None:
-        parts.append((ends, width, values))
-
-    add(1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows)
+    parts.append((ends, 1, valid(array).data if 0 < missing < rows else (b"\0" if missing else b"\1") * rows))
     if kind in WIDTHS:
-        add(WIDTHS[kind], as_bytes(fixed(array)).data)
+        parts.append((ends, WIDTHS[kind], as_bytes(fixed(array)).data))
     elif kind in OFFSETS:
         places, data = raw_offsets(array)
-        add(4, _lengths(places))
-        add(1, data, places[bounds].tolist())
+        parts += [(ends, 4, _lengths(places)), (places[bounds].tolist(), 1, data)]
     elif is_list(array.type):
         places, child = items(array)
-        add(4, _lengths(places))
+        parts.append((ends, 4, _lengths(places)))
         if len(child):
             _add_parts(parts, child, places[bounds])
     elif layout_of(array.type) == "struct":

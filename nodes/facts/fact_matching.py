@@ -31,7 +31,6 @@ FINDINGS = Table(
     "What the records say of the values in some texts; `fact` is the row of the field compared with, -1 = none.",
     key=("text", "value"),
     order=("text", "value"),
-    persist=False,
     columns={
         "text": int64("number of the text"),
         "value": text("the value as the text has it"),

@@ -8,7 +8,6 @@ ANSWER_FINDINGS = table(
     "answer_findings",
     key=("finding", "byte_start", "byte_end", "subject"),
     order=("byte_start", "byte_end", "finding", "subject"),
-    persist=False,
     doc="What an answer says that the visible bytes of its snapshot do not support, and what it leaves unused.",
     finding=caller(
         string(

@@ -8,7 +8,6 @@ CITATIONS = table(
     "citations",
     key=("request_id", "label"),
     order=("request_id", "position"),
-    persist=True,
     doc="The citation map: the row and the place that each label of the block cites.",
     request_id=caller(string("the request", digest=False)),
     position=caller(int32("order in the block, from 1")),
@@ -38,7 +37,6 @@ ITEM_DETAILS = table(
     "item_details",
     key=("request_id", "evidence_id"),
     order=("request_id", "position"),
-    persist=True,
     doc="What a bundle says of each item besides its citation (S4.12): the leading row's own columns.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the row that leads the item")),
@@ -74,7 +72,6 @@ BLOCKS = table(
     "blocks",
     key=("request_id",),
     order=("request_id",),
-    persist=True,
     doc="The bytes the model may read.",
     request_id=caller(string("the request", digest=False)),
     block_ref=caller(

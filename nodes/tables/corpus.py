@@ -24,7 +24,6 @@ EVIDENCE = table(
     "evidence",
     key=("evidence_id",),
     order=("owner_project", "owner_user", "source_id", "path", "line_start"),
-    persist=False,
     doc="One row per document lineage, text and occurrence. Null where a gate looks counts as least privileged.",
     evidence_id=caller(
         string(
@@ -97,7 +96,6 @@ PLACEMENTS = table(
     "placements",
     key=("evidence_id", "version", "line_start"),
     order=("row", "recorded_time", "version"),
-    persist=False,
     doc="The times and places of a row of evidence. A row is admissible if one of its placements is.",
     row=int64("position of its evidence row in the same segment or frame"),
     evidence_id=caller(string("the evidence row")),
@@ -118,7 +116,6 @@ IMPORT_ROWS = Table(
     "What every reader gives and `--add evidence=FILE` takes: the columns of EVIDENCE and PLACEMENTS, flat. Required: source_id, text.",
     key=("source_id", "path", "section", "text", "occurrence", "version"),
     order=("source_id", "path", "line_start"),
-    persist=False,
     columns={
         name: replace(column, nullable=name not in ("source_id", "text"))
         for name, column in {**EVIDENCE.columns, **PLACEMENTS.columns}.items()
@@ -135,7 +132,6 @@ SEGMENTS = table(
     "segments",
     key=("segment_id",),
     order=("row_start",),
-    persist=False,
     doc="The segments of one frame: each belongs to one owner and is a contiguous range of frame rows.",
     segment_id=string("content-derived id"),
     owner_project=string("the project all its rows belong to"),

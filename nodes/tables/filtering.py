@@ -9,7 +9,6 @@ VERDICTS = table(
     "verdicts",
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
-    persist=True,
     doc="The second wall: every candidate judged again from contract and stored row alone.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
@@ -39,7 +38,6 @@ POOL = table(
     "pool",
     key=("request_id", "evidence_id"),
     order=("request_id", "pool_rank"),
-    persist=False,
     doc="The candidates that both walls let through, in recall order, with what is stored of them. Scores have a row for each, "
     "in this order; ranks, items and decisions name a row by its place here.",
     request_id=string("the request"),

@@ -186,8 +186,8 @@ def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
 class TextFeatures:
     """Features of all texts together, for skipping patterns quickly."""
 
-    every: bytes
-    lowered: bytes
+    every: str
+    lowered: str
     hump: bool
     run: int
 
@@ -196,20 +196,20 @@ class TextFeatures:
         _, data = offsets_and_bytes(texts)
         kind = _LETTER[data]
         breaks = np.concatenate(([-1], (kind == 0).nonzero()[0], [len(data)]))
-        every = data.tobytes()
+        every = data.tobytes().decode()
         hump = bool(((kind[1:] == _CAPITAL) & (kind[:-1] == _SMALL)).any())
         return cls(every, every.lower(), hump, int((breaks[1:] - breaks[:-1]).max()) - 1)
 
     def has(self, *words: str) -> bool:
         """Whether any of the words is in the texts."""
-        return any(word.encode() in self.every for word in words)
+        return any(map(self.every.__contains__, words))
 
     def may_match(self, pattern: Pattern) -> bool:
         """False if the pattern matches none of the texts."""
         if pattern.run > self.run or (pattern.hump and not self.hump):
             return False
         among = self.lowered if pattern.regex.startswith("(?i)") else self.every
-        return not pattern.needs or any(word.encode() in among for word in pattern.needs)
+        return not pattern.needs or any(map(among.__contains__, pattern.needs))
 
 
 def normalized_paths(values: pa.Array) -> pa.Array:

@@ -23,7 +23,7 @@ from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, Verif
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
 from ..engines.out_of_scope import capture
 from ..engines.shards import by_request, with_counters
-from ..line.driver import failed_line, run_line
+from ..line.driver import run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
 from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
@@ -217,7 +217,7 @@ class Session:
     def _answered(
         self, tables: dict[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass, took: LineTimings
     ) -> _Answered:
-        """An answer with its snapshot, if there is a run to write it to; a failed one if its record does not add up."""
+        """An answer with its snapshot, if there is a run to write it to."""
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
         snapshot, required = None, request["require_snapshot"]
         found = replace(
@@ -228,11 +228,7 @@ class Session:
             together=passed.requests,
         )
         if self.live is not None:
-            try:
-                snapshot = packed(tables, self.line.vectors.used(tables), took)
-            except VerificationError as error:  # nothing of it is returned or stored
-                tables, required = self._failed(tables["requests"], name, error), True
-                found, snapshot = retrieval_of(tables), packed(tables)
+            snapshot = packed(tables, self.line.vectors.used(tables), took)
         return _Answered(found, tables, name, required, snapshot)
 
     def _kept(self, answered: Sequence[_Answered]) -> list[Retrieval | Exception]:
@@ -292,13 +288,6 @@ class Session:
             except OSError as error:
                 return replace(found, not_captured=_message_of(error))
         return found
-
-    def _failed(self, request: pa.Table, name: str, error: VerificationError) -> dict[str, pa.Table]:
-        """The tables of a request whose record does not add up."""
-        captures = CAPTURES.build(
-            {"request_id": request["request_id"], "snapshot_id": [name], "created_at": request["asked_at"]}
-        )
-        return failed_line(request, error, captures, self.line)
 
 
 def _message_of(error: Exception) -> str:

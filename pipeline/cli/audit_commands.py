@@ -96,12 +96,12 @@ def sql(
     """Query the tables of runs with DuckDB. Without a query, lists tables and views. For auditors."""
     from ...nodes.errors import InputError
     from ..reading.auditing.sql import VIEWS, queried, rows_of
-    from ..runs.parts import PERSISTED
+    from ..runs.parts import READABLE
     from ..views.text_table import csv_table
 
     if query is None:
         named = [{"name": name, "kind": "view", "doc": view.doc} for name, view in VIEWS.items()]
-        named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in PERSISTED]
+        named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in READABLE]
         emit(
             named,
             text=write_table("", ("name", "kind", "what"), [list(row.values()) for row in named]),

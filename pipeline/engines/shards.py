@@ -22,15 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
-from ...nodes.errors import AccessError, EngineError, StoreError, VerificationError
+from ...nodes.errors import AccessError, EngineError, StoreError
 from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
-from ..line.driver import Line, failed_line, run_line
+from ..line.driver import Line, run_line
 from ..line.planned_driver import seconds_by_node, timings
 from ..line.tokenizers import load_counters
 from ..progress import Say, StepReporter
 from ..runs import StagedRun
-from ..runs.parts import check_conservation
 from .out_of_scope import capture
 
 __all__ = [
@@ -87,10 +86,10 @@ class ShardJob:
         with timings() as timed:
             tables = run_line(requests, failures, captures, line)
         seconds = seconds_by_node(timed)
-        try:
-            self._keep(shard, tables, line, seconds)
-        except VerificationError:
-            self._keep(shard, _sound(tables, captures, line), line, seconds)
+        line.corpus.expect_unerased()  # a later erasure finds the run being written
+        if self.auditor is not None:
+            capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
+        self.staged.write(shard, tables, line.vectors.used(tables), seconds)
 
     def asked(self, shard: int, created_at: datetime) -> tuple[pa.Table, pa.Table, pa.Table]:
         """REQUESTS, FAILURES and CAPTURES of one shard."""
@@ -104,25 +103,6 @@ class ShardJob:
             }
         )
         return requests, failures, captures
-
-    def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line, seconds: Mapping[str, float]) -> None:
-        line.corpus.expect_unerased()  # a later erasure finds the run being written
-        if self.auditor is not None:
-            capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
-        self.staged.write(shard, tables, line.vectors.used(tables), seconds)
-
-
-def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of a shard with a failed request in place of each whose record does not add up."""
-    parts, of_request = [], by_request(tables)
-    for request_id in tables["snapshots"]["request_id"].to_pylist():
-        own = of_request(request_id)
-        try:
-            check_conservation(own, request_id)
-        except VerificationError as error:
-            own = failed_line(own["requests"], error, captures, line)
-        parts.append(own)
-    return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in tables}
 
 
 def by_request(tables: Mapping[str, pa.Table]) -> Callable[[str], dict[str, pa.Table]]:

@@ -33,13 +33,13 @@ from ..contracts.explain import explain
 from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
 from ..evaluation.lost_gold import lost_gold
-from ..line.driver import outputs
 from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
 from ..reading.snapshots import audited_projects, readable_snapshots
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..runs.ids import SNAPSHOT_ID
+from ..runs.parts import VIEWS
 from ..runs.replay import Replay
 from ..runs.run import Run
 from ..servers.renderings import FORMS, Rendering, Shown, answer_values
@@ -173,7 +173,7 @@ def _by_request(run: Run) -> Iterator[tuple[str, dict[str, pa.Table]]]:
     tables: dict[str, pa.Table] = {}
     bounds: dict[str, np.ndarray[Any, Any]] = {}
     ids = pc.unique(flat(run.snapshots["request_id"])).sort()
-    for name in ("requests", "failures", *outputs()):
+    for name in (view.name for view in VIEWS):
         table = run.table(name, texts=True)
         if "request_id" in table.column_names:
             at = pc.index_in(flat(table["request_id"]), ids).to_numpy()

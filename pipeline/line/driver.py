@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import COVERED, RECORDS, VIEWED
 from ...nodes.blocks.token_counting import Counters
 from ...nodes.columns.keys import flat
 from ...nodes.columns.list_columns import holds
@@ -104,8 +105,9 @@ def build_driver() -> PlannedDriver:
 
 @lru_cache(maxsize=1)
 def outputs() -> tuple[str, ...]:
-    """The nodes whose tables a run stores, sorted."""
-    return build_driver().stored(TABLES)
+    """The nodes whose tables are records of a run or views of them, sorted."""
+    kept = {*VIEWED, *(table.name for table in COVERED)}
+    return tuple(sorted(node.name for node in build_driver().made() if node.name in kept))
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
@@ -129,7 +131,7 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
 def together(tables: Sequence[pa.Table]) -> pa.Table:
     """Parts of a table as one; those of requests that failed have no rows, and no columns of plugins."""
     filled = [table for table in tables if table.num_rows] or tables[:1]
-    return pa.concat_tables(filled).combine_chunks()
+    return pa.concat_tables(filled, promote_options="default").combine_chunks()
 
 
 def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
@@ -260,7 +262,7 @@ def _outputs(
 def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
     """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
     driver = build_driver()
-    audit = ("conditions", "decisions", "snapshots")
+    audit = ("conditions", "decisions", "snapshots", *(record.name for record in RECORDS))
     inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
     inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
     ids = failures["request_id"]

@@ -137,10 +137,6 @@ class PlannedDriver(hamilton_driver.Driver):
         """Its nodes, without inputs."""
         return [variable for variable in self.list_available_variables() if not variable.is_external_input]
 
-    def stored(self, tables: Mapping[str, Table]) -> tuple[str, ...]:
-        """The nodes whose tables are declared as stored, sorted."""
-        return tuple(sorted(node.name for node in self.made() if node.name in tables and tables[node.name].persist))
-
     def dataflow(self) -> list[str]:
         """The wiring as text: `node <- input, input`, sorted."""
         wired = ((node.name, sorted(node.required_dependencies | node.optional_dependencies)) for node in self.made())

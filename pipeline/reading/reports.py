@@ -15,7 +15,7 @@ from ...nodes.tables import BLOCKS, REQUESTS
 from ..config.settings import Settings
 from ..runs import Run
 from ..runs.ids import is_snapshot
-from ..runs.parts import PERSISTED
+from ..runs.parts import READABLE
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
 from .snapshots import as_damage, audits_whole, readable_snapshots
@@ -64,7 +64,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
             return run, {}, {}
         with as_damage(run.run_id):
             took = run.timings_of(name)
-            rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
+            rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in READABLE}
         return run, rows, took.nodes if took else {}
     expect_reader(settings, run)
     with as_damage(run.run_id):

@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import COVERED
 from ...nodes.errors import StoreError
 from ..storage.durable import make_folders
 from .live import live_file
 from .log import Line, of_kind
-from .parts import FORMAT, PER_REQUEST, PER_RUN, TEXTS
+from .parts import FORMAT, PER_RUN, TEXTS
 from .run import INTERACTIVE, Run
 from .store import Runs
 from .writing import write_manifest, write_stored
@@ -62,7 +63,7 @@ def _written(run: Run) -> str:
     make_folders(run.folder, run.store.path)
     names = [*run.kept]
     inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
-    receipts = [write_stored(run.folder, 0, inputs, TEXTS.empty_table(), check=False)]
+    receipts = [write_stored(run.folder, 0, inputs, TEXTS.empty_table())]
     for shard, at in enumerate(range(0, len(names), SNAPSHOTS_EACH)):
         receipts.append(_write_shard(run, shard, names[at : at + SNAPSHOTS_EACH]))
     created = run.table("snapshots", snapshot_id=names[0])["created_at"][0].as_py().isoformat()
@@ -78,7 +79,7 @@ def _written(run: Run) -> str:
 
 def _write_shard(run: Run, shard: int, names: Sequence[str]) -> dict[str, Any]:
     """Write some snapshots as the parts of a shard; returns its receipt."""
-    read = run.joined_live([*(table.name for table in PER_REQUEST), "texts"], names)
+    read = run.joined_live([*(table.name for table in COVERED), "texts"], names)
     texts = read.pop("texts").combine_chunks()
     texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat, pair_codes, positions
 from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.fact_conflicts import DISAGREE
-from .parts import PERSISTED, values_of
+from .parts import VIEWS, values_of
 
 __all__ = ["Gone", "RequestSelection", "StoredTables", "Unheld", "chosen_among", "gone_from", "texts_showing"]
 
@@ -48,7 +48,7 @@ def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
     paths = [[pa.array([], pa.string())] for _ in range(2)]
     trimmed = run.stored("trimmed")
     shown = trimmed.filter(_hit(trimmed, evidence_ids))
-    for declared in PERSISTED:
+    for declared in VIEWS:
         free = declared.names(free_text=True)
         if "evidence_id" not in declared.columns or not (free or declared.name in _SHOWN):
             continue
@@ -203,7 +203,7 @@ def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table
 def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
     """Hashes of texts that only these requests use, and the number of their texts shared with others."""
     own, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
-    for declared in PERSISTED:
+    for declared in VIEWS:
         free = declared.names(free_text=True)
         if not free:
             continue

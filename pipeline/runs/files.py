@@ -91,27 +91,30 @@ def read_json(path: Place) -> Any:
 
 
 def read_parquet(
-    path: Place, schema: pa.Schema | Callable[[Sequence[str]], pa.Schema], columns: Sequence[str] | None = None
+    path: Place,
+    schema: pa.Schema | Callable[[Sequence[str]], pa.Schema],
+    columns: Callable[[Sequence[str]], list[str]] = list,
 ) -> pa.Table:
-    """A Parquet part with the given schema, which may depend on its columns; with `columns`, only these are read.
+    """A Parquet part with the given schema, which may depend on its columns; those that `columns` chooses are read.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
     """
-    table = _read_parquet(path, columns)
-    known = schema(table.column_names) if callable(schema) else schema
-    wanted = known if columns is None else pa.schema([known.field(name) for name in columns])
-    if table.schema.names != wanted.names:
-        raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {named(path)}")
-    return table.cast(wanted)
+    table, stored = _read_parquet(path, columns)
+    known = schema(stored) if callable(schema) else schema
+    if stored != known.names:
+        raise StoreError(f"Expected columns {', '.join(known.names)}, got others - at {named(path)}")
+    return table.cast(pa.schema([known.field(name) for name in table.column_names]))
 
 
-def _read_parquet(path: Place, columns: Sequence[str] | None) -> pa.Table:
+def _read_parquet(path: Place, columns: Callable[[Sequence[str]], list[str]]) -> tuple[pa.Table, list[str]]:
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path.open() if isinstance(path, ObjectPlace) else path) as file:
-            return file.read(columns=columns, use_threads=False)
+            stored = file.schema_arrow.names
+            chosen = columns(stored)  # Arrow also reads those below a name with a dot
+            return file.read(columns=chosen, use_threads=False).select(chosen), stored
     except FileNotFoundError:
         raise StoreError(f"Expected a part, got none - at {named(path)}") from None
     except ScopedRetrievalError:

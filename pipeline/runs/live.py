@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
 from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
@@ -33,10 +34,8 @@ from .ids import new_run_id, snapshot_id
 from .log import LineInDoubtError, RunFolder, of_kind
 from .parts import (
     FORMAT,
-    PER_REQUEST,
     PER_RUN,
     Vectors,
-    check_conservation,
     expect_format,
     stored_schema,
     stored_tables,
@@ -70,15 +69,10 @@ def live_file(runs: Place, name: str) -> Place:
 def packed(
     tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: LineTimings | None = None
 ) -> PackedSnapshot:
-    """The snapshot of one request. The timings of its line, `took`, are stored beside its tables and in no digest.
-
-    Raises:
-        VerificationError: a candidate is not decided exactly once.
-    """
-    stored = stored_tables(tables, PER_REQUEST)
-    line = stored["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()[0]
-    check_conservation(stored, line["snapshot_id"])
-    texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, vectors)
+    """The snapshot of one request. The timings of its line, `took`, are stored beside its tables and in no digest."""
+    stored = stored_tables(tables, COVERED)
+    (line,) = stored["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()
+    texts = texts_of({name: tables[name] for name in stored}, vectors)
     data = _bytes_of(stored | {"texts": texts}, {_TOOK: took} if took is not None else {})
     return PackedSnapshot(data, line | {"sha256": hashlib.sha256(data).hexdigest()})
 

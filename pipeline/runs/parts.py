@@ -7,7 +7,7 @@ leaves every table as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,26 +15,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.columns.digests import free_texts, named_digest, stored_form, table_digest, text_sha256
-from ...nodes.columns.keys import flat, pair_codes
+from ...nodes.audit.records import CANDIDATE_RECORD, COVERED, RECORDS, VIEWED, view
+from ...nodes.columns.digests import stored_form, text_sha256, texts_in
+from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.schema import Table
-from ...nodes.tables import TABLES
-from ..progress import counted
+from ...nodes.tables import SNAPSHOTS, TABLES
+from ...nodes.vocabulary import OUTCOMES
 
-VERSION = 19
+VERSION = 20
 """Raised with every change of a stored column or of the manifest."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""
 
-PERSISTED = tuple(t for t in TABLES.values() if t.persist)
-"""Every table a run stores."""
-
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
            "provenance")  # fmt: skip
 """Tables that are the same for all requests of a run, stored once."""
-
-PER_REQUEST = tuple(t for t in PERSISTED if t.name not in PER_RUN)
+DECLARED = TABLES | {record.name: record for record in RECORDS}
+"""The tables of the line and the records by name."""
+PERSISTED = (*COVERED, *(TABLES[name] for name in PER_RUN))
+"""Every table a run stores."""
+VIEWS = (*(TABLES[name] for name in VIEWED), SNAPSHOTS)
+"""Every table of the line that a run has, most as views of records."""
+READABLE = (*VIEWS, *RECORDS, *(TABLES[name] for name in PER_RUN))
+"""Every table that is read from a run."""
 
 TEXTS = pa.schema(
     [
@@ -65,7 +69,30 @@ def expect_format(found: Any, at: str) -> None:
 
 def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:
     """The schema of a table in stored form, or of the texts; including those `columns` that plugins may add."""
-    return TEXTS if name == "texts" else TABLES[name].widened(TABLES[name].stored_schema, columns)
+    return TEXTS if name == "texts" else DECLARED[name].widened(DECLARED[name].stored_schema, columns)
+
+
+def home_of(name: str) -> str:
+    """The stored table that has the rows of a table: its record, else itself."""
+    return VIEWED[name][0].name if name in VIEWED else name
+
+
+def viewed(stored: pa.Table, name: str) -> pa.Table:
+    """A table of a run from the stored one that has its rows."""
+    return view(stored, name) if name in VIEWED else stored
+
+
+def reading(name: str, columns: Collection[str] | None = None) -> Callable[[Sequence[str]], list[str]]:
+    """A function that chooses among the columns of a stored part those of a table, or of some of its columns."""
+
+    def of(stored: Sequence[str]) -> list[str]:
+        if name not in VIEWED:
+            return [column for column in stored if columns is None or column in columns]
+        member = VIEWED[name][1]
+        wanted = {column: known for column, known in member.own(stored).items() if columns is None or column in columns}
+        return [column for column in stored if column == member.marker or column in wanted.values()]
+
+    return of
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -81,27 +108,18 @@ def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> 
     }
 
 
-def texts_of(
-    tables: Mapping[str, pa.Table], stored: Mapping[str, pa.Table], vectors: Vectors | None = None
-) -> pa.Table:
+def texts_of(tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> pa.Table:
     """Every distinct free text of the tables with its hash, by hash; `vectors` maps texts to int16 arrays."""
-    texts, hashes = [], []
+    known = dict[str, bytes]()
     for name, table in tables.items():
-        for column in free_texts(TABLES[name]) if name in stored else ():
-            if table[column].null_count < table.num_rows:
-                texts.append(values_of(table[column]).cast(pa.large_string()))
-                hashes.append(values_of(stored[name][column]))
-    if not texts:
-        return TEXTS.empty_table()
-    text, sha256 = pa.concat_arrays(texts), pa.concat_arrays(hashes)
-    distinct = pc.unique(sha256.drop_null())
-    distinct = distinct.take(pc.sort_indices(distinct))
-    text = text.take(pc.index_in(distinct, value_set=sha256))
+        known |= texts_in(table, DECLARED[name])
+    distinct = sorted(known)
+    text = pa.array([known[sha256] for sha256 in distinct], pa.large_binary()).cast(pa.large_string())
     vector = pa.nulls(len(distinct), TEXTS.field("vector").type)
     if vectors:
         found = (vectors.get(t) for t in text.to_pylist())
         vector = pa.array([None if v is None else v.tolist() for v in found], TEXTS.field("vector").type)
-    return pa.Table.from_arrays([distinct, text, vector], schema=TEXTS)
+    return pa.Table.from_arrays([pa.array(distinct, pa.string()), text, vector], schema=TEXTS)
 
 
 def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
@@ -125,23 +143,12 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
     return table
 
 
-def logical_digest(name: str, table: pa.Table) -> str:
-    """The logical digest of a stored part, which binds the ids of its requests, too.
-
-    Texts contribute their hashes, as everywhere: `changed_texts` verifies the texts.
-    """
-    if name == "texts":
-        return table_digest(table.drop_columns("text"))
-    ids = table.select([name for name in table.column_names if name == "request_id"])
-    return named_digest({"rows": table_digest(table, TABLES[name]), "requests": table_digest(ids)})
-
-
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
     """The distinct text hashes that stored tables refer to."""
     found = [
         values_of(table[name]).drop_null()
         for table_name, table in tables.items()
-        for name, column in TABLES[table_name].columns.items()
+        for name, column in DECLARED[table_name].columns.items()
         if column.free_text
     ]
     return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())
@@ -153,25 +160,18 @@ def changed_texts(texts: pa.Table) -> pa.Array:
 
 
 def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
-    """Check that every candidate has exactly one decision, and recalled = selected + hidden + rejected per request.
+    """Check that recalled = selected + hidden + rejected, as the one outcome of each candidate says.
 
     Raises:
-        VerificationError: a candidate has none or two, or the counts do not add up.
+        VerificationError: the counts are others.
     """
-    candidates, decisions, snapshots = (tables[name] for name in ("candidates", "decisions", "snapshots"))
-    pairs = pair_codes(*((table["request_id"], table["evidence_id"]) for table in (candidates, decisions)))
-    wanted, decided = (np.sort(np.asarray(codes)) for codes in pairs)
-    if np.any(decided[1:] == decided[:-1]) or not np.array_equal(wanted, decided):
-        raise VerificationError(
-            f"Expected one decision for each of {len(wanted)} candidates, got {len(decided)} - at {at}/decisions"
-        )
-    names = ("selected_rows", "hidden", "rejected", "recalled")
-    selected, hidden, rejected, recalled = (flat(snapshots[name]).to_numpy(zero_copy_only=False) for name in names)
-    if (selected + hidden + rejected != recalled).any():
-        raise VerificationError(
-            f"Expected recalled = selected + hidden + rejected, got another sum - at {at}/snapshots"
-        )
-    if recalled.sum() != len(decided):
-        raise VerificationError(
-            f"Expected {counted(len(decided), 'recalled row')}, got another sum - at {at}/snapshots"
-        )
+    candidates, snapshots = tables[CANDIDATE_RECORD.name], tables["snapshots"]
+    owner, outcome = positions(candidates["request_id"], snapshots["request_id"]), candidates["decisions.outcome"]
+    counted = {"recalled": owner}
+    counted |= {
+        f"{name}{'_rows' * (name == 'selected')}": owner[np.asarray(pc.equal(outcome, name))]
+        for name in OUTCOMES.values
+    }
+    for name, rows in counted.items():
+        if np.bincount(rows, minlength=snapshots.num_rows).tolist() != snapshots[name].to_pylist():
+            raise VerificationError(f"Expected as many {name} as candidates of that outcome, got others - at {at}")

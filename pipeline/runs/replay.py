@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.snapshot_digest import COVERED, snapshot_digests
+from ...nodes.audit.records import COVERED, snapshot_digests
 from ...nodes.errors import VerificationError
 from ...nodes.tables import TABLES
 from ..views import harness_forms
-from .parts import changed_texts, references, with_texts
+from .parts import VIEWS, changed_texts, home_of, references, viewed, with_texts
 from .run import Run
 from .store import Runs
 
@@ -110,7 +110,7 @@ def replay(runs: Runs | Run, snapshot_id: str) -> Replay:
     texts = run.texts_of(snapshot_id)
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     erased = _erased(stored, texts, snapshot_id)
-    tables = {t.name: with_texts(stored[t.name], t, texts) for t in COVERED}
+    tables = {t.name: with_texts(viewed(stored[home_of(t.name)], t.name), t, texts) for t in VIEWS}
     snapshot = _first(tables["snapshots"])
     block = _first(tables["blocks"]).get("text", "")
     if block is not None and hashlib.sha256(block.encode()).hexdigest() != snapshot["visible_sha256"]:

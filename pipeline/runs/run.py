@@ -6,22 +6,33 @@ one snapshot, only its file or parts are read, and of other shards at most the i
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import COVERED
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
-from ...nodes.tables import TABLES
 from ..storage.places import Place
 from .files import named, read_json, read_parquet, sha256_of
 from .live import live_file, read_metadata, read_tables
 from .log import Line, RunFolder, manifest_named, of_kind, snapshots_named
-from .parts import FORMAT, PER_REQUEST, PER_RUN, PERSISTED, expect_format, stored_schema, with_texts
+from .parts import (
+    DECLARED,
+    FORMAT,
+    PER_RUN,
+    READABLE,
+    expect_format,
+    home_of,
+    reading,
+    stored_schema,
+    viewed,
+    with_texts,
+)
 from .timings import LineTimings
 
 __all__ = ["BATCH", "INTERACTIVE", "Run", "joined"]
@@ -118,12 +129,10 @@ class Run:
     @cached_property
     def rows(self) -> dict[str, int]:
         """The number of rows of each of its tables."""
-        if not self.live:
-            return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
-        counts = Counter({name: self.stored(name).num_rows for name in PER_RUN})
-        for tables in self.shards():
-            counts.update({name: table.num_rows for name, table in tables.items()})
-        return {table.name: counts[table.name] for table in PERSISTED}
+        found = self.joined_live(table.name for table in READABLE if table.name not in PER_RUN) if self.live else {}
+        keys = {table.name: table.key[:1] for table in READABLE if table.name not in found}
+        found |= {name: self.stored(name, key) for name, key in keys.items()}
+        return {table.name: found[table.name].num_rows for table in READABLE}
 
     @cached_property
     def node_seconds(self) -> dict[str, float]:
@@ -155,10 +164,10 @@ class Run:
         """Whether it answered a table of requests."""
         return not self.live and self.manifest.get("kind") == BATCH
 
-    def stored(self, name: str) -> pa.Table:
-        """A table in stored form, parts in order."""
+    def stored(self, name: str, columns: Collection[str] | None = None) -> pa.Table:
+        """A table in stored form, parts in order; with `columns`, at least these of it."""
         if not self.live:
-            return joined(name, [self.part(name, path) for path in self._parts(name)])
+            return joined(name, [self.part(name, path, columns) for path in self._parts(name)])
         if name in PER_RUN:
             return joined(name, [read_tables(self.store.shared(self._inputs), self._inputs, {name}).get(name)])
         return self.joined_live([name])[name]
@@ -166,19 +175,22 @@ class Run:
     def joined_live(self, names: Iterable[str], snapshots: Sequence[str] | None = None) -> dict[str, pa.Table]:
         """Tables of the interactive files of all or some snapshots, in stored form; each file is read once."""
         wanted, names = [*(self.kept if snapshots is None else snapshots)], [*names]
-        found: dict[str, list[pa.Table]] = {name: [] for name in names}
+        homes = {home_of(name) for name in names}
+        found: dict[str, list[pa.Table]] = {home: [] for home in homes}
         for at in range(0, len(wanted), JOINED):
             read = [
-                read_tables(live_file(self.store.path, one), self.kept[one]["sha256"], names)
+                read_tables(live_file(self.store.path, one), self.kept[one]["sha256"], homes)
                 for one in wanted[at : at + JOINED]
             ]
-            for name in names:
-                found[name].append(joined(name, [tables.get(name) for tables in read]).combine_chunks())
-        return {name: joined(name, tables) for name, tables in found.items()}
+            for home in homes:
+                found[home].append(joined(home, [tables.get(home) for tables in read]).combine_chunks())
+        whole = {home: joined(home, tables).combine_chunks() for home, tables in found.items()}
+        return {name: viewed(whole[home_of(name)], name) for name in names}
 
-    def part(self, name: str, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """One Parquet part of a table, in stored form."""
-        return read_parquet(self.folder / path, partial(stored_schema, name), columns)
+    def part(self, name: str, path: str, columns: Collection[str] | None = None) -> pa.Table:
+        """The rows of a table in a Parquet part of its record, in stored form; only its own columns are read."""
+        stored = read_parquet(self.folder / path, partial(stored_schema, home_of(name)), reading(name, columns))
+        return viewed(stored, name)
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, including its free text (null if erased).
@@ -195,7 +207,7 @@ class Run:
             table = table.filter(pc.equal(table["request_id"], self.request_of(snapshot_id)))
         if not texts:
             return table
-        return with_texts(table, TABLES[name], self.texts if snapshot_id is None else self.texts_of(snapshot_id))
+        return with_texts(table, DECLARED[name], self.texts if snapshot_id is None else self.texts_of(snapshot_id))
 
     @cached_property
     def texts(self) -> pa.Table:
@@ -246,7 +258,7 @@ class Run:
         """The tables of requests and the texts, one shard or some interactive snapshots at a time: each has the texts of
         its own rows.
         """
-        names = [*(table.name for table in PER_REQUEST), "texts"]
+        names = [*(table.name for table in COVERED), "texts"]
         if self.live:
             snapshots = [*self.kept]
             for at in range(0, len(snapshots), JOINED):
@@ -272,7 +284,7 @@ class Run:
         if self.live:
             if shard not in self._opened:
                 self._opened[shard] = read_tables(live_file(self.store.path, shard), self.kept[shard]["sha256"])
-            return joined(name, [self._opened[shard].get(name)])
+            return viewed(joined(home := home_of(name), [self._opened[shard].get(home)]), name)
         read = self._opened.setdefault(shard, {})
         if name not in read:
             paths = (path for path in self._parts(name) if path.endswith(f"/{shard}"))
@@ -305,7 +317,7 @@ class Run:
             StoreError: the manifest lacks them or is malformed.
         """
         try:
-            return [str(part["path"]) for part in self.manifest["tables"][name]["parts"]]
+            return [str(part["path"]) for part in self.manifest["tables"][home_of(name)]["parts"]]
         except (KeyError, TypeError) as error:
             raise StoreError(
                 f"Expected the parts of every table, got none of {name} - at {self.run_id}/manifest.json"
@@ -324,4 +336,4 @@ def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """The parts of a table, concatenated."""
     tables = [table for table in found if table is not None]
     filled = [table for table in tables if table.num_rows] or tables[:1]  # empty parts lack the columns of plugins
-    return pa.concat_tables(filled) if filled else stored_schema(name).empty_table()
+    return pa.concat_tables(filled, promote_options="default") if filled else stored_schema(name).empty_table()

@@ -351,7 +351,6 @@ class StagedRun:
         """Store a finished shard: its parts, then its receipt.
 
         Raises:
-            VerificationError: a candidate is not decided exactly once.
             StoreError: the shard cannot be written.
         """
         receipt = write_shard(self.folder, shard, tables, vectors=vectors) | {"seconds": dict(seconds or {})}

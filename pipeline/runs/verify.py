@@ -1,8 +1,8 @@
 """Verify: checks that a run is unchanged since it was written.
 
 The log is checked as a chain that names each manifest and snapshot once, then every file against the line or the
-manifest that names it, then the files against each other: logical digests, texts against their hashes, snapshot digests
-recomputed from the tables, one decision per candidate. The first difference is reported first. A text that was erased
+manifest that names it, then the files against each other: texts against their hashes, snapshot digests recomputed from
+the tables, one outcome per candidate. The first difference is reported first. A text that was erased
 with a receipt is erased, not changed; a run that LOG names and that is gone is missing; what nothing names is extra,
 unless it is temporary.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.audit.snapshot_digest import snapshot_digests
+from ...nodes.audit.records import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..deadline import expect_time
@@ -30,7 +30,7 @@ from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
 from .log import Line, manifest_named, of_kind, snapshots_named
-from .parts import PER_RUN, changed_texts, check_conservation, logical_digest, references
+from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
 from .store import UNFINISHED, UNREADABLE, Runs
 from .writing import STAGE
@@ -221,7 +221,7 @@ def _unread(error: OSError) -> str:
 
 
 def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
-    """Check logical digests, then each shard by itself; returns the number of snapshots checked."""
+    """Check the rows of each part, then each shard by itself; returns the number of snapshots checked."""
     if not run.live:
         for name, table in run.manifest["tables"].items():
             for part in table["parts"]:
@@ -260,12 +260,10 @@ def _without(values: pa.Array, known: pa.Array) -> list[str]:
 
 
 def _check_part(run: Run, name: str, part: Mapping[str, Any], rewritten: bool, found: _Found) -> None:
-    """Check rows and logical digest of a part; for one rewritten by an erasure, only that it lost rows."""
+    """Check the number of rows of a part; for one rewritten by an erasure, only that it lost rows."""
     table = run.part(name, part["path"])
     if rewritten:
         if table.num_rows >= part["rows"]:
             found.add("changed", part["path"], "a receipt lists erased texts of it, but none is missing")
     elif table.num_rows != part["rows"]:
         found.add("changed", part["path"], f"it has {counted(table.num_rows, 'row')}, the manifest says {part['rows']}")
-    elif logical_digest(name, table) != part["digest"]:
-        found.add("changed", part["path"], "its logical digest is not the recorded one")

@@ -18,12 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.tables import TABLES
+from ...nodes.audit.records import COVERED
+from ...nodes.tables import SNAPSHOTS, TABLES
 from ..storage.durable import TEMPORARY, read_whole, sync_all
 from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
 from .files import files_below, is_unnamed, parquet_bytes, read_parquet, write_bytes, write_json
-from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
+from .parts import PER_RUN, PERSISTED, Vectors, stored_tables, texts_of
 from .timings import LineTimings
 
 STAGE = "stage"
@@ -41,11 +42,10 @@ def write_shard(
     per_run: bool = False,
 ) -> dict[str, Any]:
     """Write the parts of one shard below `folder`; returns its receipt. Tables without rows have no part."""
-    declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
+    declared = [TABLES[name] for name in PER_RUN] if per_run else COVERED
     stored = stored_tables(tables, declared)
-    given = {t.name: tables[t.name] for t in declared if t.name in tables}
-    texts = texts_of(given, stored, vectors)
-    return write_stored(folder, shard, stored, texts, check=not per_run)
+    texts = texts_of({t.name: tables[t.name] for t in declared if t.name in tables}, vectors)
+    return write_stored(folder, shard, stored, texts)
 
 
 def write_stored(
@@ -53,37 +53,28 @@ def write_stored(
     shard: int,
     stored: Mapping[str, pa.Table],
     texts: pa.Table,
-    *,
-    check: bool = True,
 ) -> dict[str, Any]:
-    """Write tables in stored form, and their texts, as part number `shard`; returns the receipt.
-
-    Other threads encode and write while this one checks and digests: each takes about half of the time.
-    """
+    """Write tables in stored form, and their texts, as part number `shard`, in threads; returns the receipt."""
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
     with ThreadPoolExecutor(min(pa.cpu_count(), len(filled)) or 1) as pool:
         writing = {
             name: pool.submit(_write_part, folder, part_path(name, shard), filled[name]) for name in _by_size(filled)
         }
-        if check:
-            check_conservation(stored, f"shard {shard}")
-        digested = {name: logical_digest(name, table) for name, table in filled.items()}
     written = {name: part.result() for name, part in writing.items()}
     if isinstance(folder, ObjectPlace):
         folder.write_all({part_path(name, shard): data for name, (_, data) in written.items() if data is not None})
+    snapshots = stored.get("snapshots", SNAPSHOTS.empty())
     parts = [
         {
             "table": name,
             "path": part_path(name, shard),
             "rows": table.num_rows,
             "sha256": written[name][0],
-            "digest": digested[name],
-            **({"named": hashlib.sha256(named_lines(table).encode()).hexdigest()} if name == "snapshots" else {}),
+            **({"named": hashlib.sha256(named_lines(snapshots).encode()).hexdigest()} if name == "snapshots" else {}),
         }
         for name, table in filled.items()
     ]
-    statuses = Counter(stored["snapshots"]["status"].to_pylist()) if "snapshots" in stored else Counter()
-    return {"shard": shard, "parts": parts, "statuses": dict(statuses)}
+    return {"shard": shard, "parts": parts, "statuses": Counter(snapshots["status"].to_pylist())}
 
 
 def named_lines(snapshots: pa.Table) -> str:

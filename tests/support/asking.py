@@ -26,7 +26,7 @@ from scoped_retrieval.pipeline.line.provenance import provenance
 from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.runs.parts import PERSISTED
+from scoped_retrieval.pipeline.runs.parts import VIEWS
 from scoped_retrieval.pipeline.sources.importing import normalize
 from stand_in_encoder import SharedWords, WordsByTheirStart
 from wall_worlds import modes_with
@@ -132,7 +132,7 @@ def answers(line: Line, asked: Sequence[Row]) -> Tables:
     tables = run_line(requests, failures, captures, line)
     assert not tables["failures"].num_rows, tables["failures"].to_pylist()
     assert "lane_failed" not in tables["conditions"]["condition"].to_pylist()
-    return tables
+    return {name: table for name, table in tables.items() if name in TABLES}
 
 
 def at_the_door(request: Row) -> Row:
@@ -157,7 +157,7 @@ def together(corpus: Path, world: World, *, shard: int, runs: Path | None = None
         ) as retriever:
             summary = retriever.run([at_the_door(request) for request in world.requests])
         run = Runs(store).open(summary.run_id)
-        return {each.name: run.table(each.name, texts=True) for each in PERSISTED}
+        return {each.name: run.table(each.name, texts=True) for each in VIEWS}
 
 
 def caller_view(tables: Tables) -> dict[str, pa.Table]:

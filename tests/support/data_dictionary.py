@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from scoped_retrieval.nodes.audit.records import RECORDS, VIEWED
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
 from scoped_retrieval.nodes.schema import Table
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.context.store import _RECORDED as RECORDED
+from scoped_retrieval.pipeline.runs.parts import PER_RUN, VIEWS
 
 INTRODUCTION = """# Data dictionary
 
 The tables that runs and records of inputs store, which `sql` queries. Made from `nodes/tables/` and `nodes/context_tables.py` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
 start at 1. *Caller* columns may reach the caller; all others are for auditors. *Text* columns are stored apart, by
 SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
+
+What a run has of its requests is stored in one wide table per entity, whose columns are named `<table>.<column>`; the tables below are
+views of them:
+
 """
 
 CONTEXT = """
@@ -22,17 +29,17 @@ The tables that are recorded with a projection.
 
 def data_dictionary() -> str:
     """Every stored table with its key, order and columns, in declared order."""
-    line, context = (
-        "".join(_table_section(table) for table in tables.values() if table.persist)
-        for tables in (TABLES, CONTEXT_TABLES)
-    )
-    return INTRODUCTION + line + CONTEXT + context
+    line = "".join(_table_section(table) for table in (*VIEWS, *(TABLES[name] for name in PER_RUN)))
+    records = "".join(f"- `{record.name}`: {record.doc}\n" for record in RECORDS)
+    context = "".join(_table_section(CONTEXT_TABLES[name]) for name in RECORDED)
+    return INTRODUCTION + records + line + CONTEXT + context
 
 
 def _table_section(table: Table) -> str:
+    home = f" A view of `{VIEWED[table.name][0].name}`." if table.name in VIEWED else ""
     lines = [
         f"\n## `{table.name}`\n",
-        f"{table.doc}\n",
+        f"{table.doc}{home}\n",
         f"Key: {_names(table.key)}. Order: {_names(table.order)}.\n",
         "| column | type | null | audience | what it is |",
         "| --- | --- | --- | --- | --- |",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -57,6 +56,9 @@ def asked_on_a_broken_disk(story: Story, engine: Engine) -> RunSummary:
 
 
 def digests(run: RunSummary) -> dict[str, list[str]]:
-    """The logical digest of every part, by table."""
-    tables = json.loads((run.path / "manifest.json").read_text())["tables"]
-    return {name: [part["digest"] for part in table["parts"]] for name, table in tables.items()}
+    """The digests of the snapshots and of the texts of a run."""
+    found = Runs(run.path.parent).open(run.run_id)
+    return {
+        "snapshots": found.snapshots["snapshot_digest"].to_pylist(),
+        "texts": sorted(found.texts["sha256"].to_pylist()),
+    }

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
+from ....nodes.audit.records import ANSWER_RECORD, COVERED, snapshot_digests, view
 from ....nodes.errors import InputError, StoreError, VerificationError
 from ....nodes.schema import Table
 from ....nodes.tables import PROVENANCE
@@ -172,7 +172,13 @@ def _table(rows: list[dict[str, Any]], declared: Table) -> pa.Table:
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The schema with times as text, which JSON has."""
-    return pa.schema([field.with_type(pa.string()) if pa.types.is_timestamp(field.type) else field for field in schema])
+    return pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(type_):
+        return pa.list_(_plain_type(type_.value_type))
+    return pa.string() if pa.types.is_timestamp(type_) else type_
 
 
 def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> CheckedExport:
@@ -214,17 +220,18 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
 def _problems(content: _Content) -> Iterator[str]:
     """Check that the tables give the digest, the texts their hashes, and the log leads to both."""
     stored = {table.name: _table(content.tables.get(table.name, []), table) for table in COVERED}
+    snapshots, blocks = stored["snapshots"], view(stored[ANSWER_RECORD.name], "blocks")
     provenance = PROVENANCE.build({"part": list(content.provenance), "value": list(content.provenance.values())})
-    if stored["snapshots"].num_rows != 1:
-        rows = counted(stored["snapshots"].num_rows, "row")
+    if snapshots.num_rows != 1:
+        rows = counted(snapshots.num_rows, "row")
         raise VerificationError(f"Expected one snapshot, got {rows}", at="tables.snapshots")
-    snapshot = stored["snapshots"].to_pylist()[0]
-    (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())
+    snapshot = snapshots.to_pylist()[0]
+    (digest,) = snapshot_digests(stored, provenance, snapshots["request_id"].combine_chunks())
     if digest != snapshot["snapshot_digest"]:
         yield "Expected the snapshot digest to follow from the tables, got another - at tables"
     if snapshot["snapshot_id"] != content.snapshot_id:
         yield f"Expected the tables of {content.snapshot_id}, got those of another snapshot - at tables.snapshots"
-    if stored["blocks"]["text"].to_pylist() not in ([], [snapshot["visible_sha256"]]):
+    if blocks["text"].to_pylist() not in ([], [snapshot["visible_sha256"]]):
         yield "Expected the block that was hashed, got another - at tables.blocks"
     texts = [{"sha256": sha256, "text": text} for sha256, text in content.texts.items()]
     for sha256 in changed_texts(pa.Table.from_pylist(texts, TEXTS)).to_pylist():

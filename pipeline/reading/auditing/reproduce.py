@@ -16,14 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....nodes.audit.snapshot_digest import COVERED
 from ....nodes.errors import ModelError
 from ....nodes.schema import Table
 from ...config.settings import Settings
 from ...line.driver import Line, run_line
 from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
-from ...runs.parts import stored_tables
+from ...runs.parts import VIEWS, stored_tables
 from ..access import expect_auditor, open_run, pinned_corpus
 from .rerun import Recorded, line_of, policies_now
 
@@ -119,7 +118,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
 
 
 def first_difference(
-    stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table] = COVERED
+    stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table] = VIEWS
 ) -> TableDifference | None:
     """The first value that differs between two sets of tables in stored form, in the order of the line; None if none does.
 
@@ -186,11 +185,11 @@ def _spelled(key: Mapping[str, Any]) -> list[str]:
 
 def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> TableDifference | None:
     """The first difference over shards of the run's requests."""
-    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
+    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in VIEWS}
     for requests, failures in _shards(recorded):
         ids = pa.concat_arrays([part["request_id"].combine_chunks() for part in (requests, failures)])
         captures = recorded.captures.filter(pc.is_in(recorded.captures["request_id"], ids))
-        computed = stored_tables(run_line(requests, failures, captures, line), COVERED)
+        computed = stored_tables(run_line(requests, failures, captures, line), VIEWS)
         mine = {name: table.filter(pc.is_in(table["request_id"], ids)) for name, table in stored.items()}
         if found := first_difference(mine, computed):
             return found

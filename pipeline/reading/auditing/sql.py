@@ -16,9 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from ....nodes.errors import InputError, ModelError
-from ....nodes.tables import TABLES
 from ...config.settings import Settings
-from ...runs.parts import PERSISTED
+from ...runs.parts import DECLARED, READABLE
 from ..access import expect_auditor, known_runs, open_run
 from ..snapshots import audits_whole
 
@@ -168,7 +167,7 @@ def named_in(query: str) -> list[str]:
     """The tables that a query may read: those it names, and those of the views it names."""
     words = set(re.findall(r"[a-z_]+", query.lower()))
     needed = words | {table for name, view in VIEWS.items() if name in words for table in view.reads}
-    return [table.name for table in PERSISTED if table.name in needed] + (["texts"] if "texts" in words else [])
+    return [table.name for table in READABLE if table.name in needed] + (["texts"] if "texts" in words else [])
 
 
 def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()) -> dict[str, pa.Table]:
@@ -183,7 +182,7 @@ def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()
 
 
 def _with_run(run: Any, name: str) -> pa.Table:
-    table = run.texts if name == "texts" else run.table(name, texts=bool(TABLES[name].names(free_text=True)))
+    table = run.texts if name == "texts" else run.table(name, texts=bool(DECLARED[name].names(free_text=True)))
     return table.add_column(0, "run_id", pa.array([run.run_id] * table.num_rows, pa.string()))
 
 

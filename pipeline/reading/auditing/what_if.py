@@ -24,7 +24,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....nodes.audit.snapshot_digest import COVERED
 from ....nodes.columns.keys import flat, pair_positions, positions
 from ....nodes.errors import InputError
 from ....nodes.tables import ADMISSIBLE, ANCHORS, FAILURES, SESSION_EVENTS, SUB_QUERIES
@@ -36,7 +35,7 @@ from ...progress import counted
 from ...requests.allowed_names import AllowedNames
 from ...requests.fields import GROUPS, column_of, columns_of, is_plugin_weight, place_of
 from ...runs.ids import is_snapshot
-from ...runs.parts import stored_tables
+from ...runs.parts import VIEWS, stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
 from ..snapshots import readable_snapshots
@@ -178,7 +177,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     grants = None if audit else grants_now(settings)
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
-    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
+    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in VIEWS}
     stored["score_terms"] = run.table("score_terms", texts=True, snapshot_id=snapshot)
     line = with_counters(line_of(settings, run, grants=grants, models=False), asked.requests)
     parts, reasons, again = list[dict[str, pa.Table]](), list[str](), None
@@ -192,9 +191,9 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             again = again or with_counters(line_of(settings, run, grants=grants), asked.requests)
             tables = run_line(requests, FAILURES.empty(), captures, again)
         parts.append(tables)
-    tables = {table.name: together([part[table.name] for part in parts]) for table in COVERED}
+    tables = {table.name: together([part[table.name] for part in parts]) for table in VIEWS}
     pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
-    now = stored_tables(tables, COVERED) | {"citations": tables["citations"]}
+    now = stored_tables(tables, VIEWS) | {"citations": tables["citations"]}
     before = Side.of(compared_tables(run, grants, snapshot), pairs, audit=audit)
     after = Side.of({table: now[table] for table in COMPARED}, pairs, audit=audit)
     return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), before, after, tables)
