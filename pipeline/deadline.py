@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeVar
 
-__all__ = ["DeadlineError", "expect_time", "seconds_left", "within"]
+__all__ = ["DeadlineError", "deadline", "expect_time", "seconds_left", "within"]
 
 T = TypeVar("T")
 _ENDS: ContextVar[float] = ContextVar("ends", default=math.inf)
@@ -48,7 +48,11 @@ def expect_time() -> None:
         raise DeadlineError
 
 
+def deadline() -> float:
+    """The deadline of this thread's work, on the clock `time.monotonic`; infinite if there is none."""
+    return _ENDS.get()
+
+
 def seconds_left() -> float | None:
     """The seconds until the deadline; None if there is none."""
-    ends = _ENDS.get()
-    return None if ends == math.inf else max(ends - time.monotonic(), 0.0)
+    return None if (ends := deadline()) == math.inf else max(ends - time.monotonic(), 0.0)

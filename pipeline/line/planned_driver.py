@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from hamilton import driver as hamilton_driver
@@ -28,7 +28,7 @@ from hamilton.node import DependencyType, Node
 
 from ...nodes.errors import InputError
 from ...nodes.schema import Table
-from ..deadline import expect_time
+from ..deadline import DeadlineError, deadline
 
 logging.getLogger("hamilton").setLevel(logging.CRITICAL + 1)
 
@@ -104,9 +104,10 @@ class PlannedDriver(hamilton_driver.Driver):
             SchemaError: an output is not the table that its node declares.
         """
         wanted, known = tuple(final_vars), {**(inputs or {}), **(overrides or {})}
-        timed = _TIMINGS.get()
+        timed, ends = _TIMINGS.get(), deadline()
         for call in self.plan(wanted, frozenset(known)):
-            expect_time()
+            if monotonic() > ends:
+                raise DeadlineError
             began = perf_counter_ns() if timed is not None else 0
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
