@@ -77,13 +77,13 @@ class Subject:
         return None
 
     @cached_property
-    def damaged(self) -> list[str]:
-        """Files of the corpus that do not match their checksums; no row of a corpus with such files is read.
+    def problems(self) -> list[str]:
+        """What `verify corpus` finds; no row of a corpus with problems is read.
 
         Raises:
             StoreError: the corpus cannot be opened.
         """
-        return self.corpus.damaged() if self.corpus is not None else []
+        return self.corpus.verify() if self.corpus is not None else []
 
     @cached_property
     def audited(self) -> bool:
@@ -134,29 +134,21 @@ def _packages(_subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
-    """The configured encoder, and why the semantic lane is off or incomplete."""
-    settings = subject.settings
-    found, hint = (_bundled_encoder if is_bundled(settings["encoder"]) else _chosen_encoder)(subject)
-    if off := _semantic_off(subject):
-        found, hint = off
-    yield HealthCheck("semantic lane", "warn" if hint else "ok", found, hint)
-
-
-def _bundled_encoder(subject: Subject) -> tuple[str, str]:
-    """The bundled encoder, or `off` with what it needs."""
-    expect_weights()
-    available, why = encoder_available()
-    return (subject.settings["encoder"], "") if available else ("off", why)
-
-
-def _chosen_encoder(subject: Subject) -> tuple[str, str]:
-    """Any other encoder: a server is queried, the files of a folder are read."""
+    """The configured encoder, and why the semantic lane is off or incomplete. A server is queried, the files of a folder
+    are read.
+    """
     from ..encoders.sentence_transformer import SentenceTransformerEncoder
 
-    encoder = load_encoder(subject.settings.encoder_choice, subject.encoder_profile)
-    assert encoder is not None
-    profile = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
-    return f"{subject.settings['encoder']}, {profile}", ""
+    found, hint = subject.settings["encoder"], ""
+    if is_bundled(found):
+        expect_weights()
+        available, why = encoder_available()
+        found, hint = (found, "") if available else ("off", why)
+    elif (encoder := load_encoder(subject.settings.encoder_choice, subject.encoder_profile)) is not None:
+        known = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
+        found = f"{found}, {known}"
+    found, hint = _semantic_off(subject) or (found, hint)
+    yield HealthCheck("semantic lane", "warn" if hint else "ok", found, hint)
 
 
 def _cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
@@ -176,7 +168,7 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
 
     try:
         corpus = subject.corpus
-        if corpus is None or subject.damaged or not subject.audited or "semantic" not in subject.settings["lanes"]:
+        if corpus is None or subject.problems or not subject.audited or "semantic" not in subject.settings["lanes"]:
             return None
         rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
         profile = corpus.encoder_profile
@@ -227,35 +219,20 @@ def _corpus(subject: Subject) -> Iterator[HealthCheck]:
             "corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one."
         )
         return
-    if subject.damaged:
-        hint = (
-            "restore the pack from a backup, or index the sources again into a new folder; answers from this one may "
-            "quote what no source says, and nothing else was asked of it."
-        )
-        damaged = "; ".join(subject.damaged) if subject.audited else "files differ from their SHA-256"
-        yield HealthCheck("corpus files", "fail", damaged, hint)
+    if subject.problems:
+        hint = "restore the corpus from a backup, or index the sources again into a new folder; nothing else was asked of it."
+        found = "; ".join(subject.problems) if subject.audited else "files or rows differ from their SHA-256"
+        yield HealthCheck("corpus files", "fail", found, hint)
         return
     found = corpus_facts(subject.settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
     yield HealthCheck("corpus", "ok", facts)
-    yield HealthCheck("corpus files", "ok", "every file has the SHA-256 that it was written with")
+    yield HealthCheck("corpus files", "ok", "every file and row has the SHA-256 that it was written with")
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
         yield HealthCheck("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
-
-
-def _rows(subject: Subject) -> Iterator[HealthCheck]:
-    """Whether rows match their ids and digests, and for auditors of the corpus how the chain of heads ends."""
-    corpus = subject.corpus
-    if corpus is None or subject.damaged:
-        return
-    if changed := corpus.verify():
-        hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
-        found = changed[0] if subject.audited else "rows differ from their ids or digests"
-        yield HealthCheck("corpus rows", "fail", found, hint)
-        return
-    yield HealthCheck("corpus rows", "ok", "every row matches its id and digest")
-    if subject.audited:
+    if subject.audited and subject.corpus is not None:
+        corpus = subject.corpus
         signed = f", signed with {corpus.trust.trusted_key}" if corpus.trust.trusted_key else ""
         hint = (
             "keep the head elsewhere: `verify corpus --anchor HEAD` tells whether the corpus was rewritten since; or set "
@@ -267,7 +244,7 @@ def _rows(subject: Subject) -> Iterator[HealthCheck]:
 def _times(subject: Subject) -> Iterator[HealthCheck]:
     """Rows recorded in the future, which no question as of now finds; for auditors of the corpus."""
     corpus = subject.corpus
-    if corpus is None or subject.damaged or not subject.audited:
+    if corpus is None or subject.problems or not subject.audited:
         return
     frame = corpus.frame(corpus.projects(), {subject.settings.principal})
     first = frame.placements.select(["row", "recorded_time"]).group_by("row").aggregate([("recorded_time", "min")])
@@ -370,7 +347,7 @@ def _records(subject: Subject) -> Iterator[HealthCheck]:
     from ..requests.narrowing import Fields
 
     settings = subject.settings
-    if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.damaged:
+    if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.problems:
         return
     resolver = resolver_of(settings)
     oldest = resolver.asked_at - timedelta(days=STALE_DAYS)
@@ -400,7 +377,6 @@ _EXAMINERS = (
     _cross_encoder,
     _stores,
     _corpus,
-    _rows,
     _times,
     _grants,
     _policies,
