@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import given, settings_of
-from .output import EXIT, InterruptedCommandError, emit
+from .output import EXIT, InterruptedCommandError, emit, note
 
 __all__ = ["register"]
 
@@ -72,6 +72,7 @@ def leak_test(
 ) -> int:
     """Test that nothing leaks between tenants. Tests all projects, or --project. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
     from ..leaktest import leak_test as tested
+    from ..progress import quiet
 
     report = tested(
         settings_of("corpus"),
@@ -80,7 +81,7 @@ def leak_test(
         tenants=tenants,
         probes=probes,
         canaries=canaries,
-        progress=sys.stderr.isatty() and not given("json"),
+        say=note if sys.stderr.isatty() else quiet,
     )
     emit(report.as_dict(), text=report.text())
     return EXIT["ok"] if report.ok else EXIT["differs"]

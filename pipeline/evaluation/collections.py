@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
 from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Change, Commit
@@ -246,21 +247,7 @@ def _turns(corpus: pd.DataFrame) -> pd.Series:
 
 
 def _rows(corpus: pd.DataFrame, **columns: Any) -> pa.Table:
-    data: dict[str, pa.Array] = {
-        "entity": pa.array(corpus["doc_id"], pa.string()),
-        "text": pa.array(corpus["text"], pa.large_string()),
-    }
-    for name, value in columns.items():
-        if name.endswith("_time"):
-            values = value if isinstance(value, pd.Series) else pd.Series(value, index=corpus.index)
-            data[name] = _instants(values)
-        elif isinstance(value, pd.Series) and pd.api.types.is_integer_dtype(value):
-            data[name] = pa.array(value, pa.int32())
-        else:
-            values = value.tolist() if isinstance(value, pd.Series) else [value] * len(corpus)
-            data[name] = pa.array(values, pa.string(), from_pandas=True)
-    return pa.table(data)
-
-
-def _instants(values: pd.Series) -> pa.Array:
-    return pa.array(pd.to_datetime(values, utc=True).dt.as_unit("us"), pa.timestamp("us", tz="UTC"))
+    """Import rows of documents or messages, with these columns."""
+    frame = pd.DataFrame({"entity": corpus["doc_id"], "text": corpus["text"], **columns}, index=corpus.index)
+    schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in frame.columns])
+    return pa.Table.from_pandas(frame, schema=schema, preserve_index=False)

@@ -26,6 +26,7 @@ from ..config.policies.tables import Policies
 from ..config.settings import Settings, SettingValue
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
+from ..progress import Say, quiet
 from ..runs import Runs
 from ..runs.run import Run
 from .angles import LEAK_TEST, OPEN
@@ -62,8 +63,8 @@ class Bench:
     now: datetime
     plugins: Plugins = NO_PLUGINS
     """Those that the settings name; they are tested like the package itself."""
-    bar: Any = None
-    """A progress bar over requests read, if one is shown."""
+    say: Say = quiet
+    """Receives a line at each step."""
 
     @property
     def as_of(self) -> datetime:
@@ -104,11 +105,6 @@ class Bench:
             {"project": tenant.project}, plugins=self.plugins,
         )  # fmt: skip
         return Lister(Settings({**self.settings.values, **values}), resolver, fields, run, snapshot)
-
-    def tell(self, step: str) -> None:
-        """Show the current step on the bar."""
-        if self.bar is not None:
-            self.bar.set_description(step)
 
 
 @dataclass(frozen=True)
@@ -195,7 +191,7 @@ class _Batch:
         """Publish the rows of a state, ask all probes and read the answers."""
         rows = self.planted.hooks if state == BEFORE else self.planted.canaries
         now = self.bench.now + timedelta(minutes=state == PLANTED)
-        self.bench.tell(f"{self.angle}: asking, {state}")
+        self.bench.say(f"{self.angle}: asking, {state}")
         Corpus.open(self.corpus).publish(rows, now=now, encoder=self.bench.encoder)
         if self.bench.plugins:
             self.bench.show_plugins(self.corpus, self.units[0].case.words, self.folder / f"read-{state}")
@@ -216,8 +212,6 @@ class _Batch:
                         detail = "a foreign and an unknown project read differently"
                         found.held.append((request_id, "refusal", "another refusal", detail))
                 self._look(found, request_id, surfaces)
-                if self.bench.bar is not None:
-                    self.bench.bar.update()
             self._lists(found, run)
         found.log = stream.getvalue()
         return found

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +29,7 @@ from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..corpus import Corpus
 from ..plugins import installed
+from ..progress import Say, quiet
 from ..storage.durable import copy_tree, remove_tree
 from .angles import ANGLES, OPEN, angle, with_own_presets
 from .batches import Bench, TenantCase, test_batch
@@ -65,7 +65,7 @@ def leak_test(
     probes: int = PROBES,
     canaries: int | None = None,
     angles: Sequence[str] = ANGLES,
-    progress: bool = False,
+    say: Say = quiet,
 ) -> LeakReport:
     """Test a copy of the corpus under its grants, with as many tenants together as do not reach each other.
 
@@ -78,7 +78,7 @@ def leak_test(
         canaries: about this many per tenant and angle, different ones for the next tenant; default: every role for
             every reason.
         angles: the ANGLES to ask from.
-        progress: show a bar.
+        say: receives a line at each step.
 
     Raises:
         InputError: there is no tenant to test.
@@ -87,16 +87,13 @@ def leak_test(
     policies = load_policies(settings["policies"], settings["weights"])
     plugins = installed(settings["plugins"]).line
     report, tested = LeakReport(), set[Tenant]()
-    with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary, _bar(progress) as bar:
+    with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary:
         folder = Path(temporary)
         corpus = _copied(settings, folder / "pristine")
         asking, encoder = asking_for_all(grants, corpus.projects()), _encoder(corpus, settings)
-        bench = Bench(settings, asking, policies, encoder, folder / "pristine", folder, datetime.now(UTC), plugins, bar)
+        bench = Bench(settings, asking, policies, encoder, folder / "pristine", folder, datetime.now(UTC), plugins, say)
         ready = _ready(bench, corpus, tenants_of(grants.table, principal, project), probes, report)[:tenants]
         units = {name: _units(bench, corpus, ready, name, canaries) for name in ANGLES if name in angles}
-        if bar is not None:
-            together = (unit for of_angle in units.values() for group in of_angle for unit in group)
-            bar.reset(sum(len(unit.probes) + 1 for unit in together) * 2)
         own = with_own_presets(policies)
         for name, of_angle in units.items():
             for group in of_angle:
@@ -123,7 +120,7 @@ def _copied(settings: Settings, pristine: Path) -> Corpus:
 
 def _ready(bench: Bench, corpus: Corpus, chosen: Sequence[Tenant], count: int, report: LeakReport) -> list[_Ready]:
     """The tenants with a row that one of their probes shows; the others are reported as skipped."""
-    bench.tell("asking before anything is planted")
+    bench.say("asking before anything is planted")
     frames = [corpus.frame([tenant.project], tenant.users) for tenant in chosen]
     asked = [
         derived(frame.evidence, tenant.project, count, bench.as_of, tenant.name)
@@ -191,12 +188,3 @@ def _encoder(corpus: Corpus, settings: Settings) -> Any:
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
     return encoder_of(profile, settings.encoder_choice)
-
-
-def _bar(shown: bool) -> Any:
-    """A progress bar over requests read, or none."""
-    if not shown:
-        return nullcontext()
-    from tqdm.auto import tqdm
-
-    return tqdm(unit="request")
