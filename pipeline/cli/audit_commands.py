@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import given, named, settings_of
+from .options import fields_of, given, named, settings_of
 from .output import EXIT, deliver, emit, note_other_runs, write_table
 
 __all__ = ["register"]
@@ -69,7 +69,7 @@ def what_if(
     from ..reading.auditing import what_if as questions
 
     settings = settings_of("runs", "corpus")
-    found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
+    found = questions.what_if(settings, snapshot_named(settings, name), fields_of(changes), "--set")
     if block and len(found.blocks) == 1 and not given("json"):
         deliver(next(iter(found.blocks.values())), None)
         return EXIT["ok"]

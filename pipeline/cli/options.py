@@ -14,6 +14,7 @@ __all__ = [
     "CaptureFlag",
     "PresetFlag",
     "SetFlag",
+    "fields_of",
     "given",
     "named",
     "pairs_of",
@@ -49,6 +50,22 @@ def pairs_of(given: list[str] | None, flag: str = "--set") -> list[tuple[str, st
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
         raise InputError.expected("NAME=VALUE", wrong[0], flag)
     return [(name, value) for name, _, value in pairs]
+
+
+def fields_of(given: list[str] | None) -> dict[str, Any]:
+    """The fields of a request and their values in `--set`.
+
+    Raises:
+        InputError: a pair has another form, or a field is given twice.
+    """
+    from ...nodes.errors import InputError
+    from ..requests.files import cell
+
+    pairs = pairs_of(given)
+    found = {name.strip(): cell(name.strip(), value.strip()) for name, value in pairs}
+    if len(found) < len(pairs):
+        raise InputError.described("each field once", "one twice", "--set")
+    return found
 
 
 def named(settings: Any, name: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import typer
 from ..progress import counted
 from ..views.printed import json_document
 from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
-from .options import CaptureFlag, PresetFlag, SetFlag, given, pairs_of, settings_of
+from .options import CaptureFlag, PresetFlag, SetFlag, fields_of, given, settings_of
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -178,7 +178,6 @@ def ask(
     from ..asking.opening import open_retriever
     from ..indexing.following import defaults_in, up_to_date
     from ..requests.fields import column_of
-    from ..requests.files import cell
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
@@ -203,12 +202,12 @@ def ask(
         "as_of": as_of,
         "max_tokens": max_tokens,
     }
-    changes = pairs_of(chosen)
-    for name, _ in changes:
+    changes = fields_of(chosen)
+    for name in changes:
         if typed.get(column_of(name) or name) is not None:
             raise InputError.described("a field once", "a value of its own flag, too", f"--set {name}")
     fields = {name: value for name, value in typed.items() if value is not None}
-    fields |= {name: cell(name, value) for name, value in changes}
+    fields |= changes
     defaults = {} if preset else defaults_in(settings, workspace or Path.cwd(), fields)
     fields = defaults | fields
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())

@@ -12,9 +12,7 @@ passages of excerpts. A wider scope is not a what-if but a new request.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -43,13 +41,12 @@ from .difference import COMPARED, Side, compared_tables, item_changes, records, 
 from .reproduce import SHARD, first_difference
 from .rerun import Recorded, line_of
 
-__all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
+__all__ = ["CHANGEABLE", "WhatIf", "what_if"]
 
 CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
 """Columns of a request that may be changed, in addition to the weights of recorded plugin terms: none of them opens a
 row that the request could not see.
 """
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
 """The inputs of recall; if a value of these differs, the lanes run again."""
 
@@ -100,24 +97,6 @@ class WhatIf:
         }
 
 
-def changes_of(pairs: Sequence[str], at: str = "--set") -> dict[str, Any]:
-    """The columns and values of `NAME=VALUE` texts, such as `weights.lexical=0.4`, `max_tokens=2000` or
-    `role=architect`.
-
-    Raises:
-        InputError: a name cannot be changed, or its value is invalid.
-    """
-    given: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError.expected("NAME=VALUE", pair, at)
-        if name.strip() in given:
-            raise InputError(f"Expected {name.strip()} once, got it twice", at=at)
-        given[name.strip()] = _number(value.strip())
-    return changed_columns(given, at)
-
-
 def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
     """Columns of a request to their new values.
 
@@ -135,11 +114,6 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
     if not found:
         raise InputError.described("at least one change", "none", at)
     return found
-
-
-def _number(value: str) -> Any:
-    """A number if the text is a JSON number; the fields check their types."""
-    return json.loads(value) if _JSON_NUMBER.fullmatch(value) else value
 
 
 def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str = "changes") -> WhatIf:
