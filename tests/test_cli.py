@@ -21,6 +21,7 @@ from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.redaction.masking import REDACTOR
 from scoped_retrieval.pipeline.runs.live import SUFFIX
+from scoped_retrieval.pipeline.views.text_table import text_table
 from stored_corpus import repin
 
 COMMANDS = sorted(name for names in MODULES.values() for name in names)
@@ -468,6 +469,13 @@ def test_facts_about_a_corpus_and_its_old_generations_removed(shop, capsys):
     assert removed == "removed: 1 generation, 0 packs, 0 files, 0 bytes"
     assert kept.startswith("kept: 1 generation, ")
     ask(capsys=capsys)
+
+
+def test_long_cells_are_folded_to_the_width_of_a_terminal_and_ids_are_not():
+    words = " ".join(f"word{n}" for n in range(60))
+    lines = text_table("", ("id", "what"), [("x" * 26, words)], width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [word for line in lines[3:] for word in line.split()] == ["x" * 26, *words.split()]
 
 
 def test_tables_have_no_escape_codes_in_a_pipe():

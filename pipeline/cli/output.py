@@ -13,6 +13,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, last_frame
@@ -164,11 +165,11 @@ def shows_progress(setting: bool) -> bool:
 
 def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table as text, as wide as the terminal or, elsewhere, as its cells."""
-    from ..views.text_table import UNFOLDED, text_table
+    from ..views.text_table import text_table
 
-    terminal = sys.stdout.isatty()
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
     cells = ([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return text_table(visible(title), columns, cells, width=None if terminal else UNFOLDED)
+    return text_table(visible(title), columns, cells, width=width)
 
 
 _OF_THE_DISK = {
