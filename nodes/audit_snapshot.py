@@ -127,14 +127,9 @@ def conditions(
     sub_queries: SubQueries,
     role_policies: RolePolicies,
     lane_states: LaneStates,
-    verdicts: Verdicts,
-    score_terms: ScoreTerms,
-    candidates: Candidates,
-    pool: Pool,
-    packs: Packs,
+    candidate_record: CandidateRecord,
     trimmed: Trimmed,
     blocks: Blocks,
-    decisions: Decisions,
     evidence: Evidence,
     structured_facts: StructuredFacts,
     fact_checks: FactChecks,
@@ -143,8 +138,8 @@ def conditions(
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to report."""
     return condition_rows(
         Answered(
-            requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates,
-            pool, packs, trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
+            requests, failures, contracts, sub_queries, role_policies, lane_states, candidate_record, trimmed, blocks,
+            evidence, structured_facts, fact_checks, admissible,
         )
     )  # fmt: skip
 

@@ -215,7 +215,7 @@ def judged(inputs: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The inputs with what the audit step says about them."""
     steps = audit_snapshot
     records = (steps.request_record, steps.candidate_record, steps.item_record)
-    for node in (steps.decisions, steps.conditions, *records, steps.answer_record, steps.snapshots):
+    for node in (steps.decisions, *records, steps.conditions, steps.answer_record, steps.snapshots):
         names = [name for name in node.__annotations__ if name != "return"]
         inputs[node.__name__] = DECLARED[node.__name__].check(node(**{name: inputs[name] for name in names}))
     return inputs

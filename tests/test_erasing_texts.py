@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,23 +13,12 @@ from scoped_retrieval.pipeline.runs.parts import READABLE, stored_tables, texts_
 Filled = Callable[[str, list[dict[str, Any]]], pa.Table]
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A run of these tables."""
-
-    tables: dict[str, pa.Table]
-    texts: pa.Table
-
-    def stored(self, name: str) -> pa.Table:
-        return self.tables[name]
-
-
 def shows(filled: Filled, tables: dict[str, list[dict[str, Any]]], *evidence_ids: str) -> set[str]:
     """The texts of a run of these rows that go with some rows of evidence."""
     given = {name: filled(name, rows) for name, rows in tables.items()}
     stored = stored_tables(given, READABLE)
     texts = texts_of(given)
-    gone = texts_showing(Kept(stored, texts), pa.array(evidence_ids, pa.string()))
+    gone = texts_showing(stored | {"texts": texts}, pa.array(evidence_ids, pa.string()))
     return set(
         texts["text"].filter(pc.is_in(texts["sha256"], value_set=pa.array(sorted(gone), pa.string()))).to_pylist()
     )

@@ -26,10 +26,10 @@ from ..columns.keys import (
     floats,
     gathered,
     gathered_columns,
-    integers,
     objects,
     positions,
     take_or,
+    truth,
 )
 from ..columns.ragged import Ragged
 from ..facts.fact_conditions import mismatches, stale_records
@@ -60,14 +60,10 @@ class Answered:
     sub_queries: pa.Table
     role_policies: pa.Table
     lane_states: pa.Table
-    verdicts: pa.Table
-    score_terms: pa.Table
     candidates: pa.Table
-    pool: pa.Table
-    packs: pa.Table
+    """The record of candidates."""
     trimmed: pa.Table
     blocks: pa.Table
-    decisions: pa.Table
     evidence: pa.Table
     structured_facts: pa.Table
     fact_checks: pa.Table
@@ -76,12 +72,12 @@ class Answered:
 
 def condition_rows(tables: Answered) -> pa.Table:
     """CONDITIONS of every request and failure."""
-    failures, contracts, verdicts = tables.failures, tables.contracts, tables.verdicts
+    failures, contracts, candidates = tables.failures, tables.contracts, tables.candidates
     ids = _ids(tables.requests, failures)
     contract = positions(ids, contracts["request_id"])
     failed = positions(ids, failures["request_id"])
     walls = np.zeros(len(ids), bool)
-    walls[positions(verdicts["request_id"].filter(verdicts["wall_disagreement"]), ids)] = True
+    walls[positions(candidates["request_id"].filter(candidates["verdicts.wall_disagreement"]), ids)] = True
     denied = flags_at(contracts["denied"], contract)
     rules: list[Row] = [
         (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
@@ -157,26 +153,25 @@ def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> It
 
 def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -> Iterator[Row]:
     """The conditions about shown or missing items; `contract` is the row of each request's contract."""
-    contracts, verdicts, score_terms = tables.contracts, tables.verdicts, tables.score_terms
-    candidates, decisions, blocks, evidence = tables.candidates, tables.decisions, tables.blocks, tables.evidence
-    packs, trimmed = tables.packs, tables.trimmed
-    selected = decisions.filter(pc.equal(decisions["outcome"], "selected"))
-    # A selected row is in the pool, and the pool is in the order of the candidates.
-    candidate = integers(selected["candidate"])
-    term = integers(tables.pool["candidate"]).searchsorted(candidate)
-    row = tables.pool["row"].combine_chunks().take(pa.array(term))
+    contracts, candidates, trimmed = tables.contracts, tables.candidates, tables.trimmed
+    blocks, evidence = tables.blocks, tables.evidence
+    chosen = pc.equal(candidates["decisions.outcome"], "selected")
+    selected = candidates.filter(chosen)
+    row = flat(selected["candidates.row"])
     owner = positions(selected["request_id"], ids)
     count = np.bincount(owner, minlength=len(ids))
     block = positions(ids, blocks["request_id"])
     items = np.asarray(take_or(blocks["items"], block, 0))
 
     def at_least(column: str, floor: float) -> NDArray[np.bool_]:
-        return floats(score_terms[column])[term] >= floor
+        return floats(selected[f"score_terms.{column}"]) >= floor
 
     def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(owner[mask], minlength=len(ids))
 
-    packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
+    packed = (
+        np.bincount(positions(candidates["request_id"].filter(candidates["packs.kept"]), ids), minlength=len(ids)) > 0
+    )
     over = packed & (items == 0)
     own_words = says_own_words(
         selected["request_id"], row, tables.sub_queries, contracts, tables.role_policies, evidence
@@ -185,7 +180,7 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     strong |= at_least("lexical", STRONG_LEXICAL) & own_words
     yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, tables)
 
-    stale = objects(gathered(score_terms["freshness"], term)) == "stale"
+    stale = objects(selected["score_terms.freshness"]) == "stale"
     yield (
         (count > 0) & (2 * number(stale) > count),
         "stale_dominant",
@@ -202,17 +197,17 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
     noted = np.bincount(positions(trimmed["request_id"].filter(trimmed["conflict_note"]), ids), minlength=len(ids))
     # A claim shown with its rivals is as disputed as one without them.
     noted += number(np.asarray(stored["conflict_set"].is_valid()))
-    disagree, message = rivals(ids, candidates, verdicts, candidate, evidence, contracts)
+    disagree, message = rivals(ids, candidates, truth(chosen), evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
     disputed = ((noted > 0) | disagree) & (items > 0)
-    unshown = _decided(decisions, "conflict_downrank", ids) & ~disputed
+    unshown = _decided(candidates, "conflict_downrank", ids) & ~disputed
     message = np.where(unshown, "competing claims have no room together, and none of them is shown", message)
     yield disputed | unshown, "conflicting", "", "warn", message
 
-    withheld = _decided(decisions, "forbidden_source", ids)
+    withheld = _decided(candidates, "forbidden_source", ids)
     yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
 
-    kinds = objects(selected["evidence_kind"])
+    kinds = objects(selected["decisions.evidence_kind"])
     distinct = np.zeros(len(ids), np.int64)
     for kind in sorted(set(kinds.tolist())):
         distinct += number(kinds == kind) > 0
@@ -245,9 +240,9 @@ def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray
     return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
 
 
-def _decided(decisions: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _decided(candidates: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Whether each request has a decision with this reason."""
-    found = decisions["request_id"].filter(pc.equal(decisions["reason_code"], reason))
+    found = candidates["request_id"].filter(pc.equal(candidates["decisions.reason_code"], reason))
     return np.bincount(positions(found, ids), minlength=len(ids)) > 0
 
 

@@ -186,22 +186,22 @@ def recorded(record: Record, *tables: pa.Table, rows: Mapping[str, Rows] | None 
     for member, table in zip(record.members, tables, strict=True):
         name, many = member.table.name, member.kind == "many"
         at = given[name] if name in given else None if member.kind == "full" else positions(table["request_id"], ids)
-        few = member.kind == "full" and table.num_rows < count
-        if at is not None and len(at):
-            step = (at[1:] - at[:-1]).min(initial=1)
+        wrong = member.kind == "full" and table.num_rows != count
+        if at is not None and len(at) > 1:
+            step = (at[1:] - at[:-1]).min()
             if step < 0:
                 order = at.argsort(kind="stable")
                 table, at = table.take(pa.array(order)), at[order]
                 step = (at[1:] - at[:-1]).min()
-            few |= at[0] < 0 or (step < 1 and not many)
-        if few:
+            wrong |= step < 1 and not many
+        if wrong or (at is not None and len(at) > 0 and at[0] < 0):
             expected = {"full": "one row for each", "some": "at most one row for each", "many": "rows"}[member.kind]
             raise VerificationError(f"Expected {expected} of {count} rows of {record.name}, got others", at=name)
         stored = {**member.columns}
         if table.num_columns > len(stored):
             stored |= {own: f"{name}.{own}" for own in table.column_names if own not in stored}
         new = {own: stored[own] for own in table.column_names if stored[own] not in found}
-        table = table.select([*new])
+        table = table.select([*new]) if found else table
         if at is not None and not many and len(at) < count:
             index = np.full(count, -1)
             index[at] = np.arange(len(at))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..blocks.masking import class_lists, masked_text
-from ..columns.keys import among, expect_same_rows, floats, gathered_columns, positions, truth
+from ..columns.keys import among, floats, gathered_columns, integers, positions, truth
 from ..vocabulary import AUTHORITY
 from .fact_conditions import FlagsAndMessages, nobody
 from .fact_values import PATTERNS, STATED, canonical
@@ -70,23 +70,23 @@ class _Statement(NamedTuple):
 
 
 def rivals(
-    ids: pa.Array, candidates: pa.Table, verdicts: pa.Table, shown: Int, evidence: pa.Table, contracts: pa.Table
+    ids: pa.Array, record: pa.Table, shown: NDArray[np.bool_], evidence: pa.Table, contracts: pa.Table
 ) -> FlagsAndMessages:
     """Requests that show a row whose value another admitted row contradicts; the message names the fields, masked.
 
     Args:
         ids: request ids, sorted.
-        candidates: CANDIDATES, for the stored rows.
-        verdicts: VERDICTS; only admitted rows that may speak as evidence count.
-        shown: positions of the candidates that are shown.
+        record: the record of candidates; only admitted rows that may speak as evidence count.
+        shown: whether each of them is shown.
         evidence: EVIDENCE of the frame.
         contracts: CONTRACTS, for their masks.
     """
-    expect_same_rows(candidates, verdicts)
-    row = candidates["row"].to_numpy()
+    row = integers(record["candidates.row"])
     stored = gathered_columns(evidence, ("origin_class", "authority"), row)
-    speaks = among(stored["origin_class"], ("structured-sot", "memory")) & truth(verdicts["admitted"])
-    speaks &= among(verdicts["standing"], ("evidence", "instruction")) & (floats(stored["authority"]) >= HIGH_TRUST)
+    speaks = among(stored["origin_class"], ("structured-sot", "memory")) & truth(record["verdicts.admitted"])
+    speaks &= among(record["verdicts.standing"], ("evidence", "instruction")) & (
+        floats(stored["authority"]) >= HIGH_TRUST
+    )
     at = speaks.nonzero()[0]
     flags, messages = nobody(ids)
     if not len(at):
@@ -94,8 +94,8 @@ def rivals(
     rows = row[at].tolist()
     said = _said_by(evidence, list(dict.fromkeys(rows)))
     of_subject: dict[tuple[int, _Subject], list[_Statement]] = {}
-    owner = positions(candidates["request_id"], ids)[at].tolist()
-    for request, one, seen in zip(owner, rows, np.isin(at, shown).tolist(), strict=True):
+    owner = positions(record["request_id"], ids)[at].tolist()
+    for request, one, seen in zip(owner, rows, shown[at].tolist(), strict=True):
         for subject, field, value in said[one]:
             of_subject.setdefault((request, subject), []).append(_Statement(one, field, value, seen))
     fields: dict[int, set[str]] = {}

@@ -11,8 +11,8 @@ refused request names no principal, so it counts as one of the user who started 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,38 +21,41 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat, pair_codes, positions
 from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.fact_conflicts import DISAGREE
+from ...nodes.tables import CANDIDATES, CONTRACTS, PLAN_RULES, SESSION_EVENTS
 from .parts import VIEWS, values_of
 
-__all__ = ["Gone", "RequestSelection", "StoredTables", "Unheld", "chosen_among", "gone_from", "texts_showing"]
+__all__ = ["READS", "Gone", "RequestSelection", "Unheld", "chosen_among", "gone_from", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows record that something of a row of evidence reached a block."""
 _PATH = "path"
 _WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
 """Tables whose free text comes from a request: questions, anchors, planned queries, messages."""
+_WHOSE = {"request_id", "evidence_id", "merged_rows", "record_id", "source_id", "block_ref", "principal", "asked_by",
+          "project", "purpose", "intent", "origin", "condition", "parts"}  # fmt: skip
+"""Columns that say what a row shows, or whose it is."""
+READS: Mapping[str, list[str]] = {
+    table.name: [name for name, column in table.columns.items() if column.free_text or name in _WHOSE]
+    for table in (*VIEWS, PLAN_RULES)
+    if table.names(free_text=True) or table in (CANDIDATES, CONTRACTS, SESSION_EVENTS, PLAN_RULES)
+} | {"texts": ["sha256", "text"]}
+"""What an erasure reads of a run, by table."""
+Tables = Mapping[str, pa.Table]
+"""These tables of a run, in stored form."""
 
 
-class StoredTables(Protocol):
-    """Tables in stored form with their texts: a run, or one shard of it."""
-
-    @property
-    def texts(self) -> pa.Table: ...
-
-    def stored(self, name: str) -> pa.Table: ...
-
-
-def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
+def texts_showing(tables: Tables, evidence_ids: pa.Array) -> set[str]:
     """The hashes of the stored texts of a run that show something of these rows, blocks included."""
     found: list[pa.Array] = []
     requests: list[pa.Array] = []
     paths = [[pa.array([], pa.string())] for _ in range(2)]
-    trimmed = run.stored("trimmed")
+    trimmed = tables["trimmed"]
     shown = trimmed.filter(_hit(trimmed, evidence_ids))
     for declared in VIEWS:
         free = declared.names(free_text=True)
         if "evidence_id" not in declared.columns or not (free or declared.name in _SHOWN):
             continue
-        stored = run.stored(declared.name)
+        stored = tables[declared.name]
         hit = _hit(stored, evidence_ids)
         if declared.name == "citations":
             hit = pc.or_(hit, _same_items(stored, shown))
@@ -63,56 +66,56 @@ def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
             paths[1].append(flat(stored.filter(pc.invert(hit))[_PATH]))
         if declared.name in _SHOWN:
             requests.append(flat(rows["request_id"]))
-    checks = run.stored("fact_checks")
+    checks = tables["fact_checks"]
     against = checks.filter(pc.is_in(checks["record_id"], value_set=evidence_ids))
     noted = trimmed.filter(pc.and_(_same_items(trimmed, against), trimmed["fact_note"].is_valid()))
     found += [flat(against[name]) for name in ("field", "canonical", "locator")] + [flat(noted["fact_note"])]
     requests.append(flat(noted["request_id"]))
-    found += _observed(run, evidence_ids)
+    found += _observed(tables, evidence_ids)
     gone, stay = (pa.concat_arrays(each) for each in paths)
     found.append(gone.filter(pc.invert(pc.is_in(gone, value_set=stay))))
-    conditions = run.stored("conditions")
+    conditions = tables["conditions"]
     mismatches = pc.and_(
         pc.equal(conditions["condition"], "fact_mismatch"), pc.is_in(conditions["request_id"], value_set=requests[-1])
     )
     found.append(flat(conditions["message"].filter(mismatches)))
-    found.append(_naming_fields(run, conditions, evidence_ids))
-    blocks = run.stored("blocks")
+    found.append(_naming_fields(tables, conditions, evidence_ids))
+    blocks = tables["blocks"]
     asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
     found.append(flat(blocks["text"].filter(pc.and_(asked, blocks["block_ref"].is_valid()))))
     wanted = pc.unique(pa.concat_arrays(found).drop_null())
-    return set(wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"]))).to_pylist())
+    return set(wanted.filter(pc.is_in(wanted, value_set=flat(tables["texts"]["sha256"]))).to_pylist())
 
 
-def requests_showing(run: StoredTables, evidence_ids: pa.Array) -> pa.Array:
+def requests_showing(tables: Tables, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the requests whose block showed something of these rows."""
-    shown = [table.filter(_hit(table, evidence_ids))["request_id"] for table in map(run.stored, _SHOWN)]
+    shown = [table.filter(_hit(table, evidence_ids))["request_id"] for table in (tables[name] for name in _SHOWN)]
     return pc.unique(pa.concat_arrays([flat(ids) for ids in shown]))
 
 
-def _naming_fields(run: StoredTables, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
+def _naming_fields(tables: Tables, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
     """Messages with field names of conflicting rows, for requests with these rows as candidates, shown or not."""
-    candidates = run.stored("candidates")
+    candidates = tables["candidates"]
     asked = candidates["request_id"].filter(pc.is_in(candidates["evidence_id"], value_set=evidence_ids))
     named = pc.and_(
         pc.equal(conditions["condition"], "conflicting"), pc.is_in(conditions["request_id"], value_set=flat(asked))
     )
-    naming = run.texts["sha256"].filter(pc.starts_with(run.texts["text"], DISAGREE))
+    naming = tables["texts"]["sha256"].filter(pc.starts_with(tables["texts"]["text"], DISAGREE))
     messages = flat(conditions["message"].filter(named))
     return messages.filter(pc.is_in(messages, value_set=flat(naming)))
 
 
-def _observed(run: StoredTables, evidence_ids: pa.Array) -> list[pa.Array]:
+def _observed(tables: Tables, evidence_ids: pa.Array) -> list[pa.Array]:
     """Hashes of texts that requests took from these rows as events of their session: anchors, and queries with them.
 
     Which of a request's events named an anchor is not recorded, so erasing any of them removes all.
     """
-    events, anchors, asked = (run.stored(name) for name in ("session_events", "anchors", "sub_queries"))
+    events, anchors, asked = (tables[name] for name in ("session_events", "anchors", "sub_queries"))
     read = pc.unique(flat(events["request_id"]).filter(_hit(events, evidence_ids)))
     named = anchors.filter(
         pc.and_(pc.equal(anchors["origin"], "session_events"), pc.is_in(anchors["request_id"], value_set=read))
     )
-    rules, contracts = run.stored("plan_rules"), run.stored("contracts")
+    rules, contracts = tables["plan_rules"], tables["contracts"]
     rules = rules.filter(pa.array(holds(rules["parts"], "session")))
     asked = asked.filter(pc.is_in(asked["request_id"], value_set=pc.unique(flat(named["request_id"]))))
     purpose = contracts["purpose"].take(pa.array(positions(asked["request_id"], contracts["request_id"])))
@@ -172,24 +175,24 @@ class Unheld:
     source: str | None = None
     evidence: tuple[str, ...] = ()
 
-    def of(self, run: StoredTables, starter: str | None) -> pa.Array:
+    def of(self, tables: Tables, starter: str | None) -> pa.Array:
         """The ids of such rows in a run."""
-        requests = chosen_among(self.asked, run.stored("requests"), run.stored("failures"), starter)
-        cited = run.stored("citations")
+        requests = chosen_among(self.asked, tables["requests"], tables["failures"], starter)
+        cited = tables["citations"]
         if self.source is not None:
             cited = cited.filter(pc.equal(cited["source_id"], self.source))
-        tables = [cited] if self.source is not None else [cited, run.stored("trimmed")]
-        ids = [flat(table.filter(pc.is_in(table["request_id"], value_set=requests))["evidence_id"]) for table in tables]
+        listed = [cited] if self.source is not None else [cited, tables["trimmed"]]
+        ids = [flat(table.filter(pc.is_in(table["request_id"], value_set=requests))["evidence_id"]) for table in listed]
         shown = pc.unique(pa.concat_arrays(ids))
         if self.evidence:
             shown = shown.filter(pc.is_in(shown, value_set=pa.array(self.evidence, pa.string())))
         return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
 
 
-def requests_of(run: StoredTables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
+def requests_of(tables: Tables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the selected requests of a run, refused ones included."""
-    ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
-    return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
+    ids = chosen_among(asked, tables["requests"], tables["failures"], starter)
+    return ids.filter(pc.is_in(ids, value_set=requests_showing(tables, evidence_ids))) if asked.shown else ids
 
 
 def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
@@ -200,21 +203,21 @@ def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table
     return pa.concat_arrays([flat(requests["request_id"]).filter(chosen), flat(failures["request_id"]).filter(refused)])
 
 
-def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
+def words_of(tables: Tables, requests: pa.Array) -> tuple[set[str], int]:
     """Hashes of texts that only these requests use, and the number of their texts shared with others."""
     own, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in VIEWS:
         free = declared.names(free_text=True)
         if not free:
             continue
-        table = run.stored(declared.name)
+        table = tables[declared.name]
         if declared.name in _WORDS:
             mine = pc.is_in(flat(table["request_id"]), value_set=requests)
             own += [values_of(table.filter(mine)[name]) for name in free]
             table = table.filter(pc.invert(mine))
         others += [values_of(table[name]) for name in free]
     wanted = pc.unique(pa.concat_arrays(own).drop_null())
-    wanted = wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"])))
+    wanted = wanted.filter(pc.is_in(wanted, value_set=flat(tables["texts"]["sha256"])))
     shared = pc.is_in(wanted, value_set=pa.concat_arrays(others))
     return set(wanted.filter(pc.invert(shared)).to_pylist()), pc.sum(shared).as_py() or 0
 
@@ -239,17 +242,17 @@ class Gone:
 
 
 def gone_from(
-    run: StoredTables, starter: str | None, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None
+    tables: Tables, starter: str | None, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None
 ) -> Gone:
     """What an erasure of these rows, and of requests, removes from a run that `starter` began."""
     lost = frozenset[str]()
     if unheld is not None:
-        also = unheld.of(run, starter)
+        also = unheld.of(tables, starter)
         lost = frozenset(also.to_pylist())
         ids = pa.concat_arrays([ids, also])
-    showing = texts_showing(run, ids)
+    showing = texts_showing(tables, ids)
     if asked is None:
         return Gone(showing, unheld=lost)
-    requests = requests_of(run, asked, starter, ids)
-    words, shared = words_of(run, requests)
+    requests = requests_of(tables, asked, starter, ids)
+    words, shared = words_of(tables, requests)
     return Gone(showing | words, len(requests) if words else 0, shared, lost)

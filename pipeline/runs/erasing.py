@@ -23,7 +23,7 @@ from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreEr
 from ..progress import counted
 from ..storage.durable import remove_tree, sync_path
 from .compacting import compact
-from .erased_texts import RequestSelection, Unheld, chosen_among, gone_from
+from .erased_texts import READS, RequestSelection, Unheld, chosen_among, gone_from
 from .files import files_below, is_unnamed, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .log import Line, of_kind
@@ -135,16 +135,16 @@ def _erase_from(
 ) -> None:
     run = store.open(run_id)
     try:
-        gone = gone_from(run, run.started_by, ids, asked, unheld)
+        gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)
     except StoreError:
         if (moved := run.moved()) is None:
             raise
         run = moved  # it was compacted while it was read
-        gone = gone_from(run, run.started_by, ids, asked, unheld)
+        gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)
     if gone.hashes:
         if not dry_run and run.live:
             run = compact(store, run_id)
-            gone = gone_from(run, run.started_by, ids, asked, unheld)  # its session may have continued
+            gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)  # its session may have continued
         done.unheld |= gone.unheld
         done.runs.append(run_id)
         done.texts += len(gone.hashes)

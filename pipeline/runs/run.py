@@ -7,7 +7,7 @@ one snapshot, only its file or parts are read, and of other shards at most the i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -129,10 +129,8 @@ class Run:
     @cached_property
     def rows(self) -> dict[str, int]:
         """The number of rows of each of its tables."""
-        found = self.joined_live(table.name for table in READABLE if table.name not in PER_RUN) if self.live else {}
-        keys = {table.name: table.key[:1] for table in READABLE if table.name not in found}
-        found |= {name: self.stored(name, key) for name, key in keys.items()}
-        return {table.name: found[table.name].num_rows for table in READABLE}
+        found = self.tables({table.name: table.key[:1] for table in READABLE})
+        return {name: table.num_rows for name, table in found.items()}
 
     @cached_property
     def node_seconds(self) -> dict[str, float]:
@@ -171,6 +169,11 @@ class Run:
         if name in PER_RUN:
             return joined(name, [read_tables(self.store.shared(self._inputs), self._inputs, {name}).get(name)])
         return self.joined_live([name])[name]
+
+    def tables(self, reads: Mapping[str, Collection[str]]) -> dict[str, pa.Table]:
+        """Tables in stored form by name, with at least the given columns of each; a file is read once."""
+        live = self.joined_live([name for name in reads if name not in PER_RUN]) if self.live else {}
+        return {name: live[name] if name in live else self.stored(name, columns) for name, columns in reads.items()}
 
     def joined_live(self, names: Iterable[str], snapshots: Sequence[str] | None = None) -> dict[str, pa.Table]:
         """Tables of the interactive files of all or some snapshots, in stored form; each file is read once."""

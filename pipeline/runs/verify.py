@@ -9,11 +9,10 @@ unless it is temporary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +21,6 @@ from ...nodes.audit.records import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..deadline import expect_time
-from ..progress import counted
 from ..storage.durable import TEMPORARY, exists
 from ..storage.places import Place
 from .erasing import Erased
@@ -221,11 +219,7 @@ def _unread(error: OSError) -> str:
 
 
 def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
-    """Check the rows of each part, then each shard by itself; returns the number of snapshots checked."""
-    if not run.live:
-        for name, table in run.manifest["tables"].items():
-            for part in table["parts"]:
-                _check_part(run, name, part, part["path"] in erased.parts, found)
+    """Check each shard by itself; returns the number of snapshots checked."""
     per_run = {name: run.stored(name) for name in PER_RUN}
     return sum(_check_shard(run, {**per_run, **tables}, erased, found) for tables in run.shards())
 
@@ -257,13 +251,3 @@ def _check_shard(run: Run, tables: dict[str, pa.Table], erased: Erased, found: _
 
 def _without(values: pa.Array, known: pa.Array) -> list[str]:
     return values.filter(pc.invert(pc.is_in(values, value_set=known))).to_pylist()
-
-
-def _check_part(run: Run, name: str, part: Mapping[str, Any], rewritten: bool, found: _Found) -> None:
-    """Check the number of rows of a part; for one rewritten by an erasure, only that it lost rows."""
-    table = run.part(name, part["path"])
-    if rewritten:
-        if table.num_rows >= part["rows"]:
-            found.add("changed", part["path"], "a receipt lists erased texts of it, but none is missing")
-    elif table.num_rows != part["rows"]:
-        found.add("changed", part["path"], f"it has {counted(table.num_rows, 'row')}, the manifest says {part['rows']}")

@@ -68,7 +68,6 @@ def write_stored(
         {
             "table": name,
             "path": part_path(name, shard),
-            "rows": table.num_rows,
             "sha256": written[name][0],
             **({"named": hashlib.sha256(named_lines(snapshots).encode()).hexdigest()} if name == "snapshots" else {}),
         }
@@ -113,13 +112,12 @@ def write_manifest(
     """Remove parts that a crash left, sync every other one and the folders above it, then write manifest.json; returns its
     SHA-256.
     """
-    tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
+    tables: dict[str, Any] = {name: {"parts": []} for name in (*(t.name for t in PERSISTED), "texts")}
     statuses: Counter[str] = Counter()
     for receipt in receipts:
         statuses.update(receipt["statuses"])
         for part in receipt["parts"]:
             entry = tables[part["table"]]
-            entry["rows"] += part["rows"]
             entry["parts"].append({key: value for key, value in part.items() if key != "table"})
     provenance = read_parquet(folder / PROVENANCE_PART, TABLES["provenance"].schema)
     manifest = {
