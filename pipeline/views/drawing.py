@@ -7,10 +7,7 @@ Note: pictures need the extra `viz` and are drawn from the DOT text alone. Witho
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -121,32 +118,9 @@ def picture(dot: str, format_: str = "svg") -> bytes:
             "Expected the package pygraphviz, got none - at lineage picture",
             hint='install it with `pip install "scoped-retrieval[viz]"`; JSON, DOT and HTML need no extra.',
         ) from error
-    with _without_font_warnings():
-        found = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
+    found = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
     assert found is not None  # without a path, the picture is returned
     return found
-
-
-@contextmanager
-def _without_font_warnings() -> Iterator[None]:
-    """Suppress standard error within the block: fontconfig writes warnings about the system's font settings there.
-
-    Graphviz runs in this process, so the file descriptor itself must be redirected. Its errors are exceptions.
-    """
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # there is no standard error
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _page(steps: Sequence[Step], title: str, edges: int) -> str:
