@@ -51,7 +51,11 @@ def main() -> int:
         settings = load_settings(flags, cwd=Path(work), environ={}, user=Path(work) / "none.toml")
         angles = options.angle or ANGLES
         report = leak_test(
-            settings, probes=options.probes, canaries=options.canaries, angles=angles, progress=sys.stderr.isatty()
+            settings,
+            probes=options.probes,
+            canaries=options.canaries,
+            angles=angles,
+            say=lambda line: print(line, file=sys.stderr),
         )
     record = {
         "collection": collection.name,

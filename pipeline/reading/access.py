@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
-from .grants import Audience, Viewer, audits_any, audits_everything, grants_for, grants_or_none
+from .grants import Audience, Viewer, audited, audits_everything, grants_for, grants_or_none
 from .snapshots import as_damage, audits_whole, readable_snapshots, readable_under
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
                 # In this order: for an auditor of all projects, the requests of a run need not be read.
                 return everything() or bool(readable_under(settings, run, grants()))
         except ScopedRetrievalError:
-            return audits_any(settings, grants()) and (bool(lines) or starter is None)
+            return bool(audited(settings, grants())) and (bool(lines) or starter is None)
 
     return known
 
@@ -162,7 +162,7 @@ def hears_of_damage(settings: Settings, run_id: str) -> bool:
     from ..runs import Runs
 
     store = Runs(settings["runs"], create=False)
-    return store.starter_of(run_id) == settings.principal or audits_any(settings, grants_or_none(settings))
+    return store.starter_of(run_id) == settings.principal or bool(audited(settings, grants_or_none(settings)))
 
 
 def pinned_corpus(settings: Settings, run: Run) -> Corpus:

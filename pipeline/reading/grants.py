@@ -20,8 +20,8 @@ from ..storage.durable import exists
 __all__ = [
     "Audience",
     "Viewer",
+    "audited",
     "audits",
-    "audits_any",
     "audits_corpus",
     "audits_everything",
     "corpus_facts",
@@ -62,12 +62,11 @@ def grants_of_readers(settings: Settings) -> list[dict[str, Any]]:
     from ..config.grants import load_grants
 
     table = load_grants(settings.grants_path).table
-    audited = grants_in_force(table, settings.principal)
-    audited = set(audited.filter(audited["audit"])["project"].to_pylist())
+    mine = audited(settings, table)
     people = table["principal"].unique().to_pylist()
     rows = [row for name in people for row in grants_in_force(table, name).to_pylist()]
-    mine = [row for row in rows if row["principal"] == settings.principal or row["project"] in audited]
-    return sorted(mine, key=lambda row: row["rule_id"])
+    shown = [row for row in rows if row["principal"] == settings.principal or row["project"] in mine]
+    return sorted(shown, key=lambda row: row["rule_id"])
 
 
 def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
@@ -75,12 +74,15 @@ def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
     return run.stored("grants") if grants is None else grants
 
 
-def audits(settings: Settings, projects: Collection[str]) -> bool:
-    """Whether the principal has grants with `audit` in all of these projects in the current grants file."""
-    from ..config.grants import load_grants
+def audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
+    """The projects that the principal audits under these grants, None without a grants file."""
+    mine = _grants_of(settings, grants)
+    return set(mine.filter(mine["audit"])["project"].to_pylist())
 
-    mine = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
-    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+
+def audits(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal audits all of these projects in the current grants file."""
+    return set(projects) <= audited(settings, grants_or_none(settings))
 
 
 def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
@@ -90,18 +92,13 @@ def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
     changes with rows that other users may not know of.
     """
     grants = grants_or_none(settings)
-    return audits_everything(settings, grants) and set(projects) <= _audited(settings, grants)
+    return audits_everything(settings, grants) and set(projects) <= audited(settings, grants)
 
 
 def audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
     """Whether the principal audits every project in the grants."""
     projects = set() if grants is None else set(grants["project"].drop_null().to_pylist())
-    return bool(projects) and projects <= _audited(settings, grants)
-
-
-def audits_any(settings: Settings, grants: pa.Table | None) -> bool:
-    """Whether the principal audits any project."""
-    return bool(_audited(settings, grants))
+    return bool(projects) and projects <= audited(settings, grants)
 
 
 def corpus_facts(settings: Settings) -> dict[str, Any]:
@@ -120,11 +117,6 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
 
 def _grants_of(settings: Settings, grants: pa.Table | None) -> pa.Table:
     return grants_in_force(GRANTS.empty() if grants is None else grants, settings.principal)
-
-
-def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
-    mine = _grants_of(settings, grants)
-    return set(mine.filter(mine["audit"])["project"].to_pylist())
 
 
 class Viewer:
