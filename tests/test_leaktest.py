@@ -186,7 +186,7 @@ def count_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     right = audit_snapshot.condition_rows
 
     def wrong(tables: Answered) -> pa.Table:
-        found, withheld = right(tables), sum(tables.candidates["withheld"].to_pylist())
+        found, withheld = right(tables), sum(tables.candidates["candidates.withheld"].to_pylist())
         return found.set_column(
             4, "message", pa.array([f"{m} ({withheld} more)" for m in found["message"].to_pylist()], pa.large_string())
         )
@@ -200,7 +200,7 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(tables: Answered) -> pa.Table:
         found, candidates = right(tables), tables.candidates
-        rows = candidates.filter(candidates["withheld"])["row"]
+        rows = candidates.filter(candidates["candidates.withheld"])["candidates.row"]
         named = " ".join(filter(None, tables.evidence["title"].take(pc.unique(rows)).to_pylist()))
         return found.set_column(
             4, "message", pa.array([f"{m} {named}" for m in found["message"].to_pylist()], pa.large_string())

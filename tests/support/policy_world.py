@@ -83,7 +83,8 @@ ROWS = [
     _row("doc", "docs/tree.md", "The queue as the work tree has it.", workspace_root="/home/ana/shop"),
     _row("doc", "src/tool/note.md", "The queue of another namespace.", namespace="tool"),
     _row("doc", "platform/queue.md", "The queue of the platform.", owner_project="platform", source_id="project-doc:p"),
-    _row("doc", "platform/open.md", "The queue of all.", owner_project="platform", zone="public", source_id="project-doc:p"),
+    _row("doc", "platform/open.md", "The queue of all.", owner_project="platform", zone="public", namespace="open",
+         source_id="project-doc:p"),
     _row("memory", "platform/bob", "The queue is bob's.", owner_project="platform", zone="public", owner_user="bob"),
     _row("doc", "billing/queue.md", "The queue of billing.", owner_project="billing"),
 ]  # fmt: skip
