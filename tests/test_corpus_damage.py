@@ -42,7 +42,7 @@ def expect_refused(corpus: Corpus, damaged: Path, act: Callable[[Corpus], object
     assert caught.value.message.endswith(f"- at {damaged}")
     assert caught.value.hint.startswith("restore the pack from a backup, or index its sources into a new corpus: ")
     assert {path: path.read_bytes() for path in corpus.path.rglob("*") if path.suffix == ".json"} == before
-    (line,) = Corpus.open(corpus.path).damaged()
+    (line,) = Corpus.open(corpus.path).verify()
     assert line.endswith(f"packs/{damaged.parent.name}/{damaged.name}")
 
 
@@ -130,7 +130,7 @@ def test_a_vector_is_not_taken_from_a_damaged_file(tmp_path: Path) -> None:
     copied = {"text": "the lock timeout", "path": "copy.md"}
     expect_refused(corpus, damaged, lambda corpus: tell(corpus, copied, encoder=HashEncoder()))
     tell(corpus, {"text": "a text of its own", "path": "d.md"}, encoder=HashEncoder())
-    assert len(corpus.damaged()) == 1
+    assert len(corpus.verify()) == 1
 
 
 def test_an_erasure_of_a_damaged_pack_leaves_no_receipt_and_takes_nothing(tmp_path: Path) -> None:

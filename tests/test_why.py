@@ -36,7 +36,7 @@ ROWS = (
     about("nobody.md", principals=[]),
     about("source.md", source_id="external:wiki", origin_class="external"),
     about("keys/path.md"),
-    about("branch.md", branch="dev"),
+    about("branch.md", branch="dev", namespace="a"),
     about("tree.md", workspace_root="/w"),
     about("hidden.md", declared_visibility="runtime-only"),
     about("state.md", lifecycle="deprecated"),
@@ -214,8 +214,12 @@ BY_MODE = {
 BY_ROLE = {"role": "architect", "role_sources": ["workspace"], "forbidden_sources": ["workspace", "*:w*"]}
 
 
-@pytest.mark.parametrize("change", [{}, BY_MODE, BY_ROLE], ids=["plain", "mode", "role"])
-def test_what_would_admit_a_row_does(world, change):
+@pytest.mark.parametrize(
+    ("change", "granted"),
+    [({}, {}), (BY_MODE, {}), (BY_ROLE, {}), ({}, {"namespaces": []}), ({"namespace": "b"}, {"namespaces": ["b"]})],
+    ids=["plain", "mode", "role", "namespaces", "another namespace"],
+)
+def test_what_would_admit_a_row_does(world, change, granted):
     """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
     from scoped_retrieval.pipeline.contracts import why as module
     from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
@@ -226,6 +230,7 @@ def test_what_would_admit_a_row_does(world, change):
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
     )
     contract[0] |= change
+    bounds = [bound | granted for bound in bounds]
     for position in range(frame.evidence.num_rows):
         found = remedies(contract[0], bounds, frame, position)
         gates = [remedy.gate for remedy in found]

@@ -62,10 +62,3 @@ def held(lists: pa.ChunkedArray | pa.Array, values: tuple[str, ...]) -> NDArray[
     result = np.zeros((len(values), len(lists)), dtype=bool)
     result[place[known], rows[known]] = True
     return result
-
-
-def contains(lists: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
-    """Whether list `i` contains value `i`; null contains nothing and is contained nowhere."""
-    rows, found = flattened(lists)
-    same = truth(pc.equal(found, flat(values).take(pa.array(rows))))
-    return np.bincount(rows[same], minlength=len(lists)) > 0

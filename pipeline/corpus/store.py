@@ -23,7 +23,7 @@ from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
 from ..storage.places import ObjectPlace, Place, fixed_place
-from .checking import changed_manifests, damaged_files, problems
+from .checking import changed_manifests, problems
 from .commits import commits_after
 from .embedding import next_encoded, unencoded
 from .erasing import Selection, Stored, erased, forget, forget_generations
@@ -319,10 +319,6 @@ class Corpus:
             "generations": generations(self.path, self._base.chain),
         }
         return known | self._base.facts()
-
-    def damaged(self) -> list[str]:
-        """Files of the generation that do not match their SHA-256. Reads all files."""
-        return damaged_files(self.path, self._base)
 
     def verify(self, anchor: str | None = None) -> list[str]:
         """Problems of the stored generation: changed files or rows, content with another digest, a chain without

@@ -125,7 +125,7 @@ def _docx(data: bytes) -> str:
 
 def _blocks(document: object) -> Iterator[str]:
     """The paragraphs and tables of a Word file as Markdown."""
-    for block in document.iter_inner_content():  # type: ignore[attr-defined]
+    for block in document.iter_inner_content():  # type: ignore[attr-defined]  # its stubs lack it
         if hasattr(block, "rows"):
             for row in block.rows:
                 yield " | ".join(" ".join(cell.text.split()) for cell in row.cells)

@@ -140,7 +140,7 @@ def bundle(
             selected_count=len(selected),
             stale_count=old,
             forbidden_hits=reasons["forbidden_source"],
-            trust_tier_breakdown=dict(sorted(tiers.items())),  # type: ignore[arg-type]
+            trust_tier_breakdown=dict(sorted(tiers.items())),  # type: ignore[arg-type]  # words of its vocabulary
             source_breakdown=dict(sorted(sources.items())),
             rerank_strategy=RERANK_STRATEGY,
         ),
@@ -239,7 +239,7 @@ def _selected(
                 reasons_selected=[score["selected_reason"]],
                 overlay_hits=_overlay_hits(score, terms.get(id_, {})),
                 metadata=ChunkMetadata(
-                    trust_tier=AUTHORITY.values[detail["authority"]],  # type: ignore[arg-type]
+                    trust_tier=AUTHORITY.values[detail["authority"]],  # type: ignore[arg-type]  # words of its vocabulary
                     freshness=ChunkFreshness(status=freshness, updated_at=updated, max_age_days=max_age_days),
                     tags=detail["tags"] or [],
                     **{name: detail[name] for name in _COPIED},
@@ -337,7 +337,7 @@ def _filters(contract: Row) -> list[AppliedFilter]:
         ("authority", "gt", contract["min_authority"] - 1 if contract["min_authority"] else None),
         ("recorded_time", "lt", (contract["as_of"] + timedelta(microseconds=1)).isoformat()),
     ]
-    return [AppliedFilter(field=field, op=op, value=value) for field, op, value in given if value is not None]  # type: ignore[arg-type]
+    return [AppliedFilter(field=field, op=op, value=value) for field, op, value in given if value is not None]  # type: ignore[arg-type]  # words of its vocabulary
 
 
 def _warnings(conditions: Sequence[Row], any_selected: bool, tiers: Counter[str]) -> list[RetrievalWarning]:

@@ -70,12 +70,13 @@ def _namespaces(contract: Contract, bounds: Bounds) -> Rule:
 
 
 def _that_namespace(case: Case) -> Opening:
-    name = case.row["namespace"]
+    name, asked = case.row["namespace"], case.contract["namespace"]
+    refused = all(bound["namespaces"] is not None and name not in bound["namespaces"] for bound in case.here())
     for bound in case.here():
-        if bound["namespaces"] is not None and name not in bound["namespaces"]:
-            bound["namespaces"] = [*bound["namespaces"], name]
-            return Opening(bound["rule_id"], f"a grant with namespaces: [{name}]")
-    return _that_name("namespace")(case)
+        bound["namespaces"] = None
+    found = [Opening(case.rules(), f"a grant with namespaces: [{name}]")] if refused else []
+    found += [_that_name("namespace")(case)] if asked not in (None, name) else []
+    return Opening(", ".join(each.rule for each in found), " and ".join(each.needed for each in found))
 
 
 def _that_name(field: str) -> Callable[[Case], Opening]:
