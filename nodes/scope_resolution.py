@@ -61,6 +61,7 @@ _COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "b
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape", "detail")
+_OF_PURPOSE = ("withheld_k", "graph_floor", "graph_iterations")
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
 _CAPPED = ("lane_k", "pool_k", "max_items")
@@ -172,7 +173,7 @@ def contract_layers(
         layers = [
             (request["asked_by"] not in (None, request["principal"]), "act_as", granted_by, "principal" if acting else "denied"),
             (True, "grants", granted_by, by_grants if granted else "denied"),
-            (True, "purpose", policy["version"], ", ".join(["include_states, withheld_k", *by_purpose])),
+            (True, "purpose", policy["version"], ", ".join(["include_states", *_OF_PURPOSE, *by_purpose])),
             (preset["mode"] is not None, "mode", preset["version"], _BY_MODE),
             (bool(role), "role", role.get("version"), ", ".join([_BY_ROLE, *by_role])),
             (request["preset"] is not None, "preset", request["preset"], "bounds"),
@@ -264,7 +265,7 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
         "window_start": _window_start(request),
         "include_states": _include_states(layers, counts["max_unverified_items"], allowed),
         "min_authority": max(request["min_authority"] or 0, 0),
-        "withheld_k": policy["withheld_k"],
+        **{name: policy[name] for name in _OF_PURPOSE},
         "instruction_sources": distinct(policy["instruction_sources"]) or [],
         "required_evidence": distinct([*(request["required_evidence"] or ()), *(role.get("required_evidence") or ())]),
         "mask": distinct(policy["mask"]),

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from recall_world import NOW, day, frame, line, names, rules
-from scoped_retrieval.nodes.recall.graph_recall import FLOOR, ITERATIONS
 
 _PLAN = rules({"lanes": ["lexical", "graph"]})
 COMMIT = "c" * 40
@@ -27,8 +26,21 @@ def doc(name: str, links: list[str] | None = None, **more: Any) -> dict[str, Any
 
 def test_a_walk_goes_from_link_to_link_and_ends_after_some_steps() -> None:
     chain = [doc("b", ["c.md"]), doc("c", ["d.md"]), doc("d", ["e.md"]), doc("e")]
-    assert ITERATIONS == 3
     assert _walked([SEED, *chain]) == dict.fromkeys(("b", "c", "d"), ("citation", 0.9))
+    assert _walked([SEED, *chain], graph_iterations=2) == dict.fromkeys(("b", "c"), ("citation", 0.9))
+
+
+def test_each_request_of_a_batch_walks_by_its_own_floor_and_steps() -> None:
+    seed = {"name": "seed", "text": "session", "path": "src/a.py", "evidence_kind": "code", "calls": ["open_it"]}
+    one = {"text": "word", "evidence_kind": "code", "symbols": ["open_it"], "calls": ["next_one"]}
+    two = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(2)]
+    later = {"name": "later", "text": "word", "path": "src/l.py", "evidence_kind": "code", "symbols": ["next_one"]}
+    world = frame([seed, *two, later])
+    requests = [{"request_id": "r0", "question": "session", "graph_floor": 0.5}, {"request_id": "r1", "question": "session"},
+                {"request_id": "r2", "question": "session", "graph_iterations": 1}]  # fmt: skip
+    out = line(world, requests, "graph_hits", plan=_PLAN)["graph_hits"]
+    reached = sorted(zip(out["request_id"].to_pylist(), names(world, out), strict=True))
+    assert reached == [("r1", "later"), ("r1", "n0"), ("r1", "n1"), ("r2", "n0"), ("r2", "n1")]
 
 
 def test_a_row_that_many_paths_reach_comes_first() -> None:
@@ -55,7 +67,7 @@ def test_calls_lead_to_definitions_and_many_of_a_name_share_the_confidence() -> 
     assert _walked([seed, one]) == {"one": ("call", 0.8)}
     two = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(2)]
     assert _walked([seed, *two]) == {"n0": ("call", 0.4), "n1": ("call", 0.4)}
-    many = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(int(0.8 / FLOOR) + 1)]
+    many = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(5)]
     assert _walked([seed, *many]) == {}  # below the floor
 
 

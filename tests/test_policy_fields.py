@@ -31,6 +31,8 @@ PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     ("include_states", ["verified"], {}),
     ("instruction_sources", [], {}),
     ("mask", ["email"], {}),
+    ("graph_floor", 0.95, {"request": {"recall_effort": "graph"}}),
+    ("graph_iterations", 1, {"request": {"recall_effort": "graph"}, "purpose": {f"{RULE}.lanes": ["lexical"], "plan.1.lanes": ["lexical"]}}),
     ("budget.lane_k", 1, {}),
     ("budget.pool_k", 3, {}),
     ("budget.max_items", 3, {}),
@@ -251,6 +253,18 @@ def test_every_key_of_a_grants_file_is_tried() -> None:
 def test_a_grant_to_append_changes_no_answer() -> None:
     """What it opens is writing: `tests/test_serve.py` and `tests/test_mcp.py`."""
     assert answered({}) == answered({"grants": {f"{MINE}.append": ["shop"]}})
+
+
+@pytest.mark.parametrize(
+    ("named", "key", "value"),
+    [
+        ("graphTraversalConfidenceFloor", "graph_floor", 0.95),
+        ("graphTraversalPageRankIterations", "graph_iterations", 1),
+    ],
+)
+def test_the_walk_of_the_graph_lane_has_the_names_of_document_002(named: str, key: str, value: float) -> None:
+    given = next(parts for name, _, parts in PURPOSE_CASES if name == key)
+    assert answered(with_change(given, "purpose", named, value)) == answered(with_change(given, "purpose", key, value))
 
 
 def test_what_is_kept_for_auditors_changes_the_record_and_no_answer() -> None:

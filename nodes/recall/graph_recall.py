@@ -1,11 +1,11 @@
 """The graph lane: rows reached in a few steps from the best hits, over links, imports, calls and common changes.
 
 Reads the visible hits of the other lanes. Gives `Walked`: rows by personalized PageRank that restarts at the hits (Page
-et al. 1999; Haveliwala 2002), walked for `ITERATIONS` steps, each with the best edge that reached it.
+et al. 1999; Haveliwala 2002), walked for the `graph_iterations` of the contract, each with the best edge that reached it.
 
 Note: the walk sees only A(r). An edge ends at a row that passes every gate at the request's clock, including
 intermediate rows, and every count behind an edge's confidence is of such rows; links and common changes of a withheld
-or foreign row add nothing. An edge whose confidence is below `FLOOR` is not walked.
+or foreign row add nothing. An edge whose confidence is below the `graph_floor` of the contract is not walked (S2.26).
 """
 
 from __future__ import annotations
@@ -27,16 +27,12 @@ from ..text.references import References, cited_documents
 from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, best_found
 
-__all__ = ["FLOOR", "ITERATIONS", "Walked", "recall_graph"]
+__all__ = ["Walked", "recall_graph"]
 
 SEEDS = 10
 """Hits per request from which the walk starts."""
-ITERATIONS = 3
-"""Steps of the walk."""
 WALK_ON = 0.85
 """Share of a row's mass that is passed on (damping factor)."""
-FLOOR = 0.2
-"""The minimum confidence of an edge that is walked."""
 FRONTIER = 64
 """Rows per request from which each step continues, those with the most mass."""
 EDGES = ("citation", "import", "call", "cochange")
@@ -120,7 +116,10 @@ def _walked(scope: ScopeGroup, seeds: Found, postings: PostingIndex, placements:
     sub, local, mass = seeds.sub, scope.local(seeds.row), quantise(seeds.score / total[request])
     commits = _Commits.of(scope, placements)
     reached: list[_Reached] = []
-    for _ in range(ITERATIONS):
+    steps = tables.contract_numbers("graph_iterations")
+    for step in range(int(steps[request].max())):
+        on = steps[tables.sub_request[sub]] > step
+        sub, local, mass = sub[on], local[on], mass[on]
         source, target, kind, confidence = _edges(scope, sub, local, postings, placements, commits)
         if not len(source):
             break
@@ -172,7 +171,8 @@ def _edges(
     """The edges of a frontier inside A(r): entry, target, kind and confidence, each pair once, none below the floor."""
     tables = scope.tables
     request = tables.sub_request[sub]
-    found = [*_named(scope, scope.rows[local], postings), _changed_together(scope, request, local, commits)]
+    floor = tables.contracts["graph_floor"].to_numpy()[request]
+    found = [*_named(scope, scope.rows[local], postings), _changed_together(scope, request, local, commits, floor)]
     entry, target, kind, group = (
         np.concatenate([getattr(one, name) for one in found]) for name in ("entry", "local", "kind", "group")
     )
@@ -192,7 +192,7 @@ def _edges(
     share = np.unique(np.stack([entry, kind, group]), axis=1, return_inverse=True, return_counts=True)
     confidence = np.array([CONFIDENCE[name] for name in EDGES])[kind]
     confidence = np.where(group >= 0, confidence / share[2][share[1].reshape(-1)], confidence)
-    kept = np.flatnonzero(confidence >= FLOOR)
+    kept = np.flatnonzero(confidence >= floor[entry])
     kept = kept[np.lexsort((kind[kept], -confidence[kept], target[kept], entry[kept]))]
     kept = kept[first_of_runs(target[kept], entry[kept])]
     return entry[kept], target[kept], kind[kept], quantise(confidence[kept])
@@ -288,13 +288,16 @@ class _Commits:
         return np.where(known, np.r_[self.of_placement, -1][place], -1)
 
 
-def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Commits) -> _Edges:
-    """Rows of other documents of the same source that came with the same commit as an entry's, as of the request's clock."""
+def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Commits, floor: Float) -> _Edges:
+    """Rows of other documents of the same source that came with the same commit as an entry's, as of the request's clock;
+    none of a commit of so many rows that their edges are below the floor.
+    """
     clock, of_request = scope.tables.clock
     index, instant = scope.tables.row_index, of_request[request]
     commit = commits.at(scope, local, clock.judge(index, instant, scope.rows[local])[1])
     own = np.flatnonzero(commit >= 0)
-    asked, of = distinct_rows(instant[own], commit[own])
+    most = (CONFIDENCE["cochange"] / floor).astype(np.int64) + 1
+    asked, of = distinct_rows(instant[own], commit[own], most[own])
     asked = own[asked]
     low = np.searchsorted(commits.commit, commit[asked])
     counts = np.searchsorted(commits.commit, commit[asked], side="right") - low
@@ -304,7 +307,7 @@ def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Com
         number, row = number + begin, commits.row[at]
         passes, placement = clock.judge(index, instant[asked[number]], scope.rows[row])
         passes &= commits.at(scope, row, placement) == commit[asked[number]]
-        few = np.bincount(number[passes], minlength=end) <= _MOST_CHANGED
+        few = np.bincount(number[passes], minlength=len(asked)) <= most[asked]
         passes &= few[number]
         numbers.append(number[passes])
         targets.append(row[passes])
@@ -315,7 +318,3 @@ def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Com
     elsewhere = np.flatnonzero(scope.document[target] != scope.document[local[entry]])
     entry, target = entry[elsewhere], target[elsewhere]
     return _Edges(entry, target, np.full(len(entry), EDGES.index("cochange")), np.zeros(len(entry), dtype=np.int64))
-
-
-_MOST_CHANGED = int(CONFIDENCE["cochange"] / FLOOR) + 1
-"""The number of rows of a commit beyond which their edges are below the floor."""

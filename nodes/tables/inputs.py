@@ -135,6 +135,8 @@ PURPOSE_POLICIES = table(
     max_chars=int32("characters of the block"),
     max_chunk_tokens=int32("tokens of one item's text"),
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
+    graph_floor=float64("least confidence of an edge that the graph lane walks, above 0 to 1"),
+    graph_iterations=int32("steps of its walk"),
     instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
     mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
     extra=float64("weight of a term of a plugin; null = the plugin's own", nullable=True),

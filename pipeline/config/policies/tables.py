@@ -104,6 +104,9 @@ class Purpose(Document):
     include_states: Annotated[tuple[str, ...], words(LIFECYCLES, except_=("revoked",))]
     instruction_sources: tuple[Text, ...]
     mask: Annotated[tuple[str, ...], words(MASKS)] = ()
+    graph_floor: Annotated[float, Field(gt=0, le=1, alias="graphTraversalConfidenceFloor")] = 0.2
+    graph_iterations: Annotated[int, Field(ge=1, le=20, alias="graphTraversalPageRankIterations")] = 3
+    """The walk of the graph lane, also under the names of document 002 (S2.26, S2.45)."""
     budget: Budget
     weights: PurposeWeights
     kinds: dict[Annotated[str, word(EVIDENCE_KINDS)], Kind]
@@ -215,7 +218,7 @@ def _files(folder: Path | None, names: Vocabulary, model: type[D], digest: Any) 
 
 
 def _choices(purpose: Purpose) -> dict[str, Any]:
-    named = ("merge_policy", "output_shape", "detail", "include_states")
+    named = ("merge_policy", "output_shape", "detail", "include_states", "graph_floor", "graph_iterations")
     weights = dict.fromkeys((name for name in SCORE_TERMS if name not in ROLE_TERMS), 0.0) | purpose.weights
     return {
         **{name: getattr(purpose, name) for name in named},
