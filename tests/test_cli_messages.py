@@ -408,7 +408,7 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
         "status --corpus {}", "ask default --grants {}", "demo --folder {}", "show {snapshot} --out {}", "log --out {}",
         "contract delegate {snapshot} --out {}", "policies check {}", "verify {snapshot} --answer {}", "run {}",
         "ask default --preset {}", "ask default --workspace {}", "contract {}", "index {}", "index --add sessions={}",
-        "index --add evidence={}", "context open {} event:1", "why {snapshot} --gold {}", "eval {}",
+        "index --add evidence={}", "context open {} event:1", "eval {}",
         "ask default -c weights={}",
     ],
 )  # fmt: skip

@@ -46,6 +46,8 @@ def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path
         ("corpus.jsonl", '{"id": "d1"}\n', "corpus.jsonl:1._id"),
         ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "corpus.jsonl"),
         ("queries.jsonl", "", "queries.jsonl"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\tgood\n", "test.tsv"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\n", "test.tsv"),
     ],
 )
 def test_files_that_are_not_what_was_expected_are_named(tmp_path, name, text, at):

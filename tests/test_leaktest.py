@@ -25,7 +25,6 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.evaluation import lost_gold
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
@@ -230,21 +229,6 @@ def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "actions_of", wrong)
 
 
-def gold_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`why --gold` tells who asked of every row what it tells an auditor."""
-    right = surfaces.lost_gold
-
-    def wrong(settings: Any, id_: str, qrels: Any, **how: Any) -> Any:
-        with monkeypatch.context() as patch:
-            everything = frozenset(Corpus.open(settings["corpus"]).projects())
-            patch.setattr(lost_gold, "audited_projects", lambda *_: everything)
-            patch.setattr(lost_gold, "audiences", lambda *a: _as_auditor(audiences(*a)))
-            return right(settings, id_, qrels, **how)
-
-    audiences = lost_gold.audiences
-    monkeypatch.setattr(surfaces, "lost_gold", wrong)
-
-
 def audit_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """`show --as audit` tells everybody what it tells an auditor."""
     monkeypatch.setitem(renderings.FORMS, "audit", lambda seen: audit_snapshot_of(seen.rows))
@@ -255,16 +239,11 @@ def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.Subject, "audited", True)
 
 
-def _as_auditor(seen: pa.Table) -> pa.Table:
-    return seen.set_column(seen.schema.get_field_index("audience"), "audience", pa.array(["audit"] * seen.num_rows))
-
-
 @pytest.mark.parametrize(
     ("plant", "surface"),
     [
         (contract_of_everything, "contract"),
         (actions_with_withheld, "context actions"),
-        (gold_of_everything, "why --gold"),
         (audit_for_everybody, "show --as audit"),
         (doctor_for_auditors, "doctor"),
     ],

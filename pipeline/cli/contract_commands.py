@@ -109,9 +109,7 @@ def delegate(
 def why(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="ID", help="A snapshot, an audit entry of an x-ray, or a model input; with --gold a run, too."
-        ),
+        typer.Argument(metavar="ID", help="A snapshot, an audit entry of an x-ray, or a model input."),
     ],
     evidence: Annotated[
         str | None,
@@ -121,15 +119,6 @@ def why(
             "list rows kept by --capture-withheld.",
         ),
     ] = None,
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            "--gold", metavar="QRELS", help="Judgements whose rows to trace: TREC qrels, BEIR's TSV or Parquet."
-        ),
-    ] = None,
-    system: Annotated[
-        str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")
-    ] = "full",
     log: Annotated[
         Path | None, typer.Option("--log", metavar="LOG", help="Of an input, the session log, to look up later events.")
     ] = None,
@@ -139,10 +128,6 @@ def why(
     from ..contracts.why import audit_trail, captured, is_audit_entry, why_not
 
     settings = settings_of("corpus", "runs")
-    if gold is not None:
-        if evidence is not None:
-            raise InputError.described("a row or --gold", "both", "WHAT")
-        return _show_lost_gold(settings, name, gold, system=system)
     if evidence is None and is_audit_entry(name):
         trail = audit_trail(settings, name)
         emit(trail, text=_trail_text(trail))
@@ -260,31 +245,3 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     changed = columns_of(row, "--set")
     kept = {name: value for name, value in found.given.items() if name not in without}
     return Fields({**kept, **changed}, frozenset(without) - changed.keys())
-
-
-SHOWN = 20
-"""Lost documents that the table lists; `--json` has all."""
-
-
-def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str) -> int:
-    """Print the outcome of the judged documents of a run or snapshot; returns the exit code."""
-    from ..evaluation.judgements import read_qrels
-    from ..evaluation.lost_gold import lost_gold
-
-    found = lost_gold(settings, id_, read_qrels(gold), system=system)
-    value = {"run_id": found.run_id, "system": system, "stages": found.stages(), "gold": found.gold}
-    emit(value, text=_gold_tables(found))
-    return EXIT["ok"]
-
-
-def _gold_tables(found: Any) -> str:
-    """How many documents each stage lost, and the first of them."""
-    stages = [(row["stage"], row["reason"], row["gold"], f"{row['share']:.1%}") for row in found.stages()]
-    text = write_table(f"judged documents: {len(found.gold)}", ("lost at", "reason", "gold", "share"), stages)
-    lost = [row for row in found.gold if row["stage"] != "shown"]
-    named = ("query_id", "doc_id", "stage", "reason", "decided_by", "rank")
-    cells = [[row[name] for name in named] for row in lost[:SHOWN]]
-    if cells:
-        columns = ("query", "document", "lost at", "reason", "decided by", "rank")
-        text += write_table(f"lost: {len(lost)}, the first {len(cells)}", columns, cells)
-    return text

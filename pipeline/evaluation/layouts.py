@@ -8,6 +8,7 @@ default.
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError, StoreError
 from ..sources.jsonl import read_lines
-from .judgements import read_qrels
 
 SPLIT = "test"
 PARTS = ("corpus", "queries", "qrels")
@@ -63,7 +63,7 @@ class Layout:
         if path.suffix == ".parquet":
             return _parquet(path).read(columns).to_pandas()
         if path.suffix == ".tsv":
-            return read_qrels(path)
+            return _qrels(path)
         id_, *names = _BEIR_COLUMNS[part]
         rows = [
             {
@@ -96,6 +96,18 @@ def layout_of(folder: Path, split: str = SPLIT) -> Layout:
         got = f"none of {' and '.join(missing)}"
         raise StoreError(f"Expected files of corpus, queries and qrels, got {got} - at {folder}", hint=_LAYOUTS)
     return layout
+
+
+def _qrels(path: Path) -> pd.DataFrame:
+    """Judgements in BEIR's TSV: a header, then query-id, corpus-id and score."""
+    names = {"query_id": "str", "doc_id": "str", "relevance": "int64"}
+    try:
+        return pd.read_csv(
+            path, sep="\t", header=0, names=list(names), dtype=names, keep_default_na=False, quoting=csv.QUOTE_NONE
+        )
+    except (OSError, ValueError) as error:
+        wanted = "a header, then query-id, corpus-id and a whole number, separated by tabs"
+        raise InputError.described(wanted, "other lines", str(path)) from error
 
 
 def _parquet(path: Path) -> pq.ParquetFile:

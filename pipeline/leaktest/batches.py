@@ -223,13 +223,12 @@ class _Batch:
             request_id = f"{unit.case.name}/{unit.probes[0].name}"
             fields = self.probes[request_id].fields
             by = self.bench.lister(unit, fields, self.corpus, run, snapshots[request_id])
-            if (surfaces := listed(by, self.planted.names[unit.case.name])) is None:
+            if (surfaces := listed(by, self.planted.ids[unit.case.name][0])) is None:
                 continue
             at = f"{unit.case.name}/lists"
-            for why in ("why", "why --gold"):
-                if surfaces[why] != surfaces[f"{why} of nothing"]:
-                    detail = "a canary and a row that does not exist read differently"
-                    found.held.append((at, why, "another refusal", detail))
+            if surfaces["why"] != surfaces["why of nothing"]:
+                detail = "a canary and a row that does not exist read differently"
+                found.held.append((at, "why", "another refusal", detail))
             if self.angle == OPEN and number == 0:
                 surfaces["doctor"] = health(by.settings)
             self._look(found, at, surfaces)

@@ -54,7 +54,6 @@ _BEHIND = "leak-test/behind.md"
 """Below the folder of a case, the row inside the scope that linked canaries link to."""
 _TALK = "leak-test-talk"
 """The session of the turns among hooks and canaries."""
-_NAMED_BY = ("path", "entity")
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,6 @@ class Planting:
     tokens: dict[str, list[str]]
     """Words, symbols and path names of the canaries of a case."""
     ids: dict[str, list[str]]
-    names: dict[str, list[str]]
-    """Names of the canaries of a case in judgements: their ids, and paths and entities that no hook has."""
     hook_ids: dict[str, str]
     """Every hook, and its case."""
 
@@ -144,7 +141,7 @@ def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
         replace(canary, evidence_id=evidence_id, text_sha256=digest)
         for canary, (evidence_id, digest) in zip(unnamed, _ids(rows, as_of), strict=True)
     ]
-    found = Planting(pa.table({}), pa.table({}), {}, {}, {}, {}, {})
+    found = Planting(pa.table({}), pa.table({}), {}, {}, {}, {})
     hooks: list[tuple[str, Row]] = []
     parts: list[Row] = []
     for name, group in itertools.groupby(canaries, key=lambda canary: canary.case.name):
@@ -156,9 +153,6 @@ def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
         hooks += [(name, row) for row in pointing]
         found.tokens[name] = [canary.token for canary in own]
         found.ids[name] = [canary.evidence_id for canary in own]
-        shared = {row.get(column) for row in (*pointing, own[0].case.seen) for column in _NAMED_BY}
-        called = {canary.row.get(column) for canary in own for column in _NAMED_BY} - shared - {None}
-        found.names[name] = [*found.ids[name], *sorted(map(str, called))]
     for one in canaries:
         # A twin has the text of a row inside the scope, so its digest is not a secret.
         strings = [one.token, one.evidence_id, *([one.text_sha256] if one.role != "twin" else [])]

@@ -13,14 +13,13 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +31,6 @@ from ..config.settings import Settings
 from ..contracts.explain import explain
 from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
-from ..evaluation.lost_gold import lost_gold
 from ..maintenance.doctor import examine
 from ..reading.grants import corpus_facts
 from ..reading.snapshots import audited_projects, readable_snapshots
@@ -102,11 +100,9 @@ class Lister:
     snapshot_id: str
 
 
-def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
-    """What a tenant can list of corpus and run, count under a contract, and learn from `why` about canaries and absent
-    rows.
-
-    `canaries` are their names in judgements, an evidence id first. None for auditors, who may see more.
+def listed(by: Lister, canary: str) -> Surfaces | None:
+    """What a tenant can list of corpus and run, count under a contract, and learn from `why` about a canary, by its
+    evidence id, and an absent row. None for auditors, who may see more.
     """
     settings, run, snapshot_id = by.settings, by.run, by.snapshot_id
     if audited_projects(settings, run):
@@ -118,10 +114,8 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots)),
         "contract": _json(explain(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
-        "why": _why(settings, snapshot_id, canaries[0]),
+        "why": _why(settings, snapshot_id, canary),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
-        "why --gold": _why_gold(settings, run, snapshot_id, canaries),
-        "why --gold of nothing": _why_gold(settings, run, snapshot_id, [f"{n:026}" for n in range(len(canaries))]),
     }
 
 
@@ -197,20 +191,6 @@ def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
     except ScopedRetrievalError as error:
         text = f"{type(error).__name__}: {error}"
     return text.replace(evidence, "EVIDENCE")
-
-
-def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequence[str]) -> str:
-    """The answer of `why --gold` to the tenant about documents that their own judgements name but that are out of
-    scope.
-    """
-    of_snapshot = pc.equal(run.snapshots["snapshot_id"], snapshot_id)
-    query = run.snapshots["request_id"].filter(of_snapshot)[0].as_py()
-    judged = pd.DataFrame({"query_id": query, "doc_id": sorted(documents), "relevance": 1})
-    try:
-        text = _json([row | {"doc_id": "DOCUMENT"} for row in lost_gold(settings, snapshot_id, judged).gold])
-    except ScopedRetrievalError as error:
-        text = f"{type(error).__name__}: {error}"
-    return text.replace(query, "QUERY")
 
 
 def _inside(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:

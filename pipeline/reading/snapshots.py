@@ -1,6 +1,6 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an open run. Gives: `readable_snapshots`, `audiences`, `audits_whole`, `audited_projects`,
+Reads: settings, an open run. Gives: `readable_snapshots`, `audits_whole`, `audited_projects`,
 `summaries_for` lists of runs, and `as_damage`, under which stored rows are read.
 """
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "StoredRunSummary",
     "as_damage",
-    "audiences",
     "audited_projects",
     "audits_whole",
     "readable_snapshots",
@@ -60,19 +59,6 @@ def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
     The current grants file decides; if it is gone, the grants stored with the run.
     """
     return Viewer(settings.principal, grants_for(run, grants_or_none(settings))).audited
-
-
-def audiences(settings: Settings, run: Run) -> pa.Table:
-    """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null means none of
-    it.
-
-    Raises:
-        StoreError: the run is damaged.
-    """
-    with as_damage(run.run_id):
-        table, of_alike, alike = _judged(run, Viewer(settings.principal, grants_for(run, grants_or_none(settings))))
-    found = pa.array(of_alike, pa.string()).take(pa.array(alike))
-    return table.select(["snapshot_id", "request_id"]).append_column("audience", found)
 
 
 def audits_whole(settings: Settings, run: Run) -> bool:
