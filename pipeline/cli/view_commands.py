@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import given, named, settings_of
 from .output import EXIT, deliver, note, write_file
 
@@ -35,7 +34,7 @@ def show(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="block (default), search-result, openai; xray (why each item is shown, and what was "
+            help="block (default); xray (why each item is shown, and what was "
             "not); text, markdown, json (document 002); "
             "audit (document 000); bundle (document 004); html; tables; export (one "
             "file for auditors, which `verify FILE` checks). A run: html. A model input: text (default), neutral, openai, "
@@ -103,7 +102,7 @@ def xray(
         "namespace": namespace,
         "budget": {"max_chars": budget},
     }
-    with open_retriever(settings) as retriever, named_by_flags(XRAY_FLAGS, settings):
+    with open_retriever(settings) as retriever:
         found = retriever.retrieve(fields)
     if found.snapshot_id is None:
         reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")

@@ -21,7 +21,6 @@ from ..reading.replaying import readable_replay
 from ..reading.snapshots import as_damage
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
-from ..views.block_forms import BLOCK_FORMS, block_form
 from ..views.bundle import bundle
 from ..views.printed import json_document, printed
 from ..views.recall_text import envelope, render_xray
@@ -74,10 +73,6 @@ class Shown:
         """The reader's part of the answer."""
         return self.replay if self.audit else self.replay.for_caller()
 
-    def form(self, name: str) -> list[dict[str, Any]]:
-        """The block in a form of `block_forms`."""
-        return block_form(name, self.answer.block, self.answer.citations.to_pylist(), self.answer.context_block)
-
 
 FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "json": lambda seen: envelope(seen.xray),
@@ -90,14 +85,12 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
     "replay": lambda seen: replay_values(seen.answer),
     "block": lambda seen: seen.answer.block or "",
-    "search-result": lambda seen: seen.form("search-result"),
-    "openai": lambda seen: seen.form("openai"),
 }
 """What a reader gets in each format: text, or plain values, which are printed as JSON."""
-FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown", **BLOCK_FORMS.aliases})
+FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown"})
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
 RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
-values of the answer; block: the text for the model, and its forms; export: one file for auditors, which `verify FILE` checks.
+values of the answer; block: the text for the model; export: one file for auditors, which `verify FILE` checks.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
