@@ -15,14 +15,10 @@ import typer
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from reference_pages import commands
 from scoped_retrieval.nodes import errors
-from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
 from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print_error, to_json, write_table
-from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.redaction.masking import REDACTOR
 from scoped_retrieval.pipeline.runs.live import SUFFIX
 from scoped_retrieval.pipeline.views.text_table import text_table
-from stored_corpus import repin
 
 COMMANDS = sorted(name for names in MODULES.values() for name in names)
 GROUPS = ("contract", "policies", "context", "grants")
@@ -341,18 +337,6 @@ def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, c
     assert {s["origin"] for s in found["settings"]} == {"default"}
 
 
-def test_doctor_names_rows_that_an_older_detector_of_secrets_let_in(shop, capsys):
-    _, out, _ = run("status", "--json", capsys=capsys)
-    assert json.loads(out)["redactors"] == [REDACTOR]
-    _, out, _ = run("doctor", "--json", capsys=capsys)
-    assert "secrets" not in [check["name"] for check in json.loads(out)["checks"]]
-    (manifest,) = [f for f in (shop / ".scoped-retrieval/corpus/generations").iterdir() if REDACTOR in f.read_text()]
-    manifest.write_text(manifest.read_text().replace(REDACTOR, "rules/0"))
-    repin(shop / ".scoped-retrieval/corpus")
-    _, out, _ = run("doctor", "--json", capsys=capsys)
-    assert "secrets" in [check["name"] for check in json.loads(out)["checks"]]
-
-
 def test_a_corpus_is_verified_against_a_head_that_was_kept(shop, capsys):
     code, out, _ = run("verify", "corpus", "--json", capsys=capsys)
     found = json.loads(out)
@@ -401,21 +385,6 @@ def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop,
     assert records() is None
 
 
-def test_doctor_tells_of_a_log_that_was_changed_or_cannot_be_read(shop, capsys):
-    def log() -> dict | None:
-        _, out, _ = run("doctor", "--json", capsys=capsys)
-        return next((c for c in json.loads(out)["checks"] if c["name"] == "log"), None)
-
-    assert run("ask", "What is the default role?", "--project", "shop", capsys=capsys)[0] == 0
-    assert log() is None
-    file = shop / ".scoped-retrieval/runs/LOG"
-    file.write_bytes(file.read_bytes().replace(b'"live"', b'"LIVE"'))
-    assert log()["status"] == "fail" and "LOG:1" in log()["found"]
-    file.unlink()
-    file.mkdir()
-    assert (log()["status"], log()["found"]) == ("fail", f"Is a directory: {file}")
-
-
 def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):
     corpus = shop / ".scoped-retrieval" / "corpus"
     for file in corpus.rglob("*"):
@@ -424,39 +393,6 @@ def test_doctor_fails_on_a_corpus_that_cannot_be_read(shop, capsys):
     code, out, _ = run("doctor", "--json", capsys=capsys)
     assert code == 7
     assert {c["name"]: c["status"] for c in json.loads(out)["checks"]}["corpus"] == "fail"
-
-
-def test_doctor_names_a_file_of_the_corpus_that_was_changed(shop, capsys):
-    def checks() -> tuple[int, dict]:
-        code, out, _ = run("doctor", "--json", capsys=capsys)
-        return code, {check["name"]: check for check in json.loads(out)["checks"]}["corpus files"]
-
-    code, check = checks()
-    assert (code, check["status"]) == (0, "ok")
-    (file,) = (shop / ".scoped-retrieval/corpus/packs").glob("*/evidence.arrow")
-    file.write_bytes(file.read_bytes().replace(b"no default role", b"ok default role"))
-    code, out, err = run("ask", "default role createSession", "--project", "shop", capsys=capsys)
-    assert (code, out) == (7, "")
-    assert f"packs/{file.parent.name}/evidence.arrow" in err
-    code, check = checks()
-    assert (code, check["status"]) == (7, "fail")
-    assert check["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")
-
-
-def test_doctor_reads_no_row_of_a_file_that_is_damaged(shop):
-    (shop / "fees.csv").write_text("id,fee\nENG-001,$1\n")
-    assert main(["index", "--add", "sot=fees.csv", "--project", "shop", "--no-semantic"]) == 0
-    corpus = Corpus.open(shop / ".scoped-retrieval/corpus")
-    offsets = corpus.frame().evidence["source_id"].chunk(0).buffers()[1].to_pybytes()
-    file = min(each for each in corpus.path.glob("packs/*/evidence.arrow") if offsets in each.read_bytes())
-    outside = b"".join((each << 26).to_bytes(4, "little") for each in range(len(offsets) // 4))
-    file.write_bytes(file.read_bytes().replace(offsets, outside))
-    doctor = [sys.executable, "-m", "scoped_retrieval.pipeline.cli", "doctor", "--json"]
-    done = subprocess.run(doctor, capture_output=True, check=False)  # reading such a file ends the process
-    assert done.returncode == 7, done.stderr
-    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert checks["corpus files"]["found"].endswith(f"got another - at packs/{file.parent.name}/evidence.arrow")
-    assert not {"corpus", "records", "secrets"} & checks.keys()
 
 
 def test_facts_about_a_corpus_and_its_old_generations_removed(shop, capsys):

@@ -248,33 +248,6 @@ def test_front_matter_that_cannot_be_read_restricts_its_document_if_it_mentions_
     assert ("open.md" in block, "shut.md" in block) == (True, False)
 
 
-def test_doctor_counts_rows_of_the_future_and_without_a_vector_for_auditors_alone(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline.encoders import encoder
-
-    def checks() -> dict[str, str]:
-        found = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
-        told = {check["name"]: check["found"] for check in found}
-        return {name: told.get(name, "") for name in ("semantic lane", "times", "corpus head")}
-
-    row = {
-        "source_id": "notes",
-        "text": "Roles end in 2200.",
-        "recorded_time": "2200-01-01T00:00:00Z",
-        "owner_user": "",
-    }
-    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
-    assert run("index", "--add", "evidence=rows.jsonl", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    grants = Path(".scoped-retrieval/corpus/grants.yaml")
-    grants.write_text(grants.read_text().rstrip() + "\n  eve:\n    projects: [shop]\n")
-    monkeypatch.setattr(encoder, "encoder_available", lambda: (True, ""))
-    head = json.loads(run("verify", "corpus", "--json", capsys=capsys)[1])["head"]
-    off = "off: none of 4 rows has a vector"
-    assert checks() == {"semantic lane": off, "times": "1 row recorded in the future", "corpus head": head}
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    assert checks() == {"semantic lane": "minilm/1", "times": "", "corpus head": ""}
-    assert json.loads(run("verify", "corpus", "--json", capsys=capsys)[1]) == {"ok": True}
-
-
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [

@@ -47,7 +47,7 @@ def test_a_preset_settles_the_project_of_a_run(shop, capsys, monkeypatch):
 def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys, monkeypatch):
     own_words = condition_rules.says_own_words
     monkeypatch.setattr(condition_rules, "says_own_words", lambda *of: 1 / 0 if len(of[0]) else own_words(*of))
-    todo = "; `doctor` names files of the corpus that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
+    todo = "; `verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
     for code, _, err in (run("ask", "default role", capsys=capsys), asked(capsys=capsys)):
         (said,) = [line for line in err.splitlines() if "Expected no error, got ZeroDivisionError" in line]
         assert (code, todo in said) == (4, True)

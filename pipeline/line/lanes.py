@@ -227,7 +227,7 @@ def advice(message: str) -> str | None:
     if message.startswith(f"{_UNFORESEEN}KeyError - at "):  # in a gate of this package
         return DECLARE
     if message.startswith(_UNFORESEEN):
-        return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
+        return "`verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
     if message.startswith("Expected a plugin that runs, got KeyError"):
         return DECLARE
     if message.startswith(SILENT_ENCODER):

@@ -3,10 +3,7 @@
 Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
 fail, the finding, and a hint unless it is ok. It changes nothing and loads no model: the files of a model folder are
 read, and a server gets the request that precedes a question. In an object store it tries to create one object twice,
-and removes it. Unlike opening a corpus, it reads every file of it, so it detects any changed byte.
-
-Note: files are compared with their SHA-256 before a row is read. Arrow trusts the offsets in a file, and damaged ones
-may crash the process.
+and removes it. Whether stored bytes are those that were written is for `verify` and `verify corpus`.
 """
 
 from __future__ import annotations
@@ -16,16 +13,15 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from importlib.metadata import distributions, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..config.settings import Settings
 from ..encoders.encoder import encoder_available, encoder_of, expect_weights, is_bundled, load_encoder
 from ..progress import counted
@@ -75,15 +71,6 @@ class Subject:
         with suppress(StoreError):  # reported by the corpus check
             return self.corpus.encoder_profile if self.corpus is not None else None
         return None
-
-    @cached_property
-    def problems(self) -> list[str]:
-        """What `verify corpus` finds; no row of a corpus with problems is read.
-
-        Raises:
-            StoreError: the corpus cannot be opened.
-        """
-        return self.corpus.verify() if self.corpus is not None else []
 
     @cached_property
     def audited(self) -> bool:
@@ -168,7 +155,7 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
 
     try:
         corpus = subject.corpus
-        if corpus is None or subject.problems or not subject.audited or "semantic" not in subject.settings["lanes"]:
+        if corpus is None or not subject.audited or "semantic" not in subject.settings["lanes"]:
             return None
         rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
         profile = corpus.encoder_profile
@@ -211,7 +198,6 @@ def _stores(subject: Subject) -> Iterator[HealthCheck]:
 
 def _corpus(subject: Subject) -> Iterator[HealthCheck]:
     from ..reading.grants import corpus_facts
-    from ..redaction.masking import REDACTOR
 
     folder = subject.settings["corpus"]
     if not folder.exists():
@@ -219,39 +205,9 @@ def _corpus(subject: Subject) -> Iterator[HealthCheck]:
             "corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one."
         )
         return
-    if subject.problems:
-        hint = "restore the corpus from a backup, or index the sources again into a new folder; nothing else was asked of it."
-        found = "; ".join(subject.problems) if subject.audited else "files or rows differ from their SHA-256"
-        yield HealthCheck("corpus files", "fail", found, hint)
-        return
     found = corpus_facts(subject.settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
-    yield HealthCheck("corpus", "ok", facts)
-    yield HealthCheck("corpus files", "ok", "every file and row has the SHA-256 that it was written with")
-    if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
-        hint = "index the sources again: a newer detector may find what an older one let through."
-        yield HealthCheck("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
-    if subject.audited and subject.corpus is not None:
-        corpus = subject.corpus
-        signed = f", signed with {corpus.trust.trusted_key}" if corpus.trust.trusted_key else ""
-        hint = (
-            "keep the head elsewhere: `verify corpus --anchor HEAD` tells whether the corpus was rewritten since; or set "
-            "`signing_key` and `trusted_key`."
-        )
-        yield HealthCheck("corpus head", "ok", f"{corpus.head}{signed}", "" if signed else hint)
-
-
-def _times(subject: Subject) -> Iterator[HealthCheck]:
-    """Rows recorded in the future, which no question as of now finds; for auditors of the corpus."""
-    corpus = subject.corpus
-    if corpus is None or subject.problems or not subject.audited:
-        return
-    frame = corpus.frame(corpus.projects(), {subject.settings.principal})
-    first = frame.placements.select(["row", "recorded_time"]).group_by("row").aggregate([("recorded_time", "min")])
-    future = pc.sum(pc.greater(first["recorded_time_min"], pa.scalar(datetime.now(UTC)))).as_py() or 0
-    if future:
-        hint = "correct the clock or the dates of their source and index it again; until then, `--as-of` a later time finds them."
-        yield HealthCheck("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
+    yield HealthCheck("corpus", "ok", facts, "`scoped-retrieval verify corpus` compares every file with its SHA-256.")
 
 
 def _grants(subject: Subject) -> Iterator[HealthCheck]:
@@ -288,36 +244,14 @@ def _runs(subject: Subject) -> Iterator[HealthCheck]:
         yield HealthCheck("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
     store = Runs(folder)
-    try:
-        store.log.lines()  # lists verify only what they show
-        found = store.list()
-    except (StoreError, VerificationError) as error:
-        yield HealthCheck("log", "fail", error.message, error.hint)
-        return
     known = known_runs(subject.settings, store)
-    mine = {run.run_id for run in found if known(run.run_id)}
+    mine = {run.run_id for run in store.list() if known(run.run_id)}
     yield HealthCheck(
         "runs",
         "ok",
         f"{counted(len(mine), 'run')} that you may read at {folder}",
         "`scoped-retrieval verify` checks each part.",
     )
-    if mine:
-        yield from _log_head(subject.settings, store)
-
-
-def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
-    """Whether the trusted key, if set, signed the head of LOG."""
-    from ..reading.verification import log_head_problem
-
-    if settings["trusted_key"] is None or not isinstance(store.path, Path):
-        return
-    with suppress(VerificationError):  # reported by the check of the log
-        if problem := log_head_problem(settings, store):
-            hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
-            yield HealthCheck("log head", "fail", problem, hint)
-        else:
-            yield HealthCheck("log head", "ok", f"signed with {settings['trusted_key']}")
 
 
 def _access(subject: Subject) -> Iterator[HealthCheck]:
@@ -347,21 +281,15 @@ def _records(subject: Subject) -> Iterator[HealthCheck]:
     from ..requests.narrowing import Fields
 
     settings = subject.settings
-    if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.problems:
+    if not settings["corpus"].exists() or not settings.grants_path.exists():
         return
     resolver = resolver_of(settings)
     oldest = resolver.asked_at - timedelta(days=STALE_DAYS)
-    try:
-        newest = {
-            f"{project}: {file}": recorded
-            for project in resolver.grants.projects(settings.principal)
-            for file, recorded in resolver.scope(Fields({"project": project})).last_recorded("structured-sot").items()
-        }
-    except (ValueError, KeyError, IndexError, OSError) as error:
-        yield HealthCheck(
-            "records", "fail", f"the rows of the corpus cannot be read ({type(error).__name__})", "see above"
-        )
-        return
+    newest = {
+        f"{project}: {file}": recorded
+        for project in resolver.grants.projects(settings.principal)
+        for file, recorded in resolver.scope(Fields({"project": project})).last_recorded("structured-sot").items()
+    }
     if stale := sorted(file for file, recorded in newest.items() if recorded < oldest):
         hint = "update the files and index them again; until then, facts that agree with them are marked `stale_sot`."
         yield HealthCheck("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
@@ -377,7 +305,6 @@ _EXAMINERS = (
     _cross_encoder,
     _stores,
     _corpus,
-    _times,
     _grants,
     _policies,
     _records,

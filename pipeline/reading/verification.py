@@ -16,7 +16,7 @@ from ..config.settings import Settings
 from ..progress import counted
 from .access import known_runs, unknown
 
-__all__ = ["log_head_problem", "verified"]
+__all__ = ["verified"]
 
 
 def verified(settings: Settings, run_id: str | None = None, *, anchor: str | None = None) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
         # Runs of others are not reported, so the answer is the same whether there are any.
         raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run", at="LOG")
     reports = [verify(store, one, anchor=anchor) for one in ids]
-    if reports and (problem := log_head_problem(settings, store)):
+    if reports and (problem := _log_head_problem(settings, store)):
         found = RunProblem("changed", LOG, problem)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch in progress is not a finding about the folder
@@ -74,7 +74,7 @@ def verified(settings: Settings, run_id: str | None = None, *, anchor: str | Non
     }
 
 
-def log_head_problem(settings: Settings, store: Any) -> str | None:
+def _log_head_problem(settings: Settings, store: Any) -> str | None:
     """The problem with the last line of LOG under the trusted key; None if there is none or no key is set."""
     from ..runs.log import RunLog
 
