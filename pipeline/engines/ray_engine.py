@@ -15,7 +15,6 @@ import importlib.util
 import os
 import re
 import socket
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,14 +34,6 @@ IN_FLIGHT = 2
 """Queued shards per core of the cluster: enough to keep workers busy, few enough that an interrupt is not slow."""
 ANSWERS_WITHIN = 5.0
 """The connection timeout, in seconds, for a cluster named by host and port."""
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""The first bytes of an HTTP/2 client: its preface, and an empty SETTINGS frame."""
-_PING, _PONG = (b"\0\0\x08\6" + answer + b"\0\0\0\0scoped-r" for answer in (b"\0", b"\1"))
-"""A PING frame, and the answer of every HTTP/2 peer (RFC 9113, section 6.7)."""
-_LONGEST = 1 << 14
-"""The maximum size of a frame before the answer; bytes of another protocol mostly parse as a longer one."""
-BEFORE_ITS_ANSWER = 8
-"""The maximum number of frames before the answer: settings and flow control come first."""
 _HINT = "install scoped-retrieval[ray]"
 _HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d+)")
 
@@ -148,44 +139,15 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """Check that a cluster named by host and port accepts a connection and answers in HTTP/2, as gRPC does: Ray itself
-    would retry for a quarter of an hour. With TLS only the connection is checked.
+    """Check that a cluster named by host and port accepts a connection: Ray itself would retry for a quarter of an hour.
 
     Raises:
-        OSError: no cluster answers, or there is no such port.
+        OSError: nothing listens there, or there is no such port.
     """
     if found := _HOST_AND_PORT.fullmatch(address or ""):
         if int(found[2]) >= 1 << 16:
             raise ConnectionError("there is no such port")
-        with socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN) as line:
-            if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-                return
-            line.sendall(_PREFACE + _PING)
-            until = time.monotonic() + ANSWERS_WITHIN
-            for _ in range(BEFORE_ITS_ANSWER):
-                frame = _read(line, 9, until)
-                size = int.from_bytes(frame[:3], "big")
-                frame += _read(line, size, until) if size <= _LONGEST else b""
-                if frame == _PONG:
-                    return
-            raise ConnectionError("the address does not run Ray")
-
-
-def _read(line: socket.socket, size: int, until: float) -> bytes:
-    """Reads `size` bytes, fewer if the other side closes; the deadline is for all bytes, not for each.
-
-    Raises:
-        TimeoutError: they do not arrive in time.
-    """
-    data = b""
-    while len(data) < size:
-        if (left := until - time.monotonic()) <= 0:
-            raise TimeoutError("timed out")
-        line.settimeout(left)
-        if not (more := line.recv(size - len(data))):
-            break
-        data += more
-    return data
+        socket.create_connection((found[1], int(found[2])), ANSWERS_WITHIN).close()
 
 
 @lru_cache(maxsize=1)
