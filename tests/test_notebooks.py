@@ -11,10 +11,15 @@ from notebook_outputs import PICTURES, USER, executed
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 MACHINE = re.compile(r"/(?:home|root|tmp|Users|work|usr|opt|var|private)/")
 MOST_BYTES = 1_000_000
+LONGEST = "rerank_weights"  # takes longer than all others together; executed before a release
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the kernel's own packages
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "notebook",
+    [pytest.param(path, marks=[pytest.mark.full] if path.stem == LONGEST else []) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_runs_from_top_to_bottom_and_holds_its_pictures(
     notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,6 @@ from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
-from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
@@ -169,21 +168,3 @@ def test_the_history_of_a_repository_gives_questions_with_files_and_lines(tmp_pa
     assert 0 < held_out["shop, by lines"][DEFAULT] < 1.0
     assert load_weights(tmp_path / "w/weights.yaml").weights.keys() == {"explain-code"}
     assert (tmp_path / "tuned.svg").read_bytes().startswith(b"<?xml")
-
-
-def test_commits_ask_about_the_state_before_them(tmp_path):
-    def git(*args: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        return subprocess.run(["git", *who, *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    git("init", "-q")
-    for number, subject in enumerate(("Begin", "Retry three times", "Retry: wait longer")):
-        (tmp_path / "retry.py").write_text(f"TIMES = {number}\n")
-        git("add", "-A")
-        git("commit", "-qm", subject)
-    requests, qrels = commit_questions(tmp_path, project="p")
-    first, second = git("rev-list", "--max-count=2", "--skip=1", "HEAD").split()
-    assert [(r["question"], r["time"]["as_of"]) for r in requests] == [
-        ("Retry: wait longer", f"commit:{first}"), ("Retry three times", f"commit:{second}"),
-    ]  # fmt: skip
-    assert qrels["doc_id"].tolist() == ["retry.py", "retry.py"]

@@ -26,6 +26,7 @@ from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on
 from .frozen_terms import FrozenTerms
 from .metrics import package
 from .rankings import frozen
+from .reweighing import documents_of
 from .synthetic import commit_questions
 from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Part, Tuning, fit
 
@@ -65,12 +66,10 @@ def tune_commits(
     run = Runs(work / "runs", create=False).open(summary.run_id)
     queries = tuple(request["request_id"] for request in requests)
     terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
-    decided = run.table("decisions", texts=True).select(["evidence_id", "path"]).to_pandas()
-    paths = dict(zip(decided["evidence_id"], decided["path"].fillna(""), strict=True))
-    files = FrozenTerms.of(terms, weights, paths, qrels, queries)
+    files = FrozenTerms.of(terms, weights, documents_of(run, "path"), qrels, queries)
     changed = pd.concat([_changed_lines(git, query) for query in queries], ignore_index=True)
     rows = _rows_of(run, Corpus.open(places["corpus"]), name, changed)
-    lines = FrozenTerms.of(terms, weights, {id_: id_ for id_ in paths}, rows, queries)
+    lines = FrozenTerms.of(terms, weights, documents_of(run, "evidence_id"), rows, queries)
     head = git.run("rev-parse", "HEAD").decode().strip()
     part = Part(name, "code", fields["purpose"], files, np.arange(len(queries)), head, lines)
     return fit(run.run_id, [part], measures, least_queries, how.progress)

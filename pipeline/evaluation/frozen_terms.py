@@ -114,6 +114,11 @@ class FrozenTerms:
         found = per_query(self.qrels.astype({"relevance": int}), ranking, measures)
         return found.reindex(pd.Index(self.queries, name="query_id"), fill_value=0.0)
 
+    def first_relevant(self, order: pd.DataFrame) -> pd.Series:
+        """The place of the first relevant document of every query; 0 where none is among its candidates."""
+        first = order[order["relevance"] > 0].groupby("query_id")["place"].min()
+        return first.reindex(self.queries).fillna(0).astype(int)
+
     def _judged(self, rows: pd.DataFrame) -> pd.DataFrame:
         named = rows.rename(columns={"request_id": "query_id"}).assign(doc_id=rows["evidence_id"].map(self.documents))
         found = named.merge(self.qrels[[*_KEY, "relevance"]], on=_KEY, how="left")

@@ -1,27 +1,68 @@
-"""Judged requests without judges: commits of a repository.
+"""Judged requests without judges: known items of a corpus, and commits of a repository.
 
-Reads: a Git history. Gives: `commit_questions`, requests with their qrels. A commit's subject serves as a question, answered
-by the files that it changed; it is run against the state before the commit.
+Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels.
+
+Note: a known item is a row that is searched for with its own words (Azzopardi et al. 2007): such figures compare
+weights on one corpus, and do not carry over to real questions. A commit's subject serves as a question, answered by the
+files that it changed; it is run against the state before the commit.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..sources.git_commands import ABSENT, Git
 
-__all__ = ["commit_questions"]
+__all__ = ["commit_questions", "known_items"]
 
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
+_WORDS = 4
 _FILES = 8
 """A commit that changes more files is not a clear answer to a question."""
 Requests = list[dict[str, Any]]
+
+
+def known_items(
+    evidence: pa.Table, count: int, *, seed: int = 0, words: int = _WORDS, **fields: Any
+) -> tuple[Requests, pd.DataFrame]:
+    """`count` requests for rows of `evidence`, each with words of its row, and the row of each.
+
+    Args:
+        evidence: rows with `evidence_id` and `text`; those with fewer than `words` distinct words are skipped.
+        seed: the same seed gives the same requests.
+        fields: additional fields of every request, such as `project` and `purpose`.
+
+    Returns:
+        The requests, and qrels (query_id, doc_id, relevance) by evidence id.
+
+    Raises:
+        InputError: no row has enough words.
+    """
+    texts = zip(evidence["evidence_id"].to_pylist(), evidence["text"].to_pylist(), strict=True)
+    rows = [(id_, sorted({w.lower() for w in _WORD.findall(text or "")})) for id_, text in sorted(texts)]
+    rows = [(id_, own) for id_, own in rows if len(own) >= words]
+    if not rows:
+        raise InputError.described(f"rows with {words} words", "none", "evidence")
+    random = np.random.default_rng(seed)
+    chosen = random.integers(len(rows), size=count)
+    requests, relevant = [], []
+    for number, row in enumerate(chosen.tolist()):
+        id_, own = rows[row]
+        picked = random.choice(len(own), size=words, replace=False)
+        request_id = f"item-{number:05d}"
+        requests.append({"request_id": request_id, "question": " ".join(own[word] for word in picked), **fields})
+        relevant.append((request_id, id_, 1))
+    return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])
 
 
 def commit_questions(repository: str | Path, count: int = 100, **fields: Any) -> tuple[Requests, pd.DataFrame]:

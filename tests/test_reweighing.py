@@ -1,0 +1,103 @@
+"""Other weights on frozen terms: changed weights give what `what-if` gives, and no lane runs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.demo import run_demo
+from scoped_retrieval.pipeline.evaluation.metrics import per_query
+from scoped_retrieval.pipeline.evaluation.rankings import full_ranking
+from scoped_retrieval.pipeline.evaluation.reweighing import Reweighing
+from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions, known_items
+from scoped_retrieval.pipeline.line.driver import LANES
+
+from scoped_retrieval import Retriever
+
+NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
+MEASURES = ("nDCG@10", "R@10")
+MOVED = {"lexical": 0.9, "recency": 0.0, "authority": 0.0}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """The sample, asked 60 questions for known items."""
+    folder = run_demo(tmp_path_factory.mktemp("demo") / "d", semantic=False, say=lambda _: None).folder
+    retriever = Retriever.open(
+        folder / "corpus", principal="ana", grants=folder / "corpus" / "grants.yaml", runs=folder / "runs",
+        lanes=[lane for lane in LANES if lane != "semantic"], clock=lambda: NOW,
+    )  # fmt: skip
+    requests, qrels = known_items(
+        retriever.corpus.frame(["shop"]).evidence, 60, project="shop", purpose="answer-question", as_of=NOW.isoformat()
+    )
+    run = retriever.runs.open(retriever.run(requests).run_id)
+    return SimpleNamespace(folder=folder, retriever=retriever, run=run, qrels=qrels)
+
+
+@pytest.fixture(scope="module")
+def reweighing(asked):
+    return Reweighing.of(asked.run, asked.qrels)
+
+
+def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, reweighing, tmp_path):
+    answer = asked.retriever.what_if(asked.run.run_id, {"weights": MOVED})
+    assert answer.frozen
+    ids = asked.run.table("score_terms")["evidence_id"].unique().to_pylist()
+    expected = per_query(asked.qrels, full_ranking(answer.tables["ranked"], pd.Series(ids, index=ids)), MEASURES)
+
+    elsewhere = shutil.move(asked.folder / "corpus", tmp_path / "corpus")  # a lane would have nothing to read
+    try:
+        figures = reweighing.figures(MOVED)
+    finally:
+        shutil.move(elsewhere, asked.folder / "corpus")
+    for measure in MEASURES:
+        after = reweighing.deltas(MOVED, measure)["changed"].sort_index()
+        np.testing.assert_allclose(after, expected[measure].loc[after.index], atol=1e-12)
+        assert figures.loc[measure, "changed"] == pytest.approx(after.mean())
+    assert (reweighing.deltas(MOVED)["delta"] != 0).sum() > 5
+    assert figures.loc["nDCG@10", ["gain", "lose", "stay"]].sum() == 60
+    swept = reweighing.sweep(["lexical"], steps=2)
+    assert swept.loc[swept["weight"] == 1.0, "R@10"].tolist() == [reweighing.values({"lexical": 1.0})["R@10"].mean()]
+
+
+def test_the_saved_file_ranks_as_the_weights_did(reweighing, tmp_path):
+    policies = load_policies(weights=reweighing.save(tmp_path / "mine.yaml", reweighing.weights | MOVED))
+    (purpose,) = (row for row in policies.purpose_policies.to_pylist() if row["purpose"] == "answer-question")
+    assert (purpose["weight_lexical"], purpose["weight_recency"]) == (0.9, 0.0)
+    assert purpose["weight_actionability"] == reweighing.weights["actionability"]
+    assert "measure on other requests before" in (tmp_path / "mine.yaml").read_text()
+
+
+def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
+    nobody = pd.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
+    with pytest.raises(InputError, match="Expected judgements of requests of the run, got none"):
+        Reweighing.of(asked.run, nobody)
+    with pytest.raises(InputError, match="lexicon"):
+        reweighing.values({"lexicon": 1.0})
+    with pytest.raises(InputError, match="answer-question"):
+        Reweighing.of(asked.run, asked.qrels, purpose="fix-test")
+
+
+def test_commits_ask_about_the_state_before_them(tmp_path):
+    def git(*args: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        return subprocess.run(["git", *who, *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    for number, subject in enumerate(("Begin", "Retry three times", "Retry: wait longer")):
+        (tmp_path / "retry.py").write_text(f"TIMES = {number}\n")
+        git("add", "-A")
+        git("commit", "-qm", subject)
+    requests, qrels = commit_questions(tmp_path, project="p")
+    first, second = git("rev-list", "--max-count=2", "--skip=1", "HEAD").split()
+    assert [(r["question"], r["time"]["as_of"]) for r in requests] == [
+        ("Retry: wait longer", f"commit:{first}"), ("Retry three times", f"commit:{second}"),
+    ]  # fmt: skip
+    assert qrels["doc_id"].tolist() == ["retry.py", "retry.py"]
