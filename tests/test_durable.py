@@ -13,16 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from power_loss import Disk
-from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_texts
-from scoped_retrieval.pipeline.runs.captures import keep_captured
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import (
-    make_folders,
     write_atomic,
 )
 from written_runs import Maker, batch, live
@@ -122,17 +119,12 @@ def test_a_corpus_is_on_disk_before_its_line(
     assert found == [[], []]
 
 
-def test_grants_and_captures_are_on_disk_with_their_names(tmp_path: Path):
+def test_grants_are_on_disk_with_their_names(tmp_path: Path):
     disk = Disk()
     with disk.watched():
         for project in ("shop", "pay"):
             write_starter_grants(tmp_path / "new" / "grants.yaml", "ana", project)
             assert disk.lost(tmp_path / "new") == []
-        make_folders(tmp_path / "runs")
-        for part in ("shard-00000", "shard-00001"):
-            keep_captured(tmp_path / "runs", "run-1", part, OUT_OF_SCOPE.empty())
-            assert disk.lost(tmp_path / "runs") == []
-    assert stat.S_IMODE((tmp_path / "runs/audit").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "new/grants.yaml").stat().st_mode) == 0o600
 
 

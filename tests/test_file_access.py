@@ -38,7 +38,7 @@ def written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (
         ("index", "docs", "--project", "shop", "--no-semantic"),
         ("ask", "retry limit", "--project", "shop"),
-        ("run", "requests.jsonl", "--capture-withheld"),
+        ("run", "requests.jsonl"),
         ("gc",),
         ("ask", "cache", "--project", "shop"),
         ("index", "docs", "--project", "shop", "--no-semantic"),

@@ -70,7 +70,7 @@ LABELS = {
     "include.what": "says in words what an entry is for, as the document does",
     "exclude.what": "the same",
     "tokens": "who a bearer token is; the command line takes the principal from elsewhere",
-    "audit": "who may look at what was written, and capture what was withheld",
+    "audit": "who may look at what was written",
     "reason": "why a grant was given",
 }
 """Keys that no answer may depend on, and why."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, float64, int32, int64, string, strings, table, text, timestamp
+from ..schema import boolean, caller, float64, int32, int64, string, table, text, timestamp
 
 DECISIONS = table(
     "decisions",
@@ -68,22 +68,6 @@ SNAPSHOTS = table(
     trimming_policy=caller(string("by name")),
     created_at=caller(timestamp("when the snapshot was written; envelope", digest=False)),
     error=text("why the request failed; null = it did not", nullable=True),
-)
-
-OUT_OF_SCOPE = table(
-    "out_of_scope",
-    key=("request_id", "evidence_id"),
-    order=("request_id", "rank"),
-    doc="Best matches that an access gate stopped, for auditors: kept on demand, in files outside every run and digest.",
-    request_id=string("the request"),
-    rank=int32("1 is best, among rows out of scope, by the statistics of those rows alone"),
-    evidence_id=string("the row"),
-    owner_project=string("its project"),
-    source_id=string("its source"),
-    path=string("its path", nullable=True),
-    lanes=strings("lanes that found it, sorted"),
-    decided_by=string("the first gate that stops it"),
-    reason_code=string("that gate's reason"),
 )
 
 Decisions = DECISIONS.annotation

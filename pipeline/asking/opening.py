@@ -53,13 +53,12 @@ def open_retriever(
     settings: Settings,
     *,
     preset: Path | None = None,
-    capture_withheld: bool = False,
     work_trees: Collection[Path] = (),
     models: Models | None = None,
 ) -> Iterator[Retriever]:
     """A retriever under the settings, closed on exit; its snapshots are not compacted.
 
-    `preset` bounds every request; `capture_withheld` stores the best matches out of scope for auditors. `work_trees`,
+    `preset` bounds every request. `work_trees`,
     whose `SHO.json` may set the mode of a request, are passed only by an interface whose user works in them. `models`
     shared by several retrievers are not loaded again.
 
@@ -85,7 +84,6 @@ def open_retriever(
         bm25=Bm25(k1=settings["bm25_k1"], b=settings["bm25_b"]),
         shard_requests=settings["shard_requests"],
         preset=preset,
-        capture_withheld=capture_withheld,
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
         cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,

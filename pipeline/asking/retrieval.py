@@ -33,8 +33,6 @@ class Retrieval:
     latency_ms: float | None = None
     max_age_days: float | None = None
     """Maximum age of a fresh row under the role, if it sets one."""
-    not_captured: str | None = None
-    """Why the capture that an auditor requested could not be stored."""
     timings: tuple[Timing, ...] = ()
     """When each node ran in the pass that answered this and concurrent requests; and `WRITING`."""
     together: int = 1

@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
 from ...nodes.recall.bm25 import Bm25
@@ -34,7 +35,6 @@ from ..corpus import Corpus
 from ..encoders.choice import EncoderChoice
 from ..encoders.cross_encoder import PairReader, load_cross_encoder
 from ..encoders.encoder import encoder_of
-from ..engines.out_of_scope import audited, expect_auditor
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from ..line.driver import LANES, Line
 from ..line.provenance import difference, package_versions, with_part
@@ -80,12 +80,9 @@ class Retriever:
         recorded: Mapping[str, Any],
         shard_requests: int,
         clock: Callable[[], datetime],
-        auditor: str | None,
         telemetry: Telemetry | None,
     ) -> None:
-        """Use `open`. `recorded` are the settings in manifests; `auditor` is the principal who captures withheld
-        matches.
-        """
+        """Use `open`. `recorded` are the settings in manifests."""
         resolver = granted.resolver
         self.corpus, self.principal, self.preset = resolver.corpus, resolver.principal, resolver.preset
         self.policies = policies
@@ -96,7 +93,6 @@ class Retriever:
         self._recorded = recorded
         self._shard_requests = shard_requests
         self._clock = clock
-        self._auditor = auditor
         self._telemetry = telemetry
         self._session = Session(
             granted=granted,
@@ -105,7 +101,6 @@ class Retriever:
             clock=clock,
             expect_unerased=self.corpus.expect_unerased,
             max_age_days=policies.roles.max_age_days,
-            auditor=auditor,
         )
         self._grouped = Grouped(self._session.answers, shard_requests)
 
@@ -129,7 +124,6 @@ class Retriever:
         shard_requests: int = SHARD_REQUESTS,
         clock: Callable[[], datetime] | None = None,
         preset: Preset | str | Path | None = None,
-        capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | str | Path | None = None,
@@ -141,9 +135,7 @@ class Retriever:
         `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a
         grants file is reloaded when it changes, so a withdrawn right ends with the next request. `encoder` may be an
         encoder, None, or "auto" (the corpus's own profile, if the extra is installed); an `EncoderChoice`, or the name of an encoder, locates its weights or its server, for a
-        corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
-        `capture_withheld` stores, next to the runs, ids and gates of the best matches out of scope, in projects that
-        the principal audits at the time of the request; answers and digests stay the same. For a request without a
+        corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request. For a request without a
         mode, `SHO.json` is read if its work tree is one of `work_trees`. `tokenizers` are the tokenizer files that a
         request may name, by path. `cross_encoder`, the folder of a model or a loaded one, reranks
         each request's best candidates: as many as its mode's `k_in`, without a mode three times its `max_items`. With
@@ -151,7 +143,6 @@ class Retriever:
         terms, or the names of plugins that are installed.
 
         Raises:
-            AccessError: `capture_withheld` is set, and the principal audits nothing.
             InputError: there is no principal, or a lane is unknown.
             ModelError: the folder of the cross-encoder has no model that loads.
             StoreError: there is no corpus, or it has another schema version.
@@ -184,8 +175,6 @@ class Retriever:
         modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names
         known = AllowedNames(modes, roles, registered(tokenizers), terms)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        if capture_withheld:
-            expect_auditor(current.table, principal, clock())
         line, settings = opened_line(viewed, policies, current, options)
         # The settings in a manifest: enough to resume the run, or to check it.
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
@@ -196,7 +185,6 @@ class Retriever:
             recorded={**settings, **who},
             shard_requests=shard_requests,
             clock=clock,
-            auditor=principal if capture_withheld else None,
             telemetry=telemetry,
         )
 
@@ -269,7 +257,7 @@ class Retriever:
             say(staged.described(shards))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
             # Closed before the lock is released: an interrupted engine may have workers to stop.
-            with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
+            with closing(engine(ShardJob(staged, line, pays), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress, say):
                     pass
             run = staged.finish(self.corpus.expect_unerased)
@@ -378,7 +366,10 @@ class Retriever:
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""
-        return audited(self.grants.table, self.principal, self._clock())
+        grants = self.grants.table
+        in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(self._clock())), True)
+        mine = pc.and_(pc.and_(pc.equal(grants["principal"], self.principal), grants["audit"]), in_force)
+        return frozenset(grants["project"].filter(mine).to_pylist())
 
 
 def _choice(encoder: str | EncoderChoice) -> EncoderChoice:

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
-from ..engines.out_of_scope import capture
 from ..engines.shards import by_request, with_counters
 from ..line.driver import run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
@@ -94,7 +93,6 @@ class Session:
     clock: Callable[[], datetime]
     expect_unerased: Callable[[], None]
     max_age_days: Callable[[str | None], float | None]
-    auditor: str | None = None
     live: LiveRun | None = None
     used: set[str] = field(default_factory=set)
     """Ids of the requests that have a snapshot, or may have one."""
@@ -258,9 +256,7 @@ class Session:
             return [without_snapshot(one.found, required=one.required or changed, reason=reason) for one in answered]
         wrote = Timing(WRITING, began, time.perf_counter_ns())
         return [
-            self._captured(replace(one.found, timings=(*one.found.timings, wrote)), live, one.name, one.tables)
-            if one.found.timings
-            else one.found
+            replace(one.found, timings=(*one.found.timings, wrote)) if one.found.timings else one.found
             for one in answered
         ]
 
@@ -277,17 +273,6 @@ class Session:
             if not isinstance(error, Exception):  # the run may have them: who asks again asks in another
                 self.live = None
             raise
-
-    def _captured(self, found: Retrieval, live: LiveRun, name: str, tables: Mapping[str, pa.Table]) -> Retrieval:
-        """The answer, once withheld matches are stored for the auditor; if that fails, the answer is returned with the
-        reason.
-        """
-        if self.auditor is not None:
-            try:
-                capture(live.store.path, live.run_id, name, tables, self.line, self.auditor)
-            except OSError as error:
-                return replace(found, not_captured=_message_of(error))
-        return found
 
 
 def _message_of(error: Exception) -> str:

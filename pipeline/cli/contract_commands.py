@@ -115,8 +115,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="WHAT",
-            help="A label of the block, an evidence id or path[:line]; of an input also a source or words of an event. Omit to "
-            "list rows kept by --capture-withheld.",
+            help="A label of the block, an evidence id or path[:line]; of an input also a source or words of an event.",
         ),
     ] = None,
     log: Annotated[
@@ -125,24 +124,19 @@ def why(
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
-    from ..contracts.why import audit_trail, captured, is_audit_entry, why_not
+    from ..contracts.why import audit_trail, is_audit_entry, why_not
 
     settings = settings_of("corpus", "runs")
     if evidence is None and is_audit_entry(name):
         trail = audit_trail(settings, name)
         emit(trail, text=_trail_text(trail))
         return EXIT["ok"]
+    if evidence is None:
+        hint = f"`why @ {name}` asks why your last answer does not show it."
+        raise InputError.described("a path, an id, a source or words of an event", "nothing", "WHAT", hint=hint)
     kind, name = named(settings, name)
     if kind == "input":
-        if evidence is None:
-            hint = f"`why @ {name}` asks why your last answer does not show it."
-            raise InputError.described("a path, a source or words of an event", "nothing", "WHAT", hint=hint)
         return why_of_input(settings, name, evidence, log)
-    if evidence is None:
-        kept = captured(settings, name)
-        columns = ("rank", "evidence_id", "owner_project", "source_id", "path", "decided_by", "reason_code")
-        emit(kept, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
-        return EXIT["ok"]
     found = why_not(settings, name, evidence)
     emit(found, text=_explanations(found))
     return EXIT["ok"]

@@ -11,7 +11,6 @@ from .global_options import given
 from .output import note
 
 __all__ = [
-    "CaptureFlag",
     "PresetFlag",
     "SetFlag",
     "fields_of",
@@ -23,13 +22,6 @@ __all__ = [
 
 PresetFlag = Annotated[
     Path | None, typer.Option("--preset", metavar="FILE", help="Request fields that bound every request: JSON or YAML.")
-]
-CaptureFlag = Annotated[
-    bool,
-    typer.Option(
-        "--capture-withheld",
-        help="For auditors: store the ids and gates of the best matches out of scope in a separate file.",
-    ),
 ]
 SetFlag = Annotated[
     list[str] | None,

@@ -12,7 +12,7 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
-from .options import CaptureFlag, PresetFlag, SetFlag, fields_of, given, settings_of
+from .options import PresetFlag, SetFlag, fields_of, given, settings_of
 from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
@@ -38,7 +38,6 @@ def run(
         ),
     ] = None,
     preset: PresetFlag = None,
-    capture_withheld: CaptureFlag = False,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Resume this interrupted run.")] = None,
 ) -> int:
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
@@ -63,7 +62,7 @@ def run(
     before, summary = _unfinished(settings), None
     try:
         trees = trees_around(Path.cwd())
-        opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
+        opened = open_retriever(settings, preset=preset, work_trees=trees)
         bars = shows_progress(settings["progress"])
         # Ray reports the death of a worker on standard output, which is reserved for the result.
         with (
@@ -158,7 +157,6 @@ def ask(
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
     file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file being worked on.")] = None,
     preset: PresetFlag = None,
-    capture_withheld: CaptureFlag = False,
     chosen: SetFlag = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = None,
 ) -> int:
@@ -197,15 +195,13 @@ def ask(
     defaults = {} if preset else defaults_in(settings, workspace or Path.cwd(), fields)
     fields = defaults | fields
     trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
-    opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
+    opened = open_retriever(settings, preset=preset, work_trees=trees)
     with opened as retriever:
         found = retriever.retrieve(fields)
     deliver(json_document(answer_values(found)) if given("json") else found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
-    if found.not_captured:
-        note(f"warning: not captured: {found.not_captured}")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] in ("lane_off", "budget_unused"):
             subject = f" {condition['subject']}" if condition["subject"] else ""

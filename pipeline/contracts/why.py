@@ -41,7 +41,7 @@ from ..views.refusal import refusals
 from ..views.xray import masked_places
 from .explain import refusal_of
 
-__all__ = ["Remedy", "audit_trail", "captured", "is_audit_entry", "not_recalled", "remedies", "why_not"]
+__all__ = ["Remedy", "audit_trail", "is_audit_entry", "not_recalled", "remedies", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_ANSWERED = 20
@@ -124,26 +124,6 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     known = {decision["evidence_id"]: decision for decision in decisions}
     case = _Case(run, snapshot_id, frame, known, scores)
     return [case.answer(row) for row in meant[:ROWS_ANSWERED]]
-
-
-def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
-    """The captured out-of-scope matches of a snapshot, best first; for auditors.
-
-    Raises:
-        AccessError: the principal does not audit the projects that the snapshot could reach.
-        StoreError: nothing was captured.
-    """
-    from ..runs.captures import read_captured
-
-    run = open_run(settings, snapshot_id)
-    if audience_of(settings, run, snapshot_id) != "audit":
-        raise AccessError(
-            f"Permission denied: only auditors of its projects may do this, and {settings.principal!r} is none - at {snapshot_id}",
-            hint="name a row to learn what your snapshot decided about it",
-        )
-    rows = read_captured(settings["runs"], run.run_id, run.request_of(snapshot_id))
-    audited = audited_projects(settings, run)
-    return [row for row in rows if row["owner_project"] in audited]
 
 
 def _of_caller(

@@ -2,5 +2,4 @@
 
 - `shards`: the definition of a shard, and how to run one
 - `process_engine`, `ray_engine`: engines with workers; `remote_job`: the form of a job that is sent to another process
-- for auditors: `out_of_scope`, the best matches outside a scope
 """

@@ -53,7 +53,6 @@ class RemoteJob:
     plugins: tuple[str, ...]
     """Installed plugins; those passed as objects are sent with the line."""
     plugins_digest: str
-    auditor: str | None
     compiled: bool
 
     @classmethod
@@ -90,7 +89,6 @@ class RemoteJob:
             ),
             plugins=named,
             plugins_digest=plugins.digest,
-            auditor=job.auditor,
             compiled=job.compiled,
         )
 
@@ -124,7 +122,7 @@ class RemoteJob:
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),
         )
-        return ShardJob(StagedRun(Runs(self.runs, create=False), self.run_id), line, self.auditor, self.compiled)
+        return ShardJob(StagedRun(Runs(self.runs, create=False), self.run_id), line, self.compiled)
 
 
 def in_memory(job: ShardJob) -> str | None:

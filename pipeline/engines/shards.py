@@ -30,7 +30,6 @@ from ..line.planned_driver import seconds_by_node, timings
 from ..line.tokenizers import load_counters
 from ..progress import Say, StepReporter
 from ..runs import StagedRun
-from .out_of_scope import capture
 
 __all__ = [
     "Engine",
@@ -61,17 +60,15 @@ def shards_of(requests: pa.Table, size: int) -> pa.Array:
 class ShardJob:
     """A staged run and the line that answers it.
 
-    `auditor` is the principal for whom rows withheld by contracts are stored, if there is one; `compiled`, whether
-    there are enough requests to load the compiled loops.
+    `compiled`: whether there are enough requests to load the compiled loops.
     """
 
     staged: StagedRun
     line: Line
-    auditor: str | None = None
     compiled: bool = False
 
     def run(self, shard: int, created_at: datetime) -> None:
-        """Answer one shard and store it: the auditor's capture, the parts, the receipt.
+        """Answer one shard and store it: the parts, the receipt.
 
         A request whose record does not add up becomes a failed one; nothing else of it is stored.
 
@@ -87,8 +84,6 @@ class ShardJob:
             tables = run_line(requests, failures, captures, line)
         seconds = seconds_by_node(timed)
         line.corpus.expect_unerased()  # a later erasure finds the run being written
-        if self.auditor is not None:
-            capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
         self.staged.write(shard, tables, line.vectors.used(tables), seconds)
 
     def asked(self, shard: int, created_at: datetime) -> tuple[pa.Table, pa.Table, pa.Table]:

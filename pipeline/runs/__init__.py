@@ -18,7 +18,6 @@ file is immutable, except that an erasure, whose line comes first, rewrites part
 - writing a batch: `writing`; an interactive run: `live`, `timings`, `compacting`
 - reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
 - erasure: `erasing`, `erased_texts` (which texts show a row, or are those of requests), `model_inputs` (recorded inputs)
-- for auditors: `captures`, the best matches outside a scope, stored separately
 """
 
 from __future__ import annotations

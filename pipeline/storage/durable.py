@@ -1,7 +1,7 @@
 """Atomic, durable files: written to a temporary name, synced, renamed, and the folder synced.
 
 Everything that must not be written partially goes through here: packs and manifests of a corpus, parts and receipts of
-runs, grants, captures. Temporary names start with `TEMPORARY`; leftovers under such names are never read.
+runs, grants. Temporary names start with `TEMPORARY`; leftovers under such names are never read.
 
 Note: a rename is not durable before the containing folder is synced, whose own name is in its parent. Anything that
 refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
@@ -123,17 +123,17 @@ def file_sha256(path: Place) -> str | None:
         return None
 
 
-def make_folders(path: Place, root: Place | None = None, *, private: bool = False) -> None:
+def make_folders(path: Place, root: Place | None = None) -> None:
     """Make a folder and its missing parents, with their names synced to disk up to and including `root`.
 
     Without `root`, syncs up to the first existing folder, and `path` is a new root: it and its new parents are
-    accessible to their owner only, as is `path` if it exists and is empty. With `private`, all new ones are.
+    accessible to their owner only, as is `path` if it exists and is empty.
     """
     if isinstance(path, ObjectPlace) or isinstance(root, ObjectPlace):
         return
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     for folder in reversed(missing):
-        if root is None or private:
+        if root is None:
             folder.mkdir(mode=0o700, exist_ok=True)
         else:
             make_folder(folder)
