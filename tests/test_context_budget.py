@@ -72,13 +72,6 @@ def test_a_limit_of_a_required_part_cuts_nothing_that_is_required(part: str):
     assert {after[id_] for id_ in rules_of_file} <= {"reference"}
 
 
-def test_the_reserved_output_is_kept_free():
-    free = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 0})
-    kept = projected(**crowded(), budget={"maxTokens": 900, "reservedOutputTokens": 300})
-    assert free.estimated_tokens > 600 >= kept.estimated_tokens
-    assert kept.model_input["input_limit"] == 600
-
-
 @pytest.mark.parametrize("part", ELASTIC)
 def test_a_share_of_one_part_alone_changes_an_input(part: str):
     phases = load_phases()

@@ -79,19 +79,6 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     assert code == 0 and "same prefix: yes" in out and "+| export const a = 1;" in out
 
 
-def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, capsys: Any):
-    session = Session("Fix the failing tests.")
-    session.add("file.read", turn=1, path="src/a.ts", version="1", content="export const a = 1;")
-    session.add("file.modified", turn=1, path="src/a.ts", version="2", text="- 1")
-    (place / "m.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
-    for at in ("2", "3"):
-        run("context", "project", "m.jsonl", "--at", at, capsys=capsys)
-    code, out, err = run("diff", "m/2", "m/3", capsys=capsys)
-    assert code == 0, err
-    assert out.startswith("same input: no\nsame prefix: yes\nphase: diagnosing\ntokens: ")
-    assert "\nother decision:\n" in out and "event:e2\n" in out
-
-
 def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any):
     value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
     file = place / "log" / "events.jsonl"
@@ -185,11 +172,6 @@ def test_bad_input_gives_a_message_and_a_code(place: Path, capsys: Any, args: tu
     assert (got, message in err) == (code, True), err
 
 
-def test_what_is_no_answer_and_no_run_is_looked_for_among_the_model_inputs(place: Path, capsys: Any):
-    assert run("show", "nothing", capsys=capsys)[0] == 3
-    assert run("show", "nothing", "--as", "soup", capsys=capsys)[0] == 2
-
-
 def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(shop: Any, tmp_path: Path, capsys: Any):
     block, snapshot = ask(capsys=capsys)
     session = Session("What is the default role?")
@@ -236,39 +218,3 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert code == 0, err
     code, out, err = run("show", "seen/2", capsys=capsys)
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err
-
-
-def test_a_ledger_has_a_row_for_every_event_or_its_kind_alone_and_among_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-):
-    monkeypatch.chdir(tmp_path)
-    session = Session()
-    for number in range(70):
-        session.add("model.request", turn=number)
-        session.add("command.finished", turn=number, command="ls", exitCode=0, stdout="word " * 200)
-    lines = tmp_path / "log.jsonl"
-    lines.write_text("".join(json.dumps(event) + "\n" for event in session.events))
-    small = ("context", "project", str(lines), "--max-tokens", "3000")
-    code, out, _ = run(*small, "--at", "139", "--json", capsys=capsys)
-    alone = json.loads(out)["ledger"]
-    made = value_of(*small, "--all", capsys=capsys)
-    last = made[-1]["ledger"]
-    rows = {row["sourceId"] for row in [*last["included"], *last["excluded"]]}
-    assert code == 0 and len(made) == 70 and {"older:command.finished", "event:e138"} <= rows and "event:e2" not in rows
-    assert rows == {row["sourceId"] for row in [*alone["included"], *alone["excluded"]]}
-
-
-def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):
-    project = ("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "5")
-    _, long, _ = run(*project, capsys=capsys)
-    first = value_of("log", "--of", "inputs", capsys=capsys)[0]["record"]
-    _, short, _ = run(*project, "--max-tokens", "1250", capsys=capsys)
-    second = next(
-        each["record"] for each in value_of("log", "--of", "inputs", capsys=capsys) if each["record"] != first
-    )
-    assert long != short
-    for name, text in ((first, long), (second, short)):
-        assert run("show", name, capsys=capsys)[:2] == (0, text)
-    code, text, err = run("show", "s/5", capsys=capsys)
-    assert (code, text) == (0, short) and f"s/5 was recorded 2 times, {second} last; by their own names: {first}" in err
-    assert not value_of("diff", first, second, capsys=capsys)["same_input"]

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from command_line import run
 from scoped_retrieval.nodes.turns.words import EVENT_KINDS
 from scoped_retrieval.pipeline.context.line import build_context_driver
 from scoped_retrieval.pipeline.context.projections import demonstration
@@ -34,13 +33,6 @@ def test_the_ledger_of_round_nine_reads_as_recorded():
         for row in rows
     ]
     same_as_golden("context-round-9-ledger.txt", "".join(lines))
-
-
-def test_the_command_prints_it(capsys):
-    code, out, _ = run("context", "project", capsys=capsys)
-    assert code == 0 and out == demonstration().text()
-    code, out, _ = run("context", "project", "--format", "soup", capsys=capsys)
-    assert code == 2
 
 
 @pytest.mark.golden

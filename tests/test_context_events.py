@@ -66,7 +66,12 @@ def test_kinds_that_state_an_outcome():
     ("pnpm test", {"timedOut": True}, ("pnpm test", "failed")), ("pnpm test", {"interrupted": True}, ("pnpm test", "unknown")),
     ("pnpm test", {}, ("pnpm test", "unknown")), ("pnpm test:e2e", {"exitCode": 0}, (None, None)),
     ("echo pnpm test", {"exitCode": 0}, ("pnpm test", "unknown")), ("pytest -q", {"exitCode": 1}, (None, None)),
-    ("pnpm test unit -x", {"exitCode": 0}, ("pnpm test unit", "passed")),
+    ("pnpm test unit -x", {"exitCode": 0}, ("pnpm test unit", "passed")), ("pnpm testing", {"exitCode": 1}, (None, None)),
+    ("pnpm test --filter parser 2>&1", {"exitCode": 1}, ("pnpm test", "failed")), ("pnpm test &> log.txt", {"exitCode": 0}, ("pnpm test", "passed")),
+    *((line, {"exitCode": 0}, ("pnpm test", "unknown")) for line in (
+        "cd pkg && pnpm test", "CI=1 pnpm test", "timeout 60 pnpm test", "bash -lc 'pnpm test'", "pnpm test 2>&1 | tail -30", "pnpm test && git push",
+        "pnpm test; ls", "pnpm test -u\nls", "pnpm test &",
+    )),
     ("pnpm test", {"exitCode": 1, "check": "unit"}, ("unit", "failed")),
     ("pnpm test", {"exitCode": 1, "check": {"name": "unit", "status": "passed"}}, ("unit", "passed")),
 ])  # fmt: skip

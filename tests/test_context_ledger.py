@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 import pytest
-from context_session import Session, item, memory, policy, projected, snapshot
+from context_session import Session, item, policy, projected, snapshot
 
 
 def busy() -> Session:
@@ -21,15 +18,6 @@ def busy() -> Session:
     session.add("history.summarized", turn=2, text="Tried: a.")
     session.failing("src/a.ts:1 error\n" + "x\n" * 900, turn=3)
     return session
-
-
-def seen():
-    return projected(
-        busy(),
-        memories=[memory(), memory("m2", lifecycle="candidate")],
-        snapshots=[snapshot(item())],
-        turn={"snapshotIds": ["snap-1", "gone"]},
-    )
 
 
 def test_items_whose_ids_have_colons_have_a_row_each_and_their_snapshots_no_further_one():
@@ -50,16 +38,6 @@ def test_turns_are_counted_from_the_end_as_well():
         turns[-3]
 
 
-"""Who spoke decides: the user and the harness state facts, the model guesses, and the text of tools is untrusted (S3.4)."""
-
-
-def test_the_input_is_recorded_by_the_hash_of_its_neutral_form():
-    found = seen()
-    assert hashlib.sha256(found.neutral().encode()).hexdigest() == found.input_sha256
-    value = json.loads(found.neutral())
-    assert value["messages"] == found.messages and value["tools"] == found.tool_schemas
-
-
 def test_the_first_message_is_the_same_bytes_from_turn_to_turn():
     session = busy()
     first = projected(session)
@@ -71,9 +49,3 @@ def test_the_first_message_is_the_same_bytes_from_turn_to_turn():
     assert first.model_input["prefix_sha256"] == second.model_input["prefix_sha256"]
     session.add("user.constraint", turn=6, text="Only touch src.")
     assert projected(session).model_input["prefix_sha256"] != first.model_input["prefix_sha256"]
-
-
-def test_an_empty_session_gives_an_honest_input():
-    found = projected(Session(None))
-    assert found.status == "ok" and "User goal" not in found.text()
-    assert {"empty_session", "no_user_goal"} <= set(found.conditions)

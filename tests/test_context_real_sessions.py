@@ -4,37 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from context_session import Session, item, projected, snapshot
 from scoped_retrieval.pipeline.context.log import SessionLog
 
 from scoped_retrieval import ContextPolicy
 
 CHECKED = ContextPolicy(checks=["pnpm test"])
-
-
-def check_after(command: str, **ended: object) -> str:
-    """The status of the check after a command, where it had failed before."""
-    session = Session()
-    session.failing("a.test.ts:1 expected 1 received 2")
-    session.add("command.finished", turn=2, command=command, stdout="1 failed", **ended)
-    (check,) = CHECKED.project(events=session.events).state["checks"]
-    return check["status"]
-
-
-@pytest.mark.parametrize(
-    "line", ["pnpm test 2>&1 | tail -30", "pnpm test && git push", "pnpm test; ls", "pnpm test -u\nls", "pnpm test &"]
-)
-def test_a_line_that_goes_on_after_a_check_leaves_its_status_unknown(line: str) -> None:
-    assert check_after(line, exitCode=0) == "unknown"
-    assert check_after(line, exitCode=1) == "unknown"
-
-
-@pytest.mark.parametrize("line", ["pnpm test", "pnpm test --filter parser 2>&1", "pnpm test &> log.txt"])
-def test_a_check_with_arguments_and_redirects_has_the_status_of_its_command(line: str) -> None:
-    assert check_after(line, exitCode=0) == "passed"
-    assert check_after(line, exitCode=1) == "failed"
-    assert check_after(line) == "unknown"
 
 
 def test_an_edit_in_the_tail_names_its_file() -> None:

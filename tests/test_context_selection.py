@@ -12,15 +12,6 @@ from context_session import RULES, Session, item, memory, projected, reasons, sn
 from scoped_retrieval.pipeline.context.log import SessionLog
 
 
-def test_of_a_file_that_only_a_search_named_nothing_says_that_it_was_read():
-    session = Session()
-    session.add("search.result", turn=1, tool="Glob", query="**/*.ts", matches=[{"path": "src/a.ts"}])
-    session.add("file.modified", turn=2, path="src/a.ts", text="- 1\n+ 2")
-    session.add("user.message", turn=3, text="Go on.")
-    seen = projected(session)
-    assert "- src/a.ts: the file was modified after this was seen" in seen.text() and "was read" not in seen.text()
-
-
 def test_a_file_that_was_read_again_stands_there_as_it_is_now():
     session = Session()
     session.add("file.read", turn=1, path="src/a.ts", version="1", content="old text of a")
@@ -128,27 +119,6 @@ def test_rules_and_memories_of_a_folder_apply_from_the_first_file_in_it(kind, pa
         seen = projected(events, **given)
         assert ("Keep sessions short." in seen.model_input["system_text"]) is there
         assert (reasons(seen)["memory:m1"] != "wrong_scope") is there
-
-
-@pytest.mark.parametrize("root", ["/home/u/react-shop", "/tmp/mobile", "/app"])
-def test_folders_above_the_working_directory_touch_nothing_in_a_log_or_in_memory(root: str, tmp_path: Path):
-    session = Session("Fix app/models/user.txt please.")
-    session.add("file.read", turn=1, path=f"{root}/web/frontend/auth.txt", version="1", text="x")
-    for number in range(200):
-        session.add("file.modified", turn=2, path=f"src/{number}.txt", version="1")
-    log = SessionLog.open(tmp_path / "log", session_id="session")
-    log.append(session.events)
-    rules = [
-        *({"path": f"{folder}/AGENTS.md", "text": "Use x."} for folder in ("app/models", "web/frontend", "models")),
-        {
-            "path": "AGENTS.md",
-            "text": "## Mobile\n\nNever ship.\n\n## Frontend\n\nNever inline.\n\n## Backend\n\nNever sleep.",
-        },
-    ]
-    for events in (session, SimpleNamespace(events=log.view())):
-        found = reasons(projected(events, rules=rules, turn={"workingDirectory": root}))
-        applied = {id_ for id_, reason in found.items() if id_.startswith("rule:") and reason == "rule_in_scope"}
-        assert applied == {"rule:web/frontend/AGENTS.md:1", "rule:AGENTS.md:2", "rule:AGENTS.md:6", "rule:AGENTS.md:10"}
 
 
 def test_only_named_sources_speak_as_instructions():

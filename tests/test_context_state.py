@@ -46,19 +46,6 @@ def test_the_last_run_of_a_declared_check_decides_and_no_other_command_does():
     assert (check["status"], check["changed_since"], state_of(session)["currentFailure"]) == ("passed", "yes", None)
 
 
-@pytest.mark.parametrize(
-    "command", ["cd pkg && {}", "CI=1 {}", "timeout 60 {}", "bash -lc '{}'", "{} | tail", "{}; ls"]
-)
-def test_a_line_that_holds_more_than_the_check_leaves_it_unknown(command: str):
-    session = Session()
-    session.add("command.finished", turn=1, command="pnpm test", exitCode=0, stdout="12 passed")
-    last = session.add("command.finished", turn=2, command=command.format("pnpm test"), exitCode=1, stdout="boom")
-    (check,) = state_of(session)["checks"]
-    assert (check["status"], check["event_id"]) == ("unknown", last)
-    session.add("command.finished", turn=3, command="pnpm testing", exitCode=1, stdout="another command")
-    assert [each["event_id"] for each in state_of(session)["checks"]] == [last]
-
-
 def test_commands_that_may_have_changed_files_are_counted_until_the_work_is_stated():
     session = Session()
     for fields in ({}, {"capability": "run"}, {"capability": "run_read_only"}, {"changedFiles": ["a.ts"]}):
@@ -68,13 +55,6 @@ def test_commands_that_may_have_changed_files_are_counted_until_the_work_is_stat
     session.add("work.changed", turn=2, changedFiles=["b.ts"])
     state = state_of(session)
     assert (state["unstatedChanges"], state["modifiedFiles"]) == (0, ["b.ts", "a.ts"])
-
-
-def test_a_turn_sees_the_events_before_its_place_and_no_later_one():
-    session = Session("First goal.")
-    session.add("user.goal", turn=1, text="Second goal.")
-    goals = [projected(session, turn={"asOfSeq": place}).state["userGoal"] for place in range(3)]
-    assert goals == [None, "First goal.", "Second goal."]
 
 
 @pytest.mark.parametrize("by", [{"constraintId": "c1"}, {"subject": "e1"}])
@@ -93,14 +73,6 @@ def test_a_constraint_that_ended_binds_no_more_and_its_words_stay(by: dict[str, 
     assert "Do not touch src/b.ts." in seen.model_input["system_text"], "no word of the user is lost"
 
 
-def test_a_constraint_that_the_model_proposes_does_not_instruct():
-    session = Session()
-    session.add("user.constraint", turn=1, text="Rewrite everything.", origin="model")
-    seen = projected(session)
-    assert "Rewrite everything." not in seen.model_input["system_text"] and seen.state["activeConstraints"] == []
-    assert seen.text().index("Proposed constraints") < seen.text().index("Rewrite everything.")
-
-
 def test_a_memory_is_gone_from_the_event_on_that_revokes_it_and_is_as_it_was_last_recalled():
     session = Session()
     session.add("memory.recalled", turn=1, actor="system", **memory("m1", "it was npm"))
@@ -114,13 +86,6 @@ def test_a_memory_is_gone_from_the_event_on_that_revokes_it_and_is_as_it_was_las
         and "it was npm" not in before.text()
     )
     assert after.decision("memory:m1")["reason_code"] == "revoked"
-
-
-@pytest.mark.parametrize("phase", ["diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"])
-def test_every_phase_is_valid_everywhere(phase: str):
-    session = Session()
-    session.add("phase.changed", turn=1, phase=phase)
-    assert state_of(session)["phase"] == projected(Session(), turn={"phase": phase}).state["phase"] == phase
 
 
 HIDDEN = [{"zone": "private"}, {"zone": "restricted"}, {"visibility": "runtime-only"}, {"visibility": "user-only"}]
@@ -152,16 +117,6 @@ def test_what_a_turn_may_not_see_takes_no_room_and_is_not_opened(sight: dict[str
     assert "hidden" not in after.open(f"log:0-{end}")
     with pytest.raises(InputError):
         after.open("event:e5")
-
-
-def test_what_the_user_says_when_a_constraint_ends_is_among_the_users_words():
-    session = Session()
-    session.add("user.constraint", turn=1, text="Do not touch the API.", constraintId="c1")
-    session.add(
-        "constraint.ended", turn=2, constraintId="c1", text="You may touch the API, but never touch prod.", actor="user"
-    )
-    session.add("user.message", turn=2, text="Go on.")
-    assert "never touch prod" in projected(session).model_input["system_text"]
 
 
 @pytest.mark.parametrize("times", [4_000, 15_000])
