@@ -18,11 +18,7 @@ from wall_worlds import (
     NOON,
     POLICIES,
     ROLES,
-    contract_bounds_of,
     contracts_of,
-    grant_changes,
-    request_changes,
-    row_changes,
     words,
 )
 
@@ -50,11 +46,6 @@ def test_without_an_act_as_grant_that_holds_here_the_request_is_denied(right):
     grants = [{}, BOT | right] if right else [{}]
     assert contract(BY_BOT, *grants)["denied_reason"] == "act_as_not_granted"
     assert seen([{}], BY_BOT, grants) == set()
-
-
-@pytest.mark.parametrize("right", [{"expires": NOON + DAY}, {"project": "shop"}, {"act_as": ["bob", "ana"]}])
-def test_an_act_as_grant_holds_until_it_expires_in_its_project(right):
-    assert not contract(BY_BOT, {}, BOT | right)["denied"]
 
 
 def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
@@ -90,29 +81,6 @@ def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
 def test_an_empty_list_of_allowances_is_denied(request_change, reason):
     assert contract(request_change, {})["denied_reason"] == reason
     assert not contract({}, {})["denied"]
-
-
-def test_a_denied_path_is_denied_by_every_grant_of_its_project_and_no_other():
-    requests, held = (
-        requests_of({}, {"project": "pay"}),
-        grants_of({}, {"denied_paths": ["b/", "a/"]}, {"project": "pay"}),
-    )
-    bounds = contract_bounds_of(requests, held).to_pylist()
-    assert [(row["request_id"], row["denied_paths"]) for row in bounds] == [
-        ("r0", ["a/", "b/"]), ("r0", ["a/", "b/"]), ("r1", []),
-    ]  # fmt: skip
-
-
-instants = st.integers(-9, 9).map(lambda days: NOON + days * DAY)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(row_changes, min_size=1, max_size=6), request_changes, grant_changes, instants)
-def test_an_expired_grant_and_a_removed_principal_stay_shut_at_every_as_of(rows, request, grant, as_of):
-    rows = [row | {"recorded": as_of - DAY} for row in rows]
-    request = request | {"as_of": as_of, "project": "shop"}
-    assert seen(rows, request, [grant | {"expires": NOON}]) == set()
-    assert seen(rows, request, [grant | {"principal": "somebody else"}]) == set()
 
 
 def optional_list(*of: str) -> st.SearchStrategy[list[str] | None]:
@@ -216,19 +184,3 @@ def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: li
         for request, found, refused in zip(asked.to_pylist(), through, denied, strict=True)
         for grant in found if not refused
     ]  # fmt: skip
-
-
-@settings(max_examples=40, deadline=None)
-@given(drawn_requests, drawn_grants, st.randoms(use_true_random=False))
-def test_neither_the_order_of_requests_nor_their_company_changes_what_one_reaches(requests, grants, chance):
-    held = grants_of(*grants)
-    named = [request | {"request_id": f"r{n}"} for n, request in enumerate(requests)]
-
-    def bounds(of: list[dict]) -> list[dict]:
-        asked = requests_of(*of)
-        return bounds_of(asked, active_grants_of(asked, held), np.zeros(len(of), bool)).to_pylist()
-
-    together = bounds(named)
-    assert [row for request in named for row in bounds([request])] == together
-    chance.shuffle(named)
-    assert sorted(bounds(named), key=lambda row: (row["request_id"], row["project"], row["rule_id"])) == together

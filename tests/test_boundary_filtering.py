@@ -5,16 +5,12 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import REFUSED, REFUSED_BY_TIME
 from scoped_retrieval.nodes.boundary_filtering import pool, verdicts
-from scoped_retrieval.nodes.boundary_gates import gated_rows
-from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex, micros
-from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     CANDIDATES,
     EVIDENCE,
@@ -22,11 +18,9 @@ from scoped_retrieval.nodes.tables import (
     PLACEMENTS,
     POOL,
     REQUESTS,
-    SEGMENTS,
     VERDICTS,
 )
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
-from scoped_retrieval.nodes.walls.time_gates import time_codes
 from wall_worlds import (
     DAY,
     GRANT,
@@ -37,7 +31,6 @@ from wall_worlds import (
     contracts_of,
     grant_lists,
     maybe_times,
-    outcomes,
     place_stop,
     request_changes,
     row_changes,
@@ -102,17 +95,6 @@ def test_the_same_row_is_admitted_until_one_column_changes(change, request_chang
 def test_a_denied_contract_admits_nothing():
     assert verdict({}, {"project": "absent"})["decided_by"] == "project"
     assert verdict({}, {"allowed_sources": []})["decided_by"] == "project"
-
-
-def test_one_grant_must_cover_a_row_whole():
-    grants = [{"sources": ["git:*"]}, {"sources": ["memory:*"], "zone": "private"}]
-    rows = [{}, {"zone": "private"}, {"source_id": "memory:a", "zone": "private"}, {"source_id": "docs:a"}]
-    assert judged(world_of(rows, [{}], grants))["decided_by"].to_pylist() == [
-        None,
-        "source_allow",
-        None,
-        "source_allow",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -240,51 +222,6 @@ def test_every_candidate_is_removed_by_the_gate_the_reference_names(drawn, chunk
             number = time_stop(full, contract) if furthest == 99 else furthest
             expected.append(GATES[number - 1].name if number else None)
     assert judged(world)["decided_by"].to_pylist() == expected
-
-
-@settings(max_examples=60, deadline=None)
-@given(worlds)
-def test_both_walls_draw_the_same_line(drawn):
-    """The first wall from segments and codes, the second from contract and row: equal on every row that neither shadows."""
-    rows, requests, grants = drawn
-    rows = sorted(
-        ({"path": None if n % 4 == 3 else f"p{n}"} | row for n, row in enumerate(rows)),
-        key=lambda r: (r["owner_project"], r.get("owner_user") or ""),
-    )
-    world = world_of(rows, requests, grants)
-    owners = [(row["owner_project"], row.get("owner_user")) for row in rows]
-    segments = SEGMENTS.from_rows(
-        [
-            {"segment_id": f"{n}", "owner_project": p, "owner_user": u, "row_start": n, "row_end": n + 1}
-            for n, (p, u) in enumerate(owners)
-        ]
-    )
-    groups = scope_groups(world.contracts, world.bounds)
-    index = RowIndex.of(world.evidence, world.placements)
-    stopped = outcomes(gated_rows(world.contracts, world.bounds, groups, world.evidence, segments, index))
-    instants = [
-        micros(world.contracts[n], o) for n, o in (("as_of", 0), ("window_start", OPEN_START), ("window_end", OPEN_END))
-    ]
-    first = []
-    for request, group in enumerate(groups["scope_group"].to_pylist()):
-        many = [np.repeat(times[request], len(rows)) for times in instants]
-        codes, _ = time_codes(index, np.arange(len(rows)), *many)
-        first += [(stopped.get((group, n), NUMBER["project"]) or int(codes[n])) == 0 for n in range(len(rows))]
-    assert judged(world)["admitted"].to_pylist() == first
-
-
-@settings(max_examples=40, deadline=None)
-@given(worlds, st.integers(1, 3), st.randoms(use_true_random=False))
-def test_chunks_and_order_of_candidates_change_no_verdict(drawn, chunks, random):
-    world = world_of(*drawn)
-    whole = judged(world)
-    order = list(range(world.candidates.num_rows))
-    random.shuffle(order)
-    world.candidates = pa.concat_tables([world.candidates.slice(n, 1) for n in order])
-    world.evidence = pa.concat_tables(
-        [world.evidence.slice(n, chunks) for n in range(0, world.evidence.num_rows, chunks)]
-    )
-    assert judged(world).equals(whole.take(pa.array(order)))
 
 
 REVIEW = {"mode": "review", "variables": '{"venture": "acme", "current_project": "p"}'}

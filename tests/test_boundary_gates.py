@@ -70,11 +70,6 @@ def test_a_path_that_one_grant_denies_is_denied_by_all_of_the_project():
     assert stops(wall(rows, [{}], grants)) == {0: "path_deny", 1: None, 2: None}
 
 
-def test_an_unverified_memory_is_not_accepted_as_verified_memory():
-    row = {"origin_class": "memory", "lifecycle": "candidate"}
-    assert stop(row, {"accepted_authority": ["verified-memory"], "max_unverified_items": 3}) == "accepted_authority"
-
-
 def test_one_grant_must_cover_a_row_whole():
     grants = [{"sources": ["git:*"]}, {"sources": ["memory:*"], "zone": "private"}]
     rows = [{}, {"zone": "private"}, {"source_id": "memory:a", "zone": "private"}, {"source_id": "docs:a"}]

@@ -106,36 +106,3 @@ def test_narrowing_never_adds_a_row(rows, request, grants, selector, glob, zone,
     ]  # fmt: skip
     for asked, held in random.sample(narrower, 3):
         assert admitted(wall(rows, [asked], held)) <= before
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8),
-    st.lists(request_changes, min_size=2, max_size=4),
-    grant_lists,
-    st.integers(1, 4),
-)
-def test_company_and_chunks_change_nothing(rows, requests, grants, chunks):
-    batch = wall(rows, requests, grants, chunks)
-    for n, request in enumerate(requests):
-        alone = wall(rows, [request | {"request_id": f"r{n}"}], grants)
-        for table in ("admissible", "ladder"):
-            mine = getattr(batch, table)
-            mine = mine.filter(pa.compute.equal(mine["request_id"], f"r{n}"))
-            drop = [name for name in ("scope_group",) if name in mine.column_names]
-            assert mine.drop_columns(drop).equals(getattr(alone, table).drop_columns(drop))
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(recorded_rows, min_size=1, max_size=8), st.lists(recorded_rows, max_size=4), request_changes, grant_lists
-)
-def test_rows_that_are_not_admissible_change_nothing_for_a_request(rows, others, request, grants):
-    """Work trees included: every path is the same, so any row may shadow any other."""
-    before = wall(rows, [request], grants)
-    walled = wall(rows + others, [request], grants)
-    kept = [other for n, other in enumerate(others, start=len(rows)) if n not in admitted(walled)]
-    after = wall(rows + kept, [request], grants)
-    if not admitted(after) & set(range(len(rows), len(rows) + len(kept))):
-        for name in ("rows", "total_length", "row_digest"):
-            assert after.admissible[name].to_pylist() == before.admissible[name].to_pylist()

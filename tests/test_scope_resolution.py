@@ -8,54 +8,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged_rows import grants_of, requests_of
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope_resolution import contract_bounds, contract_layers, contracts, reach, scope_groups
+from scoped_retrieval.nodes.scope_resolution import contract_layers, reach, scope_groups
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
     CONTRACTS,
-    GRANTS,
-    REQUESTS,
     SCOPE_GROUPS,
 )
-from scoped_retrieval.pipeline.config.policies.tables import load_policies
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-LOADED = load_policies()
-POLICIES, MODES, ROLES = LOADED.purpose_policies, LOADED.mode_policies, LOADED.roles.policies
-
-REQUEST = {
-    "intent_source": "runtime",
-    "question": "why",
-    "principal": "ana",
-    "project": "shop",
-    "purpose": "fix-test",
-    "recall_effort": "full",
-    "as_of": NOON,
-    "asked_at": NOON,
-    "allow_stale_memory": False,
-    "require_citation": True,
-    "require_snapshot": False,
-    "tokenizer": "approx-bpe/1",
-}
-GRANT = {"principal": "ana", "project": "shop", "own_project": True, "zone": "internal", "audit": False}
-
-
-def requests_of(*changes: dict) -> pa.Table:
-    return REQUESTS.from_rows([REQUEST | {"request_id": f"r{n}"} | change for n, change in enumerate(changes)])
-
-
-def grants_of(*changes: dict) -> pa.Table:
-    return GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(changes)])
-
-
-def contracts_of(requests: pa.Table, grants: pa.Table, policies: pa.Table = POLICIES) -> pa.Table:
-    held, bounds = reach(requests, grants, ROLES), bounds_of(requests, grants)
-    return contracts(requests, held, bounds, policies, mode_presets(requests, MODES), ROLES)
-
-
-def bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_bounds(requests, reach(requests, grants, ROLES))
+from wall_worlds import MODES, NOON, POLICIES, ROLES, contract_bounds_of, contracts_of
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
@@ -71,7 +33,7 @@ def resolve(request: dict, *grants: dict) -> dict:
 
 def reached(request: dict, *grants: dict) -> list[dict]:
     requests, held = requests_of(request), grants_of(*grants)
-    return CONTRACT_BOUNDS.check(bounds_of(requests, held)).to_pylist()
+    return CONTRACT_BOUNDS.check(contract_bounds_of(requests, held)).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +89,9 @@ def test_revoked_is_never_shown_whatever_a_policy_says():
     policies = POLICIES.set_column(
         POLICIES.schema.get_field_index("include_states"), "include_states", pa.array([["revoked", "verified"]] * 4)
     )
-    assert contracts_of(requests_of({}), grants_of({}), policies)["include_states"].to_pylist() == [["verified"]]
+    assert contracts_of(requests_of({}), grants_of({}), policies=policies)["include_states"].to_pylist() == [
+        ["verified"]
+    ]
 
 
 def test_the_window_starts_at_the_later_bound():
@@ -138,31 +102,6 @@ def test_the_window_starts_at_the_later_bound():
     assert resolve({"exclude_after": NOON}, {})["window_end"] == NOON
     assert (resolve({}, {})["window_start"], resolve({}, {})["window_end"]) == (None, None)
     assert resolve({"window_days": 1e300}, {})["window_start"] == datetime(1, 1, 1, tzinfo=UTC)
-
-
-def test_bounds_hold_the_own_project_and_those_granted_to_its_requests():
-    cross = {"project": "platform", "own_project": False}
-    bounds = reached(
-        {},
-        {"users": ["bob"], "sources": ["memory", "git:*"]},
-        cross | {"zone": "private"},
-        cross | {"project": "pay", "for_projects": ["other"]},
-        cross | {"project": "docs", "for_projects": ["shop"]},
-        cross | {"project": "old", "expires": NOON},
-        {"project": "another-own"},
-        cross | {"project": "secret", "principal": "bob"},
-    )
-    assert [(b["project"], b["rule_id"]) for b in bounds] == [
-        ("docs", "grants[3]"),
-        ("platform", "grants[1]"),
-        ("shop", "grants[0]"),
-    ]
-    assert (bounds[2]["users"], bounds[2]["sources"], bounds[2]["zone"]) == (
-        ["ana", "bob"],
-        ["git:*", "memory"],
-        "internal",
-    )
-    assert (bounds[1]["users"], bounds[1]["sources"], bounds[1]["zone"]) == (["ana"], None, "private")
 
 
 def test_the_contract_id_covers_contract_and_bounds_but_neither_asked_at_nor_request_id():
@@ -219,7 +158,7 @@ def test_layers_say_what_each_did_with_its_version():
 
 def groups_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
     resolved = contracts_of(requests, grants)
-    return SCOPE_GROUPS.check(scope_groups(resolved, bounds_of(requests, grants)))
+    return SCOPE_GROUPS.check(scope_groups(resolved, contract_bounds_of(requests, grants)))
 
 
 def test_requests_share_a_group_if_their_bounds_are_equal_whatever_their_time_and_purpose():
@@ -271,8 +210,8 @@ def test_order_and_chunks_of_requests_and_grants_and_their_company_change_nothin
     turned = pa.concat_tables([grants.slice(n, 1) for n in reversed(range(len(held)))] or [grants])
     whole = contracts_of(requests, grants)
     assert contracts_of(shuffled, turned).equals(whole)
-    bounds = bounds_of(requests, grants)
-    assert bounds_of(shuffled, turned).equals(bounds)
+    bounds = contract_bounds_of(requests, grants)
+    assert contract_bounds_of(shuffled, turned).equals(bounds)
     assert groups_of(shuffled, turned).equals(groups_of(requests, grants))
     assert layers_of(shuffled, grants).equals(layers_of(requests, grants))
     for n in range(len(asked)):

@@ -30,12 +30,6 @@ def judged(row: dict, request: dict | None = None, grant: dict | None = None, **
     return stop
 
 
-def test_only_a_verified_memory_is_accepted_as_verified_memory() -> None:
-    asked = {"accepted_authority": ["verified-memory"], "max_unverified_items": 3}
-    assert judged({"origin_class": "memory"}, asked) == 0
-    assert judged({"origin_class": "memory", "lifecycle": "candidate"}, asked) == NUMBER["accepted_authority"]
-
-
 def test_a_bound_whose_zone_nobody_knows_reaches_nothing() -> None:
     assert judged({"zone": "public"}) == 0
     assert judged({"zone": "public"}, zone="attic") == NUMBER["zone"]

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
@@ -89,40 +88,6 @@ def judge(rows: list[dict], as_of: int, start: int | None = None, end: int | Non
         many * micro(end, OPEN_END),
     )
     return [None if code == 0 else GATES[code - 1].name for code in codes]
-
-
-@pytest.mark.parametrize(
-    ("change", "window", "gate"),
-    [
-        ({"placements": [(6, None, None)]}, (None, None), "recorded"),
-        ({"placements": [(1, 5, None)]}, (None, None), "superseded"),
-        ({"placements": [(1, None, 5)]}, (None, None), "deleted"),
-        ({"placements": [(1, 4, 3)]}, (None, None), "superseded"),
-        ({"valid_from": 6}, (None, None), "valid_from"),
-        ({"valid_until": 5}, (None, None), "valid_until"),
-        ({}, (2, None), "window_start"),
-        ({}, (None, 1), "window_end"),
-        ({"event_time": 3}, (None, 3), "window_end"),
-    ],
-)
-def test_the_same_row_passes_until_one_time_changes(change, window, gate):
-    row = {"placements": [(1, None, None)]}
-    assert judge([row], 5) == [None]
-    assert judge([row | change], 5, *window) == [gate]
-
-
-@pytest.mark.parametrize(
-    ("row", "window"),
-    [
-        ({"placements": [(5, None, None)]}, (None, None)),
-        ({"placements": [(1, 6, 6)]}, (None, None)),
-        ({"placements": [(1, None, None)], "valid_from": 5, "valid_until": 6}, (None, None)),
-        ({"placements": [(1, None, None)], "event_time": 3}, (3, 4)),
-        ({"placements": [(1, None, None)]}, (1, 2)),
-    ],
-)
-def test_intervals_are_half_open(row, window):
-    assert judge([row], 5, *window) == [None]
 
 
 def test_a_revert_lets_the_text_live_again():

@@ -130,11 +130,13 @@ grant_lists = st.tuples(grant_changes, st.lists(grant_changes, max_size=1), st.b
 )
 
 
-def contracts_of(requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES) -> pa.Table:
-    """CONTRACTS under the bundled purposes and these worlds' roles."""
+def contracts_of(
+    requests: pa.Table, grants: pa.Table, modes: pa.Table = MODES, policies: pa.Table = POLICIES
+) -> pa.Table:
+    """CONTRACTS under the bundled purposes, or other policies of them, and these worlds' roles."""
     held = reach(requests, grants, ROLES)
     bounds = contract_bounds(requests, held)
-    return contracts(requests, held, bounds, POLICIES, mode_presets(requests, modes), ROLES)
+    return contracts(requests, held, bounds, policies, mode_presets(requests, modes), ROLES)
 
 
 def contract_bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
