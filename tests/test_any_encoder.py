@@ -100,15 +100,8 @@ def test_the_key_is_sent_and_stands_in_no_file_and_no_message(
 
 BROKEN = {
     "status": ((500, b"{}"), "got HTTP status 500", "see the server log for the cause"),
-    "model": ((404, b"{}"), "got HTTP status 404", "compare URL and model with what the server says at /v1/models"),
     "key": ((401, b"{}"), "got HTTP status 401", "encoder_key_variable names an environment variable"),
     "html": ((200, b"<html>"), "got a response that is not JSON", "the URL is that of another service"),
-    "none": ((200, b'{"data": []}'), "got 0 of 1 vectors", "the server returned too few results"),
-    "NaN": (
-        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}'),
-        "with a value that is not a number",
-        "serve it in float32",
-    ),
 }
 SILENT = "the encoder of the corpus gives no vectors: Expected vectors of tiny, "
 

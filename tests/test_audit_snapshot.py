@@ -205,26 +205,6 @@ def test_a_request_that_is_denied_is_told_that_and_nothing_else(line_tables, jud
     assert conditions(judged(tables)) == {("nothing_granted", "")}
 
 
-def test_withheld_rows_change_no_condition_and_no_caller_column(line_tables, judged):
-    tables = line_tables(2)
-    seen = TABLES["snapshots"].names(audience="caller")
-    fewer = dict(line_tables(2))
-    for name in ("candidates", "verdicts", "hits"):
-        drop_where(fewer, name, "hidden")
-    at = fewer["pool"].schema.get_field_index("candidate")
-    fewer["pool"] = fewer["pool"].set_column(at, "candidate", pa.array(range(fewer["pool"].num_rows)))
-    fewer = judged(fewer)
-    assert fewer["conditions"].equals(tables["conditions"])
-    assert fewer["snapshots"].select(seen).equals(tables["snapshots"].select(seen))
-    assert not fewer["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
-
-
-def test_a_request_has_the_digest_it_has_alone(line_tables):
-    together = line_tables(3)["snapshots"].to_pylist()
-    alone = line_tables(1)["snapshots"].to_pylist()
-    assert together[0]["snapshot_digest"] == alone[0]["snapshot_digest"]
-
-
 @pytest.mark.parametrize(
     "name", ["requests", "contracts", "sub_queries", "hits", "ranked", "packs", "trimmed", "blocks"]
 )

@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 from role_world import NOW, ROWS, asked, overlay
 from scoped_retrieval.pipeline.views.bundle import (
-    REASONS,
     STATES,
     bundle,
     evidence_provenance,
     fallback_decisions,
-    packet_knowledge,
 )
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ as TABLES
 from scoped_retrieval.pipeline.views.bundle_models import (
     EvidenceProvenance,
     FallbackDecision,
-    PacketKnowledge,
     RetrievalBundle,
     validate_bundle,
 )
@@ -75,21 +72,6 @@ def test_a_forbidden_row_changes_no_byte_of_its_callers_bundle():
     assert one.fallback_decisions == other.fallback_decisions
 
 
-def test_every_reason_has_a_word_of_the_document():
-    words = {"forbidden_source", "stale", "low_score", "role_mismatch", "duplicate", "conflict_downrank", "budget_cut"}
-    assert set(REASONS.values()) | {"low_score"} == words
-
-
-def test_rejected_candidates_say_why():
-    made = asked(overlay({"retrieval_policy.max_selected_chunks": 2})).bundle
-    assert {one["reason"] for one in made["rejected"]} == {"budget_cut"}
-    assert made["summary"]["total_candidates"] == len(made["selected"]) + len(made["rejected"])
-    twins = [{"entity": str(n), "source_id": "docs:a", "path": f"{n}.md", "text": "The queue."} for n in range(3)]
-    again = asked(overlay(), rows=twins).bundle
-    assert [one["reason"] for one in again["rejected"]] == ["duplicate", "duplicate"]
-    assert again["diagnostics"]["deduped_count"] == 2
-
-
 def test_applied_filters_use_the_seven_operators():
     filters = asked(FORBIDS, min_authority=1, branch="main").bundle["query"]["applied_filters"]
     told = {(one["field"], one["op"]) for one in filters}
@@ -113,17 +95,6 @@ def test_each_state_has_its_action(changes: dict[str, Any], rows: list[dict[str,
     assert (state, action) in {(one["state"], one["action"]) for one in found.fallback_decisions}
     for one in found.fallback_decisions:
         FallbackDecision.model_validate(one)
-
-
-@pytest.mark.parametrize(("label", "conflicting"), [("q", True), (None, False)])
-def test_rivals_that_are_shown_together_conflict(label: str | None, conflicting: bool):
-    rows = [
-        {"entity": e, "source_id": f"docs:{e}", "text": f"The queue is {e}.", "authority": 3} for e in ("up", "down")
-    ]
-    made = asked(overlay(), rows=[row | ({"conflict_set": label} if label else {}) for row in rows]).bundle
-    assert len(made["selected"]) == 2
-    assert ("CONFLICTING_EVIDENCE" in {warning["code"] for warning in made["warnings"]}) == conflicting
-    assert packet_knowledge(made)["status"] == ("conflicted" if conflicting else "strong")
 
 
 def test_decisions_are_those_of_the_answer_of_its_conditions_and_of_its_bundle():
@@ -150,29 +121,6 @@ def test_states_are_a_set_and_the_worst_action_stands_first():
         ("forbidden_hit", "continue"), ("over_budget", "degrade"), ("conflicting", "warn"), ("stale_dominant", "warn"))]  # fmt: skip
     assert [one["state"] for one in fallback_decisions(rows)] == ["stale_dominant", "conflicting", "forbidden_hit"]
     assert len(STATES) == 6
-
-
-@pytest.mark.parametrize(
-    ("days", "freshness", "posture"), [(1, "fresh", "fresh"), (7, "aging", "fresh"), (30, "stale", "stale")]
-)
-def test_freshness_follows_the_roles_greatest_age(days: int, freshness: str, posture: str):
-    made = asked(
-        overlay({"retrieval_policy.freshness_max_age_days": 10.0}),
-        rows=[{"entity": "a", "source_id": "docs:a", "text": "The queue.", "days": days}],
-    ).bundle
-    assert made["selected"][0]["metadata"]["freshness"]["status"] == freshness
-    assert made["selected"][0]["metadata"]["freshness"]["max_age_days"] == 10.0
-    assert made["provenance"]["freshness_posture"] == posture
-
-
-@pytest.mark.parametrize(
-    ("authority", "posture", "status"), [(3, "strong", "strong"), (1, "weak", "weak"), (0, "weak", "weak")]
-)
-def test_trust_posture_and_status_follow_the_tiers(authority: int, posture: str, status: str):
-    rows = [{"entity": "a", "source_id": "docs:a", "text": "The queue.", "authority": authority}]
-    knowledge = packet_knowledge(asked(overlay(), rows=rows).bundle)
-    assert (knowledge["retrieval_bundle"]["provenance"]["trust_posture"], knowledge["status"]) == (posture, status)
-    PacketKnowledge.model_validate(knowledge)
 
 
 def test_provenance_of_each_item_names_its_citation():

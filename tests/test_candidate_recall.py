@@ -22,26 +22,6 @@ def test_only_rows_that_hold_a_term_return() -> None:
     assert [name for name, _ in _lexical(world, "session")] == ["a"]
 
 
-def test_statistics_do_not_depend_on_foreign_or_withheld_rows() -> None:
-    own = [
-        {"name": "a", "text": "session token cache"},
-        {"name": "b", "text": "session cache cache"},
-        {"name": "c", "text": "token of another kind"},
-    ]
-    planted = [
-        {"name": "other project", "text": "session session token", "project": "billing"},
-        {"name": "another user's", "text": "session token", "foreign": True},
-        {"name": "not yet recorded", "text": "session token", "recorded_time": day(30)},
-        {"name": "superseded", "text": "session token cache", "superseded_at": day(5)},
-        {"name": "runtime-only", "text": "session session session", "withheld_by": 11},
-    ]
-    alone, among = frame(own), frame(own + planted)
-    plain = _lexical(alone, "session token cache", as_of=day(20))
-    crowded = _lexical(among, "session token cache", as_of=day(20))
-    assert [hit for hit in crowded if hit[0] in "abc"] == plain
-    assert [name for name, _ in crowded[:3]] == ["a", "b", "c"]
-
-
 def test_filters_choose_what_returns_and_not_what_is_counted() -> None:
     world = frame(
         [

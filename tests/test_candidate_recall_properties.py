@@ -11,22 +11,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_world import LANES, day, frame, line, passes, rules, vectors
+from recall_world import day, frame, line, passes, rules
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     posting_recall,
     scope_postings,
     vector_recall,
 )
-from scoped_retrieval.nodes.tables import QUERY_VECTORS
 from scoped_retrieval.nodes.text.text_analysis import analyze, query_tokens
 
 WORDS = ("session", "token", "cache", "create_user", "retry", "login")
-PLAN = rules(
-    {"lanes": list(LANES)},
-    {"lanes": ["lexical", "recent"], "kinds": ["code"], "intent": "find-rule"},
-    {"lanes": ["lexical", "symbol"], "parts": ["question", "symbols"], "min_authority": 1, "max_age_days": 20.0},
-)
 
 
 @pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
@@ -87,31 +81,6 @@ def _numbered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"request_id": f"r{n}", **request} for n, request in enumerate(requests)]
 
 
-def _vectors(world: dict[str, Any], requests: list[dict[str, Any]]) -> dict[str, Any]:
-    """A vector per row that depends on its id alone, and one query vector for each first sub-query."""
-    rows = np.stack(
-        [
-            np.random.default_rng([ord(c) for c in i]).normal(size=8)
-            for i in world["evidence"]["evidence_id"].to_pylist()
-        ]
-    )
-    queries = np.stack([np.random.default_rng(len(r["question"])).normal(size=8) for r in requests])
-    asked = line(world, requests, "sub_queries", plan=PLAN)["sub_queries"].to_pylist()
-    number = {r["request_id"]: n for n, r in enumerate(requests)}
-    named = [
-        {"request_id": q["request_id"], "sub_query_id": "q1", "vector_row": number[q["request_id"]]}
-        for q in asked
-        if q["sub_query_id"] == "q1"
-    ]
-    return {"vectors": vectors(world, rows, queries), "query_vectors": QUERY_VECTORS.from_rows(named)}
-
-
-def _seen(table: pa.Table, *, withheld: bool | None = None) -> list[dict[str, Any]]:
-    """The rows of a table without what depends on the frame's layout; `withheld` keeps those of one outcome."""
-    rows = table.drop_columns([name for name in ("row", "placement") if name in table.column_names]).to_pylist()
-    return [row for row in rows if withheld is None or row["withheld"] == withheld]
-
-
 @settings(max_examples=20, deadline=None)
 @given(ROWS, ASKED)
 def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, asked: list) -> None:
@@ -136,35 +105,3 @@ def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, 
             key = (request["request_id"], at)
             scores[key] = scores.get(key, 0) + round(part * 2**30)
     return {key: score * 2.0**-30 for key, score in scores.items()}
-
-
-@settings(max_examples=20, deadline=None)
-@given(ROWS, ASKED, st.integers(1, 4), st.randoms(use_true_random=False))
-def test_a_request_has_one_answer_alone_and_in_any_batch(rows: list, asked: list, chunk: int, random: Any) -> None:
-    requests = _numbered(asked)
-    world = frame(rows)
-    batch = line(world, requests, plan=PLAN, **_vectors(world, requests))
-    random.shuffle(rows)
-    shuffled = frame(sorted(rows, key=lambda row: row["project"], reverse=True), chunk=chunk)
-    for request in requests:
-        alone = line(shuffled, [request], plan=PLAN, chunk=chunk, **_vectors(shuffled, [request]))
-        for name in ("hits", "candidates"):
-            together = [row for row in _seen(batch[name]) if row["request_id"] == request["request_id"]]
-            assert _seen(alone[name]) == together
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    ROWS,
-    st.lists(_row(), min_size=1, max_size=6),
-    ASKED,
-)
-def test_what_may_be_seen_does_not_depend_on_other_rows(rows: list, planted: list, asked: list) -> None:
-    hide = ({"withheld_by": 11}, {"recorded_time": day(30)}, {"foreign": True}, {"project": "elsewhere"})
-    shared = {"text": " ".join(WORDS), "project": asked[0]["projects"][0], "superseded_at": None}
-    planted = [{**row, **shared, **hide[n % len(hide)], "section": f"planted {n}"} for n, row in enumerate(planted)]
-    requests = _numbered(asked)
-    plain, crowded = frame(rows), frame([*planted, *rows])
-    before, after = (line(world, requests, plan=PLAN, **_vectors(world, requests)) for world in (plain, crowded))
-    for name in ("hits", "candidates"):
-        assert _seen(before[name], withheld=False) == _seen(after[name], withheld=False)

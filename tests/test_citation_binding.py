@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from selection_line import AS_OF, line
-
-LABEL = re.compile(r"^\[([a-z-]+#\d+)\] ", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -63,31 +58,6 @@ def test_an_item_that_does_not_resolve_is_not_cited_and_not_rendered() -> None:
     for made in (strict, late):
         assert made["citations"]["resolves"].to_pylist() == [True]
         assert "lost" not in made["blocks"]["text"][0].as_py()
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {
-                "text": st.text(st.sampled_from("ab#[]\n"), min_size=1, max_size=20),
-                "evidence_kind": st.sampled_from(["code", "rule", "test-log", "decision-record"]),
-                "section": st.sampled_from([None, "[rule#9] x", "a\nb"]),
-                "path": st.sampled_from(["a.py", "b.md", None]),
-            }
-        ),
-        max_size=8,
-    ),
-    st.sampled_from(["context-block", "citation-pack", "model-brief"]),
-    st.integers(30, 300),
-)
-@settings(max_examples=60, deadline=None)
-def test_labels_in_the_block_and_in_the_map_are_the_same(rows: list[dict[str, Any]], shape: str, tokens: int) -> None:
-    made = line(rows, requests={"r1": {"output_shape": shape, "max_tokens": tokens}}).run()
-    cited = made["citations"]["label"].to_pylist()
-    assert LABEL.findall(made["blocks"]["text"][0].as_py()) == cited
-    assert len(set(cited)) == len(cited)
-    items = {row["evidence_id"] for row in made["trimmed"].to_pylist()}
-    assert {row["evidence_id"] for row in made["citations"].to_pylist()} == items
 
 
 @pytest.mark.parametrize(("limit", "first"), [(400, 0), (12, 1)])

@@ -16,12 +16,11 @@ from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 -
 from reference_pages import commands
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
-from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print_error, to_json, write_table
+from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, print_error, to_json, write_table
 from scoped_retrieval.pipeline.runs.live import SUFFIX
 from scoped_retrieval.pipeline.views.text_table import text_table
 
 COMMANDS = sorted(name for names in MODULES.values() for name in names)
-GROUPS = ("contract", "policies", "context", "grants")
 
 
 def test_help_loads_nothing_of_the_data_stack():
@@ -77,13 +76,6 @@ def test_global_options_stand_before_or_after_the_command_and_the_later_one_coun
 def test_help_lists_every_command(capsys):
     _, out, _ = run("--help", capsys=capsys)
     assert [name for name in COMMANDS if f"\n  {name} " not in out] == ["prompt-hook"]
-
-
-@pytest.mark.parametrize("group", ["", *GROUPS])
-def test_a_list_of_commands_describes_each_in_a_whole_sentence(group, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run(*group.split(), "--help", capsys=capsys)
-    assert [line for line in out.partition("Commands:")[2].splitlines() if line.endswith("...")] == []
 
 
 @pytest.mark.parametrize(
@@ -170,26 +162,6 @@ def test_ask_prints_the_block_alone_on_standard_output(shop, capsys):
     assert "retr-snap-" not in out
 
 
-def test_a_note_moves_no_cursor(capsys):
-    note("warn: \x1b[2Ja\rb\x9bc\u202ed\nß\te")
-    assert capsys.readouterr().err == "warn: \\x1b[2Ja\\rb\\x9bc\\u202ed\nß\te\n"
-
-
-def test_ask_as_json_holds_the_same_block(shop, capsys):
-    block, _ = ask(capsys=capsys)
-    _, out, _ = run("ask", "default role createSession", "--project", "shop", "--json", capsys=capsys)
-    found = json.loads(out)
-    assert found["block"] == block
-    assert found["status"] == "ok"
-    assert found["citations"]
-
-
-def test_replay_prints_the_same_bytes(shop, capsys):
-    block, snapshot = ask(capsys=capsys)
-    code, out, _ = run("show", snapshot, capsys=capsys)
-    assert (code, out) == (0, block)
-
-
 def test_replay_needs_no_corpus(shop, capsys):
     block, snapshot = ask(capsys=capsys)
     shutil.rmtree(shop / ".scoped-retrieval" / "corpus")
@@ -255,23 +227,6 @@ def test_the_event_and_the_observation_are_the_same_at_every_door(shop, capsys):
     assert [json.loads(line) for line in out.splitlines()] == [asked["event"]]
 
 
-def test_rows_with_the_same_answer_are_explained_once(shop, capsys):
-    Path("shop/long.md").write_text("".join(f"# Part {n}\n\nWords of part {n}.\n\n" * 40 for n in range(6)))
-    assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
-    ask(capsys=capsys)
-    rows = json.loads(run("why", "@", "long.md", "--json", capsys=capsys)[1])
-    answers = {json.dumps({k: v for k, v in row.items() if k != "evidence_id"}) for row in rows}
-    _, out, _ = run("why", "@", "long.md", capsys=capsys)
-    assert len(rows) > len(answers) == out.count("outcome:")
-
-
-def test_help_says_in_which_form_a_time_is_given(capsys):
-    _, out, _ = run("ask", "--help", capsys=capsys)
-    text = " ".join(out.split())
-    assert "ISO 8601 with an offset (2025-06-01T12:00:00Z" in text
-    assert "commit:SHA, 7 to 64 hex digits" in text
-
-
 def test_verify_names_the_part_that_was_changed(shop, capsys):
     ask(capsys=capsys)
     assert run("verify", capsys=capsys)[0] == 0
@@ -282,22 +237,6 @@ def test_verify_names_the_part_that_was_changed(shop, capsys):
     code, out, _ = run("verify", capsys=capsys)
     assert code == 5
     assert file.name in out
-
-
-def test_xray_of_the_one_who_indexed_shows_the_ladder(shop, capsys):
-    _, snapshot = ask(capsys=capsys)
-    code, out, _ = run("show", snapshot, "--as", "xray", capsys=capsys)
-    assert code == 0
-    assert "other gates let everything through" in out
-    _, out, _ = run("show", snapshot, "--as", "xray", "--json", capsys=capsys)
-    assert json.loads(out)["snapshotFound"] is True
-
-
-def test_xray_writes_to_a_file(shop, capsys):
-    _, snapshot = ask(capsys=capsys)
-    code, out, _ = run("show", snapshot, "--as", "xray", "-o", "xray.txt", capsys=capsys)
-    assert (code, out) == (0, "")
-    assert snapshot in Path("xray.txt").read_text()
 
 
 @pytest.mark.parametrize("format_", ["json", "dot", "svg", "png", "html"])
@@ -318,13 +257,6 @@ def test_lineage_of_one_step_and_of_none(shop, capsys):
     code, _, err = run("lineage", "--of", "packing", "--out", "step.svg", capsys=capsys)
     assert code == 2
     assert "evidence_packing" in err
-
-
-def test_compact_changes_no_block(shop, capsys):
-    block, snapshot = ask(capsys=capsys)
-    assert run("gc", capsys=capsys)[0] == 0
-    assert run("show", snapshot, capsys=capsys)[1] == block
-    assert run("verify", capsys=capsys)[0] == 0
 
 
 def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, capsys):
@@ -414,11 +346,6 @@ def test_long_cells_are_folded_to_the_width_of_a_terminal_and_ids_are_not():
     assert [word for line in lines[3:] for word in line.split()] == ["x" * 26, *words.split()]
 
 
-def test_tables_have_no_escape_codes_in_a_pipe():
-    text = write_table("title", ("a", "b"), [("1", None), ("x" * 200, "2")])
-    assert "\x1b" not in text
-
-
 def test_tables_are_neither_folded_nor_cut_in_a_pipe():
     text = write_table("", ("a", "b"), [("x" * 200, "y" * 200), ("two\nlines", "z")])
     assert "x" * 200 + "  " + "y" * 200 in text
@@ -434,22 +361,6 @@ def test_json_writes_times_in_utc():
 
     when = datetime(2026, 5, 20, 9, tzinfo=timezone(timedelta(hours=2)))
     assert json.loads(to_json({"t": when})) == {"t": "2026-05-20T07:00:00Z"}
-
-
-def test_python_and_the_command_line_give_one_answer(shop, capsys):
-    from scoped_retrieval import Retriever
-
-    block, _ = ask("--as-of", "2100-01-01T00:00:00Z", capsys=capsys)
-    request = {"question": "default role createSession", "project": "shop", "time": {"as_of": "2100-01-01T00:00:00Z"}}
-    with Retriever.open(".scoped-retrieval/corpus", principal="ana") as retriever:
-        assert retriever.retrieve(request).block == block
-
-
-def test_indexing_again_what_did_not_change_keeps_the_generation(shop, capsys):
-    before = json.loads(run("status", "--json", capsys=capsys)[1])["rows"]
-    _, out, _ = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
-    assert json.loads(out)["published"]["new_rows"] == 0
-    assert json.loads(run("status", "--json", capsys=capsys)[1])["rows"] == before
 
 
 @pytest.mark.parametrize(

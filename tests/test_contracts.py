@@ -6,8 +6,6 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import load_grants
@@ -189,48 +187,3 @@ def test_a_contract_with_a_mode_written_out_resolves_to_itself_and_keeps_its_var
     for other in ({"venture": "acme", "restricted_context": True}, {"venture": "other"}):
         with pytest.raises(InputError, match="as in the preset or parent contract"):
             delegated(resolver, fields(**MODE), fields(variables=other))
-
-
-def test_what_a_mode_chose_is_explained_as_its_rule(resolver):
-    gates = {gate["gate"]: gate for gate in explain(resolver.scope(fields(**MODE)))["gates"]}
-    assert gates["path_allow"]["rule"] == "mode planning"
-    assert "decisions/" in gates["path_allow"]["says"]
-    assert gates["path_deny"] == {"gate": "path_deny", "gate_class": "access", "rule": "mode planning",
-                                  "says": "No path that matches **/logs/, and no row without a path."}  # fmt: skip
-    assert gates["level"]["says"] == "No row of level sprint, task."
-    assert gates["zone"]["says"].endswith(", but none of restricted.")
-    assert gates["deleted"]["rule"] == "as_of"
-    review = explain(resolver.scope(fields(mode="review", variables={"venture": "acme", "current_project": "p"})))
-    assert [gate["rule"] for gate in review["gates"] if gate["gate"] == "deleted"] == ["mode review"]
-
-
-def test_what_a_role_forbids_is_explained_as_its_rule(resolver):
-    gates = {gate["gate"]: gate for gate in explain(resolver.scope(fields(role="architect")))["gates"]}
-    assert gates["role_source"]["rule"] == "role architect" and gates["role_source"]["says"].startswith(
-        "No source that"
-    )
-    assert gates["role"] == {"gate": "role", "gate_class": "visibility", "rule": "role architect",
-                             "says": "Rows that do not exclude architect."}  # fmt: skip
-
-
-narrowings = st.fixed_dictionaries({}, optional={
-    "allowed_paths": st.lists(st.sampled_from(["src/", "docs/", "**/*.py", "src/keys/"]), max_size=2, unique=True),
-    "denied_paths": st.lists(st.sampled_from(["src/keys/", "**/*.md"]), max_size=1),
-    "allowed_sources": st.lists(st.sampled_from(["workspace", "*:story", "project-doc"]), max_size=2, unique=True),
-    "denied_sources": st.lists(st.sampled_from(["memory", "workspace:*"]), max_size=1),
-    "accepted_authority": st.lists(st.sampled_from(["current-workspace", "project-doc"]), max_size=2, unique=True),
-    "min_authority": st.integers(0, 2), "max_unverified_items": st.integers(0, 3), "allow_stale_memory": st.booleans(),
-    "window_days": st.sampled_from([2, 10, 60]), "branch": st.just("main"), "max_items": st.integers(1, 9),
-})  # fmt: skip
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(narrowings, min_size=2, max_size=3))
-@example([{"allowed_paths": ["src/"], "accepted_authority": []}, {}])
-def test_rows_of_a_chain_of_delegations_only_shrink(resolver, drawn):
-    parent, rows = fields(**drawn[0]), paths(resolver, fields(**drawn[0]))
-    for child in drawn[1:]:
-        parent, _, below = delegated(resolver, parent, fields(**child))
-        mine = set(below.column("path").to_pylist())
-        assert mine <= rows & paths(resolver, fields(**child) if "max_unverified_items" in child else parent)
-        rows = mine

@@ -176,19 +176,6 @@ def test_a_text_is_encoded_once_and_its_vector_kept(corpus: Corpus) -> None:
     }
 
 
-def test_rows_without_vectors_are_encoded_when_an_encoder_comes(corpus: Corpus) -> None:
-    rows = import_rows({"text": "one"}, {"text": "two"})
-    corpus.publish(rows, now=day(1))
-    assert corpus.frame().vectors is None
-    before = corpus.generation
-    corpus.publish(rows, now=day(2), encoder=HashEncoder())
-    assert corpus.info()["encoded_rows"] == 2
-    assert corpus.generation != before
-    corpus.append(import_rows({"text": "three"}), now=day(3))
-    assert (corpus.info()["encoded_rows"], corpus.info()["rows"]) == (2, 3)
-    assert corpus.verify() == []
-
-
 def test_whether_rows_have_vectors_is_for_imports_of_their_own_owner_to_say(corpus: Corpus) -> None:
     plain, of_bo = {"text": "one"}, {"text": "one", "owner_user": "bo", "source_id": "memory:m", "path": "m"}
     corpus.publish(import_rows(plain), now=day(1))

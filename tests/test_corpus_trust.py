@@ -51,23 +51,6 @@ def test_a_corpus_that_was_rewritten_with_a_chain_that_fits_is_refused(signed: t
         Corpus.open(path, trust=reader(trust))
 
 
-def test_an_unsigned_corpus_is_refused_and_signed_by_writing_without_the_trusted_key(tmp_path: Path) -> None:
-    signing, trusted = keys(tmp_path)
-    add(Corpus.create(tmp_path / "corpus"), "one")
-    with pytest.raises(VerificationError):
-        Corpus.open(tmp_path / "corpus", trust=Trust(trusted_key=trusted))
-    add(Corpus.open(tmp_path / "corpus", trust=Trust(signing_key=signing)), "two")
-    assert Corpus.open(tmp_path / "corpus", trust=Trust(trusted_key=trusted)).verify() == []
-
-
-def test_a_head_of_another_key_is_refused(signed: tuple[Path, Trust], tmp_path: Path) -> None:
-    path, trust = signed
-    other, _ = keys(tmp_path, "eve")
-    add(Corpus.open(path, trust=Trust(signing_key=other)), "three")
-    with pytest.raises(VerificationError):
-        Corpus.open(path, trust=reader(trust))
-
-
 @pytest.mark.parametrize("key", [None, "eve"])
 def test_a_writer_without_the_key_writes_nothing(signed: tuple[Path, Trust], tmp_path: Path, key: str | None) -> None:
     path, trust = signed
@@ -83,39 +66,6 @@ def test_a_writer_without_the_key_writes_nothing(signed: tuple[Path, Trust], tmp
         with pytest.raises(StoreError, match=r"Expected the signing key of .*ann.pub.pem, got "):
             act()
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == files
-
-
-def test_an_older_head_is_refused_once_a_newer_one_was_accepted(signed: tuple[Path, Trust], tmp_path: Path) -> None:
-    path, trust = signed
-    seen = replace(trust, seen=tmp_path / "state/chains.json")
-    assert texts(path, seen) == ["one", "two"]
-    old = tmp_path / "old"
-    shutil.copytree(path, old)
-    add(Corpus.open(path, trust=seen), "three")
-    assert texts(path, seen) == ["one", "three", "two"]
-    shutil.rmtree(path)
-    shutil.copytree(old, path)
-    with pytest.raises(VerificationError):
-        Corpus.open(path, trust=seen)
-    add(Corpus.open(path, trust=trust), "other")  # as new as the one that was accepted, and another
-    add(Corpus.open(path, trust=trust), "more")
-    with pytest.raises(VerificationError):
-        Corpus.open(path, trust=seen)
-    (tmp_path / "state/chains.json").unlink()
-    assert texts(path, seen) == ["more", "one", "other", "two"]
-
-
-def test_a_pinned_generation_needs_a_signed_head(signed: tuple[Path, Trust], tmp_path: Path) -> None:
-    path, trust = signed
-    first = heads(path)[1].body["generation"]
-    assert Corpus.open(path, first, reader(trust)).frame().evidence.num_rows == 1
-    at = manifest_at(path, first)
-    at.write_text(at.read_text() + " ")
-    with pytest.raises(StoreError, match="Expected SHA-256"):
-        Corpus.open(path, first, reader(trust))
-    repin(path)
-    with pytest.raises(VerificationError):
-        Corpus.open(path, first, reader(trust))
 
 
 def test_heads_can_stand_where_fewer_may_write(tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ def test_every_reason_of_a_rejection(reason: str):
     disputed = reason == "conflict_downrank"  # the rival that has no room is cut, and the other goes with it
     assert [one["reason"] for one in made["rejected"]] == [reason, *["budget_cut"] * disputed]
     assert len(made["selected"]) == (0 if disputed else 1)
+    assert made["summary"]["total_candidates"] == len(made["selected"]) + len(made["rejected"])
+    assert made["diagnostics"]["deduped_count"] == (reason == "duplicate")
 
 
 DAY_AGO = NOW - timedelta(days=1)

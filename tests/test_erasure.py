@@ -33,7 +33,6 @@ from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import Runs, live, replay, verify
-from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -135,30 +134,6 @@ def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path
     for source in ("doc:story", "memory:bo"):
         erase(settings(tmp_path), source=source)
     assert (holding(tmp_path), store.unfinished()) == ([], [])
-
-
-def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = told(tmp_path)
-    asked(story, batch=True)
-    store, showing = Runs(tmp_path / "runs"), runs_erasing.gone_from
-    with story.open(runs=store) as retriever:
-        staged = retriever._staged([QUESTION])
-        for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
-            pass
-
-        def finished_meanwhile(*given: Any) -> Any:
-            if staged.run_id in store.unfinished():
-                staged.finish()
-            return showing(*given)
-
-        monkeypatch.setattr(runs_erasing, "gone_from", finished_meanwhile)
-        done = erase(settings(tmp_path), source="doc:story")
-        assert done.runs.being_written == [staged.run_id]
-    erase(settings(tmp_path), source="doc:story")
-    erase(settings(tmp_path), source="memory:bo")
-    assert holding(tmp_path) == []
 
 
 def test_a_corpus_that_moved_past_an_erasure_may_be_shown(tmp_path: Path) -> None:

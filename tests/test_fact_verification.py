@@ -40,19 +40,6 @@ def test_an_id_that_agrees_names_the_field_that_holds_it() -> None:
     assert (found["finding"], found["field"], found["canonical"]) == ("match", "engagement_id", "eng-001")
 
 
-def test_a_request_is_checked_alike_alone_and_beside_others() -> None:
-    other = RECORD | {"text": "id: ENG-002\nfee: $9\n", "entity": "ENG-002", "section": "ENG-002", "line_start": 3}
-    rows = [{"text": "The fee of ENG-001 is $6.\nThe fee of ENG-002 is $9."}, RECORD, other]
-
-    def found(*names: str) -> list[dict[str, Any]]:
-        made = line(rows, requests={name: {"exact_lookups": True} for name in names}).run("fact_checks")
-        of_last = [row for row in made["fact_checks"].to_pylist() if row["request_id"] == names[-1]]
-        return [row | {"request_id": "", "place": 0} for row in of_last]
-
-    assert {row["finding"] for row in found("r1")} == {"match", "mismatch"}
-    assert found("r1", "r2", "r3") == found("r3") == found("r1")
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -105,14 +92,6 @@ def test_a_mismatch_shows_the_canonical_value_beside_the_item() -> None:
         in block
     )
     assert "on record" not in line([{"text": "The fee of ENG-001 is $52,500"}, RECORD], requests=LOOKING_UP).block()
-
-
-def test_the_budget_holds_with_notes() -> None:
-    rows = [{"text": f"The fee of ENG-001 is ${n},000"} for n in range(40, 50)]
-    for tokens in (40, 80, 160, 320):
-        requests = {"r1": {"exact_lookups": True, "max_tokens": tokens, "max_items_per_source": 99}}
-        blocks = line([*rows, RECORD], requests=requests).run()["blocks"]
-        assert blocks["tokens"].to_pylist()[0] <= tokens
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,6 @@ def test_who_waits_while_another_is_answered_is_answered_in_one_group():
     assert held(squares) == ([1, 4, 9, 16, 25], [[0], QUESTIONS])
 
 
-def test_an_error_of_one_question_reaches_its_caller_alone():
-    def odd_only(group: Sequence[int]) -> list[int | Exception]:
-        return [ValueError(question) if question % 2 == 0 else question for question in group]
-
-    found, _ = held(odd_only)
-    assert [str(one) for one in found] == ["1", "2", "3", "4", "5"]
-    assert [isinstance(one, ValueError) for one in found] == [False, True, False, True, False]
-
-
 def test_a_group_that_breaks_is_asked_again_one_by_one():
     def no_three(group: Sequence[int]) -> list[int | Exception]:
         if 3 in group:

@@ -6,7 +6,6 @@ every spelling, and, where the evaluation data is available, everything of its c
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,18 +104,6 @@ def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[
 def test_no_spelling_of_the_frame_escapes(shape: str) -> None:
     strings = [b + s for text in frame_strings() for s in spellings(text) for b in BREAKS]
     assert escapes(strings, shape) == []
-
-
-def test_strings_of_the_data_do_not_escape() -> None:
-    root = os.environ.get("SCOPED_RETRIEVAL_EVAL_DATA")
-    if not root or not (folder := Path(root) / "injection").is_dir():
-        pytest.skip("SCOPED_RETRIEVAL_EVAL_DATA names no folder with the collection `injection`")
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(folder / "strings.parquet") as file:
-        strings = [text for text in file.read()["text"].to_pylist() if text]
-    assert len(strings) > 1000
-    assert escapes(strings) == []
 
 
 def test_the_parser_finds_an_escape() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,10 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import Runs, replay
-from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 
 pytest.importorskip("mcp", reason="needs the extra serve")
 pytest.importorskip("fastapi", reason="needs the extra serve")
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
@@ -30,7 +27,6 @@ from starlette.testclient import TestClient
 
 LANES = "lexical,symbol,exact"
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
-"""Formats of what the model read."""
 PROGRAM = {"x-scoped-retrieval": "1"}
 XRAYS = ("recall_xray", "engram.recall_xray", "remnic.recall_xray")
 
@@ -146,22 +142,6 @@ def test_a_server_of_several_projects_must_be_told_which(settings: Settings):
         scope_of(unset)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_command_answers_on_standard_input_and_output(shop: Path, mode: str):
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "scoped_retrieval.pipeline.cli", "serve", "--stdio", "--project", "shop", "-c", f"lanes={LANES}"],
-        env=dict(os.environ),
-        cwd=shop,
-    )
-
-    async def connected() -> Any:
-        async with Client(command, mode=mode) as client:
-            return await client.call_tool("scoped_retrieve", ASKED)
-
-    assert anyio.run(connected).structured_content["status"] == "ok"
-
-
 def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_server_s(settings: Settings):
     grants = yaml.safe_load(settings.grants_path.read_text())
     grants["principals"]["bob"] = {"projects": ["shop"]}
@@ -232,13 +212,6 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
         assert {one.block for one in replays} == {
             block.rstrip("\n") if block not in {o.block for o in replays} else block
         }
-        for form in FORMATS.values:
-            served = client.get(f"/v1/snapshots/{http}", params={"format": form}).text
-            read = called(asked, "replay", {"snapshot_id": http, "format": form}).content[0]
-            assert read.text == served == rendered(settings, http, form).text, form
-            other = {"bundle": ("show", http, "--as", "bundle"), "replay": ("show", http, "--json")}
-            shown = ("show", http, "--as", form)
-            assert run(*other.get(form, shown), capsys=capsys)[1] == served, form
 
 
 def test_a_question_within_a_cited_path_shows_more_of_it(asked: Callable[..., Any]):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
-from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, packed, replay, verify
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
 from scoped_retrieval.pipeline.storage.durable import copy_tree
@@ -127,19 +124,6 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
     assert [line.number for line in Runs(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
 
 
-@IN_MEMORY
-def test_a_changed_object_is_named(prefix: ObjectPlace):
-    run = asked(stored(prefix))
-    part = run.path / "tables/candidate_record/part-00001.parquet"
-    part.write_bytes(part.read_bytes()[:-1] + b"x")
-    report = verify(Runs(prefix / "runs"), run.run_id)
-    assert [(p.kind, p.part) for p in report.problems] == [("changed", "tables/candidate_record/part-00001.parquet")]
-    pack = next((prefix / "corpus").glob("packs/*/evidence.arrow"))
-    pack.write_bytes(pack.read_bytes()[:-1] + b"x")
-    with pytest.raises(StoreError, match=r"Expected (SHA-256|checksum)"):
-        Corpus.open(prefix / "corpus").frame()
-
-
 def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     story = stored(prefix)
     asked(story)
@@ -152,22 +136,6 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert corpus.frame().evidence.num_rows == 0
     packs = [name for name in (prefix / "corpus").files() if name.startswith("packs/")]
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
-
-
-@IN_MEMORY
-def test_an_erasure_removes_an_unfinished_run(prefix: ObjectPlace):
-    def but_the_last(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Iterator[int]:
-        yield from in_this_process(job, shards[:-1], clock)
-        raise KeyboardInterrupt
-
-    story, store = stored(prefix), Runs(prefix / "runs")
-    with pytest.raises(KeyboardInterrupt):
-        asked(story, engine=but_the_last)
-    (run_id,) = store.unfinished()
-    corpus = Corpus.open(prefix / "corpus")
-    ids, _ = corpus.erase(Selection("ana", frozenset({"shop"}), source="doc:story"), now=NOON, reason="asked for")
-    assert erase_evidence(store, ids, reason="asked for").discarded == [run_id]
-    assert (store.unfinished(), store.folders()) == ([], [])
 
 
 def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_published(tmp_path: Path):
@@ -218,31 +186,6 @@ def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_
     with pytest.raises(StoreError, match="Expected a pack, got none") as caught:
         late.frame()
     assert caught.value.hint.startswith("open the corpus again")
-
-
-def test_a_publication_that_a_store_stops_anywhere_leaves_the_generation_before(tmp_path: Path):
-    puts = 0
-    while True:
-        failing = FailingStore()
-        attempt = stored(failing.at(f"{tmp_path.name}/{puts}"))
-        at = attempt.folder
-        before = Corpus.open(at / "corpus").generation
-        failing.puts = puts
-        try:
-            attempt.tell(row("doc", "docs/late.md", "A late handler, ochre."))
-        except StoreError as error:
-            assert "No space left on device" in error.message
-            assert Corpus.open(at / "corpus").generation == before
-            assert not Corpus.open(at / "corpus").verify()
-            failing.puts = None
-            known = Corpus.open(at / "corpus").info()["generations"]
-            attempt.tell(row("doc", "docs/other.md", "Another handler, cobalt."))
-            corpus = Corpus.open(at / "corpus")
-            assert corpus.info()["generations"] == [*known, corpus.generation]
-        else:
-            break
-        puts += 1
-    assert puts > 5
 
 
 def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Path):

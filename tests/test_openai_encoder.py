@@ -12,7 +12,7 @@ import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders import openai_encoder
-from scoped_retrieval.pipeline.encoders.choice import EncoderChoice, Prompts
+from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
 from scoped_retrieval.pipeline.encoders.openai_encoder import OpenAIEncoder
 from scoped_retrieval.pipeline.encoders.probe import PROBES
@@ -58,15 +58,6 @@ def test_where_they_do_each_text_is_sent_alone_and_the_profile_says_so(server: M
     together = encoder.encode(TEXTS)
     assert set(server.sizes) == {1}
     assert [encoder.encode([text])[0].tolist() for text in TEXTS] == together.tolist()
-
-
-def test_passages_and_questions_get_their_prompts(server: ModelServer):
-    encoder = encoder_at(server, prompts=Prompts("query: ", "passage: "))
-    assert encoder.profile != encoder_at(server).profile
-    server.asked.clear()
-    encoder.encode(["login"])
-    encoder.encode_queries(["login"])
-    assert server.asked == ["passage: login", PROBES[0], "query: login", PROBES[0]]
 
 
 def test_a_server_that_rounds_otherwise_is_the_one_that_it_was(server: ModelServer):

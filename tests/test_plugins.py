@@ -269,44 +269,6 @@ def test_a_lane_finds_what_no_other_does_and_its_rows_pass_every_gate(story):
 # --- digests, runs, processes ---------------------------------------------------------------------------------------
 
 
-def test_a_batch_answers_like_single_requests(story):
-    asked = [
-        {"request_id": f"r{n}", "project": "shop", "purpose": "answer-question", "question": question}
-        for n, question in enumerate((QUESTION, "retry", "handbook of the team"))
-    ]
-    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
-        run = retriever.run(asked)
-        stored = retriever.runs.open(run.run_id)
-        batch = dict(
-            zip(*(stored.table("snapshots")[n].to_pylist() for n in ("request_id", "snapshot_digest")), strict=True)
-        )
-        for request in asked:
-            alone = retriever.retrieve(request).tables["snapshots"].to_pylist()[0]
-            assert batch[request["request_id"]] == alone["snapshot_digest"]
-
-
-def test_runs_with_plugins_are_reproduced(story):
-    audited(story)
-    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
-        run = retriever.run([{"project": "shop", "purpose": "answer-question", "question": QUESTION}, {"purpose": "?"}])
-        ranked = retriever.runs.open(run.run_id).table("ranked")
-    assert "acme.length" in ranked.column_names
-    found = reproduced(settings_of(story), run.run_id)
-    assert (found.same, found.changed) == (True, {})
-
-
-def test_the_code_of_a_plugin_is_part_of_the_code_of_a_run(tmp_path, monkeypatch):
-    def code(source: str) -> str:
-        install(tmp_path, monkeypatch, source)
-        return installed(("acme",)).line.digest
-
-    before = code(SOURCE)
-    assert before == code(SOURCE)
-    assert (
-        len({before, code(SOURCE.replace("/ 1000", "/ 2000")), code(SOURCE.replace("weight=0.3", "weight=0.2"))}) == 3
-    )
-
-
 def test_every_file_of_a_plugin_s_distribution_is_part_of_the_code_of_a_run(tmp_path, monkeypatch):
     site = tmp_path / "site"
     files = {

@@ -196,18 +196,6 @@ def test_a_denied_request_and_an_unplanned_purpose_have_no_plan() -> None:
     assert _plan({}, question="why?", purpose="review-risk") == []
 
 
-def test_plans_of_many_requests_stay_apart_and_in_order() -> None:
-    requests = [
-        {"request_id": f"r{n}", "question": f"question {n}", "purpose": ("fix-test", "explain-code")[n % 2]}
-        for n in range(5)
-    ]
-    plan = rules({"purpose": "explain-code"}, {}, {"intent": "find-rule"})
-    out = line(WORLD, requests, "sub_queries", plan=plan, chunk=2)["sub_queries"].to_pylist()
-    assert [(q["request_id"], q["sub_query_id"], q["query_text"]) for q in out] == [
-        (f"r{n}", f"q{place}", f"question {n}") for n in range(5) for place in ((1, 2) if n % 2 == 0 else (1,))
-    ]
-
-
 # --- terms -----------------------------------------------------------------------------------------------------------
 
 

@@ -9,13 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from audited_runs import ASKED, SAYS, audited, settings_of
+from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import replay
-from scoped_retrieval.pipeline.servers.renderings import FORMATS
 from scoped_retrieval.pipeline.views.recall_text import render_xray
 from scoped_retrieval.pipeline.views.recall_xray import RecallXraySnapshot, recall_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
@@ -151,31 +150,6 @@ def test_evidence_opens_nothing_in_markdown():
     text = render_xray(recall_xray(rows), "markdown")
     assert "\\|b \\#\\# c \\<script\\> \\[x\\](y) \\`z\\`" in text
     assert "\n## c" not in text
-
-
-def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    flags = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    starts = {
-        "text": "=== Recall X-ray",
-        "markdown": "## Recall X-ray",
-        "json": "{",
-        "audit": "{",
-        "html": "<!doctype html>",
-        "tables": "{",
-    }
-    for name, start in starts.items():
-        code, out, _ = command("show", world.ana, "--as", name, *flags, capsys=capsys)
-        assert (code, out.startswith(start)) == (0, True), name
-        assert SAYS in out
-    assert (
-        json.loads(command("show", world.ana, "--as", "json", *flags, capsys=capsys)[1])["snapshot"]["query"]
-        == ASKED["question"]
-    )
-    code, _, err = command("show", world.ana, "--as", "yaml", *flags, capsys=capsys)
-    assert code == 2
-    assert f"Expected one of {', '.join(FORMATS.values)}, got 'yaml' - at --as" in err
 
 
 DOCUMENT_S_SAMPLE = """\

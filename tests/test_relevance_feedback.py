@@ -206,27 +206,6 @@ def stem_of(word: str) -> str:
     return Stemmer.Stemmer("english").stemWord(word)
 
 
-def test_alone_is_as_together(world: dict[str, Any]) -> None:
-    together = fed(world)
-    for request in REQUESTS:
-        alone = fed(world, [request])
-        mine = together["scores"].filter(pc.equal(together["scores"]["request_id"], request["request_id"]))
-        assert mine.to_pylist() == alone["scores"].to_pylist(), request["request_id"]
-
-
-def test_rows_outside_the_scope_have_no_part_in_it() -> None:
-    """Withheld, foreign and future rows come and go: scores of the others stay."""
-    every = rows(150, seed=2)
-    inside = [row for row in every if not row["withheld_by"] and not row["foreign"] and row["recorded_time"] <= day(12)]
-    requests = [request | {"as_of": day(12)} for request in REQUESTS]
-    found = [fed(frame(given), requests) for given in (every, inside)]
-    assert 0 < len(inside) < len(every)
-    one, other = (
-        tables["scores"].select(["request_id", "evidence_id", "lexical", "rank"]).to_pylist() for tables in found
-    )
-    assert one == other
-
-
 @pytest.mark.parametrize("cells", [8, 1 << 21, None])
 def test_the_semantic_feedback_is_the_mean_cosine_with_the_best_three(
     cells: int | None, monkeypatch: pytest.MonkeyPatch

@@ -156,18 +156,6 @@ def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
         assert verify(store, one.snapshot_id or "").ok
 
 
-def test_rows_of_other_projects_change_nothing_a_caller_sees(
-    tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
-):
-    both = make_corpus(tmp_path / "a", evidence_rows("shop"), evidence_rows("pay", 30))
-    alone = make_corpus(tmp_path / "b", evidence_rows("shop"))
-    for row in batch(3):
-        seen, expected = (opened(c).retrieve(row) for c in (both, alone))
-        for name in ("status", "action", "block", "block_ref", "conditions", "citations"):
-            assert getattr(seen, name) == getattr(expected, name), name
-        assert seen.tables["ranked"].equals(expected.tables["ranked"])
-
-
 def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(corpus: Corpus):
     foreign, unknown = (opened(corpus).retrieve("default role", project=p) for p in ("pay", "nowhere"))
     assert foreign.status == unknown.status == "denied"
@@ -223,16 +211,6 @@ def test_why_the_semantic_lane_is_off_does_not_depend_on_what_is_installed(
         assert ("pip install" in (lanes.advice(message) or "")) is not installed
         digests.add(found.tables["snapshots"]["snapshot_digest"][0].as_py())
     assert len(digests) == 1
-
-
-def test_vectors_of_another_project_say_nothing_here(corpus: Corpus, evidence_rows: Callable[..., pa.Table]):
-    before = opened(corpus, lanes=None, encoder=None).retrieve("default role")
-    rows, _ = normalize(evidence_rows("pay"), project="pay", principal="bo", now=NOON)
-    corpus.publish(rows, now=NOON, encoder=HashEncoder())
-    after = opened(Corpus.open(corpus.path), lanes=None, encoder=None).retrieve("default role")
-    assert (after.block, after.conditions, after.status) == (before.block, before.conditions, before.status)
-    refused = opened(corpus, lanes=None, encoder=None).retrieve("default role", project="nowhere")
-    assert "lane_off" not in [condition["condition"] for condition in refused.conditions]
 
 
 def test_a_retriever_stays_at_the_generation_that_it_opened(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,22 +14,8 @@ from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.runs import Runs, erase_texts, replay, verify
-from scoped_retrieval.pipeline.runs.parts import READABLE
+from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
-
-
-def test_replay_needs_no_corpus(corpus: Corpus, tmp_path: Path, evidence_rows: Callable[..., pa.Table]):
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = retriever.retrieve("what does role_3 return?")
-    changed = evidence_rows("shop").set_column(3, "text", pa.array(["something else"] * 12))
-    normal, _ = normalize(changed, project="shop", principal="ana", now=NOON)
-    corpus.publish(normal, complete_sources=["workspace:shop"], now=NOON)
-    assert replay(Runs(tmp_path / "runs"), found.snapshot_id).block == found.block
-    shutil.rmtree(tmp_path / "corpus")
-    again = replay(Runs(tmp_path / "runs"), found.snapshot_id)
-    assert (again.block, again.status) == (found.block, "ok")
-    assert again.request["question"] == "what does role_3 return?"
 
 
 def test_one_bad_row_becomes_a_failed_snapshot(corpus: Corpus, tmp_path: Path):
@@ -128,34 +113,3 @@ def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: C
     with opened(corpus, runs=store, tokenizers=[path]) as retriever:
         retriever.run(resume=staged.run_id)
     assert verify(store, staged.run_id).ok
-
-
-def test_an_erasure_of_every_text_leaves_no_word_of_a_request(
-    tmp_path: Path, make_corpus: Callable[..., Corpus], evidence_rows: Callable[..., pa.Table]
-):
-    rows = evidence_rows("shop")
-    named = rows.set_column(2, "section", pa.array(["Fired John Smith"] * rows.num_rows))
-    store = Runs(tmp_path / "runs")
-    anchors = {"symbols": ["JohnSmithSalary"], "current_files": ["hr/JohnSmith.md"]}
-    with opened(make_corpus(tmp_path / "named", named), runs=store) as retriever:
-        run_id = retriever.run(
-            [
-                {"question": "default role", "purpose": "explain-code", "project": "shop", "anchors": anchors},
-                {"question": "default role", "purpose": "John Smith", "project": "shop"},
-            ]
-        ).run_id
-    run = store.open(run_id)
-    shown = {each.name: str(run.table(each.name, texts=True).to_pylist()) for each in READABLE}
-    assert {name for name, text in shown.items() if "John" in text} >= {
-        "requests",
-        "citations",
-        "failures",
-        "conditions",
-    }
-    assert run.table("requests", texts=True)["current_files"].to_pylist() == [["hr/JohnSmith.md"]]
-    erase_texts(store, run_id, run.texts["sha256"].to_pylist(), reason="asked by its owner")
-    run = store.open(run_id)
-    assert not [each.name for each in READABLE if "John" in str(run.stored(each.name).to_pylist())]
-    assert run.table("requests", texts=True)["current_files"].to_pylist() == [[None]]
-    assert verify(store, run_id).status == "erased"
-    assert replay(store, run.snapshots["snapshot_id"][0].as_py()).status == "erased"

@@ -104,19 +104,6 @@ def test_a_row_that_excludes_the_role_is_not_shown(roles: list[str] | None, seen
     assert "one" in shown(asked(rows=rows))
 
 
-def test_contributions_of_a_role_still_add_up_exactly() -> None:
-    changes = {"vocabulary.preferred_terms": ["attacker"], "vocabulary.suppress_phrases": ["component"], **PREFERRED}
-    ranked = asked(overlay(changes), vectors=True).tables["ranked"].to_pylist()
-    terms = [
-        name
-        for name in ranked[0]
-        if name not in ("request_id", "evidence_id", "place", "rank", "final", "selected_reason")
-    ]
-    assert all(sum(row[name] for name in terms) == row["final"] for row in ranked)
-    assert any(row["vocabulary"] < 0 for row in ranked)
-    assert any(row["metadata"] > 0 for row in ranked)
-
-
 def test_sources_take_turns_where_diversity_is_required() -> None:
     changes = {"vocabulary.boost_phrases": ["drains", "fills"], "retrieval_policy.require_source_diversity": True}
     order = shown(asked(overlay(changes)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import ErasedError, StoreError
+from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, erasing, replay, verify
@@ -114,40 +114,6 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
     run = store.open(str(first.snapshot_id))
     assert run.snapshots.num_rows == 2
     assert not [text for text in run.texts["text"].to_pylist() if "a fee of ten" in text or "sessions is guest" in text]
-
-
-def test_two_who_erase_the_same_at_once_are_both_told_that_it_is_done(
-    retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch
-):
-    ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
-    run_id, whole = retriever.run(ROWS).run_id, erasing.erase_texts
-
-    def after_another(*given: Any, **how: Any) -> int:
-        whole(*given, **how)
-        return whole(*given, **how)
-
-    monkeypatch.setattr(erasing, "erase_texts", after_another)
-    done = erase_evidence(store, ids, reason="asked by its owner")
-    assert (done.runs, done.unreadable) == ([run_id], [])
-    assert verify(store, run_id).status == "erased"
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_of_what_was_erased_no_word_is_written(
-    tmp_path: Path, retriever: Retriever, store: Runs, monkeypatch: pytest.MonkeyPatch, first: bool
-):
-    if not first:
-        retriever.retrieve(QUESTION)
-    before, looks = statuses(store), iter([False, True])
-
-    def look() -> None:
-        if next(looks):
-            raise ErasedError("Expected the corpus as it was opened, got one from which evidence was erased since")
-
-    monkeypatch.setattr(retriever._session, "expect_unerased", look)
-    with pytest.raises(ErasedError):
-        retriever.retrieve(QUESTION)
-    assert (statuses(store), len([*(tmp_path / "runs/live").glob("*")])) == (before, 0 if first else 1)
 
 
 @pytest.mark.parametrize("stands", [True, False])

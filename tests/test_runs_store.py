@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.audit_snapshot import candidate_record
-from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
     FORMAT,
@@ -170,97 +165,6 @@ def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
         pass
 
 
-class Fault:
-    """Lets the first `allowed` renames, syncs and writes of the disk pass, then fails every one, like a full disk."""
-
-    def __init__(self, allowed: int) -> None:
-        self.left = allowed
-
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        for name in ("replace", "fsync", "rename", "mkdir", "unlink", "rmdir"):
-            patch.setattr(os, name, self._guarded(getattr(os, name)))
-
-    def _guarded(self, real: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **kwargs: object) -> object:
-            self.left -= 1
-            if self.left < 0:
-                raise OSError(28, "No space left on device")
-            return real(*args, **kwargs)
-
-        return call
-
-
-def check_a_crash_at(allowed: int, folder: Path, line_tables: Maker, patch: pytest.MonkeyPatch) -> bool:
-    """Run into a fault, look at what is visible, then finish; returns whether the fault was met."""
-    store = Runs(folder)
-    fault = Fault(allowed)
-    with patch.context() as patched:
-        fault.install(patched)
-        try:
-            written(store, line_tables)
-            met = False
-        except (OSError, ScopedRetrievalError):
-            met = True
-    store = Runs(folder)
-    for run in store.list():
-        assert run.snapshots.num_rows == 4
-    unfinished = store.unfinished()
-    assert len(unfinished) + len([r for r in store.list() if r.run_id not in unfinished]) <= 1
-    if unfinished:
-        run = do_the_rest(store.resume(unfinished[0]), line_tables)
-    elif store.list():
-        run = store.list()[0]
-    else:
-        run = written(store, line_tables)
-    assert verify(store, run.run_id).ok
-    assert run.table("snapshots", texts=True).equals(as_given(run.run_id, line_tables)["snapshots"])
-    assert [line.body["kind"] for line in store.log.lines()] == ["run"]
-    return met
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("allowed", range(240))
-def test_a_fault_at_any_write_leaves_nothing_half_visible(
-    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch, allowed: int
-):
-    check_a_crash_at(allowed, tmp_path, line_tables, monkeypatch)
-
-
-_KILLED = """
-import sys, conftest
-from pathlib import Path
-import test_runs_store as t
-from scoped_retrieval.pipeline.runs import Runs
-print("ready", flush=True)
-while True:
-    t.written(Runs(Path(sys.argv[1])), conftest.line_tables)
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(40))
-def test_a_kill_at_any_time_leaves_nothing_half_visible(tmp_path: Path, line_tables: Maker, seed: int):
-    process = subprocess.Popen(
-        [sys.executable, "-c", _KILLED, str(tmp_path)],
-        cwd=Path(__file__).parent,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    with process:
-        assert process.stdout.readline() == b"ready\n"
-        delay = random.Random(seed).uniform(0.05, 1.5)
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=delay)
-        process.send_signal(signal.SIGKILL)
-    store = Runs(tmp_path)
-    for run_id in store.unfinished():
-        do_the_rest(store.resume(run_id), line_tables)
-    assert store.unfinished() == []
-    for run in store.list():
-        assert verify(store, run.run_id).ok
-
-
 def test_ids_are_in_order_of_time_and_lead_to_their_run():
     early, late = new_run_id(NOON), new_run_id(NOON.replace(hour=13))
     assert early < late
@@ -268,17 +172,6 @@ def test_ids_are_in_order_of_time_and_lead_to_their_run():
     assert snapshot_id(early, 7).endswith("-0007")
     with pytest.raises(InputError, match="Expected a snapshot id such as retr-snap-<token>-0007, got 'x'"):
         run_of("x")
-
-
-def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    run = written(store, line_tables)
-    found = replay(store, snapshot_id(run.run_id, 3))
-    assert (found.block, found.status) == ("block of r0003", "ok")
-    assert found.request["question"] == "question of r0003"
-    assert found.citations["evidence_id"].to_pylist() == ["shown-r0003"]
-    assert found.decisions.num_rows == 3
-    assert found.provenance == {"code": "c0de", "generation": "g1"}
 
 
 @pytest.mark.parametrize(

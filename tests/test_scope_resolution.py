@@ -199,27 +199,6 @@ grant_changes = st.fixed_dictionaries(
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.lists(changes, min_size=1, max_size=5), st.lists(grant_changes, max_size=4), st.randoms(use_true_random=False)
-)
-def test_order_and_chunks_of_requests_and_grants_and_their_company_change_nothing(asked, held, random):
-    requests, grants = requests_of(*asked), grants_of(*held)
-    order = list(range(len(asked)))
-    random.shuffle(order)
-    shuffled = pa.concat_tables([requests.slice(n, 1) for n in order])
-    turned = pa.concat_tables([grants.slice(n, 1) for n in reversed(range(len(held)))] or [grants])
-    whole = contracts_of(requests, grants)
-    assert contracts_of(shuffled, turned).equals(whole)
-    bounds = contract_bounds_of(requests, grants)
-    assert contract_bounds_of(shuffled, turned).equals(bounds)
-    assert groups_of(shuffled, turned).equals(groups_of(requests, grants))
-    assert layers_of(shuffled, grants).equals(layers_of(requests, grants))
-    for n in range(len(asked)):
-        alone = contracts_of(requests.slice(n, 1), grants)
-        assert alone.equals(whole.slice(n, 1))
-
-
-@settings(max_examples=40, deadline=None)
 @given(changes, st.lists(grant_changes, max_size=3), grant_changes)
 def test_a_further_grant_never_takes_anything_away(request, held, further):
     before, after = resolve(request, *held), resolve(request, *held, further)

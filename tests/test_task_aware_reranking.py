@@ -5,19 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.tables import KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS, TABLES
+from scoped_retrieval.nodes.tables import KIND_POLICIES, LANE_SCORES, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 from selection_line import AS_OF, WEIGHTS, line
-
-GENERIC = {
-    "text": "Sessions hold the state of a user between requests.", "evidence_kind": "doc", "origin_class": "project-doc",
-    "path": "docs/sessions.md", "semantic_raw": 0.85, "bm25_raw": 4.0, "recorded_time": AS_OF - timedelta(days=400),
-}  # fmt: skip
 
 
 def anchor(kind: str, value: str, origin: str = "failing_test", weight: float = 1.0) -> dict[str, Any]:
@@ -159,17 +153,6 @@ WEIGHT = st.fixed_dictionaries({name: st.floats(0, 2, allow_nan=False) for name 
 
 @given(ROWS, WEIGHT)
 @settings(max_examples=100, deadline=None)
-def test_contributions_add_up_to_final_in_any_order(rows: list[dict[str, Any]], weights: dict[str, float]) -> None:
-    for row in line(rows, weights=weights).run("ranked")["ranked"].to_pylist():
-        assert (
-            sum(row[name] for name in SCORE_TERM_NAMES)
-            == row["final"]
-            == sum(row[name] for name in reversed(SCORE_TERM_NAMES))
-        )
-
-
-@given(ROWS, WEIGHT)
-@settings(max_examples=100, deadline=None)
 def test_the_order_is_that_of_choosing_greedily_with_a_bonus_for_new_kinds(
     rows: list[dict[str, Any]], weights: dict[str, float]
 ) -> None:
@@ -266,28 +249,6 @@ def test_changing_one_weight_alone_changes_the_order(name: str) -> None:
 )  # fmt: skip
 def test_the_reason_names_the_strongest_signal(row: dict[str, Any], reason: str) -> None:
     assert line([{"text": "x"} | row]).run()["ranked"]["selected_reason"].to_pylist() == [reason]
-
-
-def test_results_do_not_depend_on_chunking_or_on_other_requests() -> None:
-    rows = [GENERIC, {"text": "a DEL-1", "bm25_raw": 2.0}, {"text": "b", "semantic_raw": 0.5, "evidence_kind": "rule"}]
-    anchors = [anchor("id", "DEL-1"), anchor("path", "src/file_2.py")]
-    alone = line(rows, anchors=anchors).run()
-    many = line(
-        rows,
-        anchors=anchors,
-        requests={"r0": {}, "r1": {"purpose": "fix-test"}, "r2": {}},
-        pool={"r0": [1], "r2": [2, 0]},
-    )
-    many.tables = {
-        name: pa.concat_tables([table.slice(i, 1) for i in range(max(table.num_rows, 1))])
-        for name, table in many.tables.items()
-    }
-    both = many.run()
-    for name in ("score_terms", "ranked", "packs", "trimmed", "citations", "blocks"):
-        mine = both[name].filter(pa.compute.equal(both[name]["request_id"], "r1"))
-        envelope = {column for column, declared in TABLES[name].columns.items() if not declared.digest}
-        told = [column for column in mine.column_names if column not in envelope - {"request_id"}]
-        assert mine.select(told).to_pylist() == alone[name].select(told).to_pylist()
 
 
 def test_a_weight_of_the_request_stands_over_the_purposes() -> None:

@@ -142,25 +142,6 @@ def test_context_and_answer_are_those_of_the_admissible_turns_beside_one(
     assert sum(session != 0 for *_, session, _ in found.values()) > 50
 
 
-def test_a_turn_has_the_same_scores_alone_and_in_a_batch() -> None:
-    world = frame(conversation())
-    together = scored(world)
-    alone = {key: value for request in REQUESTS for key, value in scored(world, [request]).items()}
-    assert alone == together
-
-
-def test_turns_that_a_request_may_not_see_have_no_part_in_the_scores_of_others() -> None:
-    everything = conversation()
-    open_ = [row for row in everything if not row["withheld_by"] and not row["foreign"]]
-    request = {"request_id": "a", "question": "session token cache", "projects": ("shop",), "as_of": day(15)}
-    found = []
-    for given in (everything, open_, [row for row in open_ if row["recorded_time"] <= day(15)]):
-        world = frame(given)
-        found.append({world["rows"][row]["name"]: values for (_, row), values in scored(world, [request]).items()})
-    assert found[0] == found[1] == found[2]
-    assert any(any(values) for values in found[0].values())
-
-
 ASKED = turn("who has the token?", 1)
 ANSWERS: dict[str, tuple[list[Row], float]] = {
     "the next turn": ([turn("bob", 1.5)], 1),

@@ -51,8 +51,7 @@ from scoped_retrieval.nodes.recall import (
     versions,
 )
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall, second_wall_patterns
-from scoped_retrieval.nodes.walls.gates import paths as gate_paths
+from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from scoped_retrieval.pipeline.line import lanes
 from worlds import NOW, SHUT, Row, foreign_rows, worlds
@@ -197,16 +196,6 @@ def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zones, "_keys", lambda family, names, shared=False: names)
 
 
-def pathless_rows_under_no_denial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A denied folder says nothing of rows without a path, in either wall."""
-    monkeypatch.setattr(gate_paths, "denies_pathless", lambda globs: False)
-    right = second_wall_patterns._pathless
-    monkeypatch.setattr(
-        second_wall_patterns, "_pathless",
-        lambda rows, order, globs, speaks: right(rows, order, globs, speaks) & (speaks is second_wall_patterns._is_no_path),
-    )  # fmt: skip
-
-
 def shadowing_by_inadmissible_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of the work tree shadows the committed one, even where the request may not see it."""
     right = boundary_gates._shadow
@@ -312,16 +301,6 @@ def walks_through_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return tuple(column[passes] for column in found)
 
     monkeypatch.setattr(graph_recall, "_once", wrong)
-
-
-def commits_shared_with_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that a visibility gate withholds count among those of a commit."""
-    right = graph_recall._Commits.of
-
-    def wrong(scope: Any, placements: pa.Table) -> Any:
-        return right(replace(scope, withheld=np.zeros_like(scope.withheld)), placements)
-
-    monkeypatch.setattr(graph_recall._Commits, "of", wrong)
 
 
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:

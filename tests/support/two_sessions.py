@@ -12,12 +12,28 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import PIPE
 
-import killed
-
 QUESTIONS = 3
+WHEN = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
+SHOP = Path(__file__).parents[2] / "data" / "demo" / "shop"
+
+
+def index(folder: Path) -> str:
+    """Index the shop into `folder/corpus`; the generation."""
+    from scoped_retrieval.pipeline.config.settings import load_settings
+    from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
+
+    flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
+    settings = load_settings(flags, cwd=folder, environ={}, user=None)
+    request = IndexRequest(
+        paths=(SHOP / "work_tree",),
+        read=(("sessions", SHOP / "sessions.jsonl"), ("memory", SHOP / "memory.jsonl")),
+        semantic=False,
+    )
+    return index_into(settings, request, now=WHEN).generation
 
 
 def ask(folder: Path, runs: Path, who: str) -> list[tuple[str, str]]:
@@ -70,7 +86,7 @@ def lost(runs: Path, acknowledged: list[tuple[str, str]]) -> list[str]:
 
 def raced(folder: Path, rounds: int) -> tuple[int, list[str]]:
     """How many snapshots two sessions were told of in some rounds, and those of them that are lost."""
-    killed.index(folder)
+    index(folder)
     count, gone = 0, list[str]()
     with sessions(folder) as pair:
         for number in range(rounds):
@@ -89,7 +105,8 @@ def raced(folder: Path, rounds: int) -> tuple[int, list[str]]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--session":
-        killed.imported()
+        import scoped_retrieval.pipeline.asking.retriever  # noqa: F401 - once, before a process forks
+
         for line in sys.stdin:
             print(json.dumps(ask(Path(sys.argv[2]), Path(line.strip()), sys.argv[3])), flush=True)
     else:
