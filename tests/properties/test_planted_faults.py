@@ -54,7 +54,7 @@ from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from scoped_retrieval.pipeline.line import lanes
-from worlds import NOW, SHUT, Row, foreign_rows, worlds
+from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
 ASKED = 8
 """Requests of a world: a fault is found sooner in more small worlds."""
@@ -360,7 +360,6 @@ INTERFERENCE: dict[str, Plant] = {
     "versions chosen before the gates": versions_chosen_before_the_gates,
     "files of every row": files_of_every_row,
     "outlines over every row": outlines_over_every_row,
-    "symbols from outside": symbols_from_outside,
     "walks to withheld rows": walks_to_withheld_rows,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
@@ -369,10 +368,11 @@ IN_PUBLICATIONS: dict[str, tuple[Plant, str]] = {
     "imports that encode their owner": (imports_that_encode_their_owner, "rows"),
     "zones inherited across owners": (zones_inherited_across_owners, "rows"),
     "outlines of whole files": (outlines_of_whole_files, "rows"),
-    "vectors lent by equal texts": (vectors_lent_by_equal_texts, "vectors"),
+    "vectors lent by equal texts": (vectors_lent_by_equal_texts, "equal texts"),
 }
 """Planted before the corpora are built, with the cases that they are looked for in."""
 OF_VECTORS: dict[str, Plant] = {"vectors of whole segments": vectors_of_whole_segments}
+OF_NAMES: dict[str, Plant] = {"symbols from outside": symbols_from_outside}
 OF_TURNS: dict[str, Plant] = {
     "turns beside withheld ones": turns_beside_withheld_ones,
     "sessions counted whole": sessions_counted_whole,
@@ -392,11 +392,30 @@ def _withheld_turn(row: Row, session: str) -> Row:
     return row | said | {"origin_class": "session-event", "evidence_kind": "session-event"}
 
 
+def _asking_by_name(world: World) -> World:
+    """Its requests name a definition that none of its rows has."""
+    rows = tuple(row | {"symbols": []} for row in world.rows)
+    return replace(world, rows=rows, requests=tuple(r | {"question": "createUser"} for r in world.requests))
+
+
+_foreign = foreign_rows()
 _withheld = foreign_rows(but=set(SHUT) - {"visibility", "lifecycle"})
 CASES: dict[str, st.SearchStrategy[Case]] = {
     "rows": st.tuples(worlds(asked=ASKED), st.lists(foreign_rows(), min_size=12, max_size=24)),
     "vectors": st.tuples(
         worlds(asked=ASKED, encoded=[(True,), (False,)]), st.lists(foreign_rows(), min_size=12, max_size=24)
+    ),
+    "names": st.tuples(
+        worlds(asked=ASKED).map(_asking_by_name),
+        st.lists(_foreign.map(lambda row: row | {"symbols": ["createUser"]}), min_size=12, max_size=24),
+    ),
+    "equal texts": st.tuples(
+        worlds(asked=ASKED, encoded=[(False,)]),
+        st.lists(
+            _foreign.map(lambda row: row | {"echo": row["echo"] | 1, "joins": "before, encoded"}),
+            min_size=12,
+            max_size=24,
+        ),
     ),
     "turns": st.tuples(
         worlds(asked=ASKED),
@@ -406,8 +425,8 @@ CASES: dict[str, st.SearchStrategy[Case]] = {
     ),
     "budgets": st.tuples(worlds(asked=ASKED), st.integers(20, 200)),
 }
-"""Worlds with the rows that are planted in them, or a budget. Faults of vectors are seen soonest in worlds whose rows all have
-vectors, or none."""
+"""Worlds with the rows that are planted in them, or a budget. A fault is seen soonest in worlds that its subject is in: rows that
+all have vectors or none, questions by a name that the planted rows define, planted rows with vectors and texts of the others."""
 
 
 @cache
@@ -484,6 +503,11 @@ def test_non_interference_finds_what_publications_leak(plant: Plant, kind: str) 
 @pytest.mark.parametrize("plant", OF_VECTORS.values(), ids=OF_VECTORS)
 def test_non_interference_finds_what_vectors_leak(plant: Plant, found_in_the_line: Found) -> None:
     assert found_in_the_line(plant, "vectors")
+
+
+@pytest.mark.parametrize("plant", OF_NAMES.values(), ids=OF_NAMES)
+def test_non_interference_finds_what_names_leak(plant: Plant, found_in_the_line: Found) -> None:
+    assert found_in_the_line(plant, "names")
 
 
 @pytest.mark.parametrize("plant", OF_TURNS.values(), ids=OF_TURNS)
