@@ -26,6 +26,7 @@ from ..views.printed import json_document, printed
 from ..views.recall_text import envelope, render_xray
 from ..views.recall_xray import recall_xray
 from ..views.report import Timings, snapshot_page
+from ..views.search_results import search_results
 from ..views.xray import listed_rows, render_text, rows_of
 
 if TYPE_CHECKING:
@@ -85,12 +86,13 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
     "replay": lambda seen: replay_values(seen.answer),
     "block": lambda seen: seen.answer.block or "",
+    "search-result": lambda seen: search_results(seen.answer.citations.to_pylist(), seen.answer.context_block),
 }
 """What a reader gets in each format: text, or plain values, which are printed as JSON."""
 FORMATS = Vocabulary("format", (*FORMS, "export"), {"md": "markdown"})
 """json, text, markdown: the x-ray of document 002; xray: as people read it, with what was not shown; audit: the
 RetrievalAuditSnapshot of document 000; tables: rows by table; bundle: the RetrievalBundle of document 004; replay: the
-values of the answer; block: the text for the model; export: one file for auditors, which `verify FILE` checks.
+values of the answer; block: the text for the model; search-result: the same for Anthropic's Messages API; export: one file for auditors, which `verify FILE` checks.
 """
 XRAY = Vocabulary("format", ("json", "text", "markdown"), {"md": "markdown"})
 """The formats of the x-ray of document 002."""
