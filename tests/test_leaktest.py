@@ -31,7 +31,6 @@ from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, asking_for_all, others_of
-from scoped_retrieval.pipeline.maintenance import doctor
 from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
@@ -234,9 +233,14 @@ def audit_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(renderings.FORMS, "audit", lambda seen: audit_snapshot_of(seen.rows))
 
 
-def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`doctor` tells everybody what it tells auditors of the corpus."""
-    monkeypatch.setattr(doctor.Subject, "audited", True)
+def doctor_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` tells everybody what is known of the corpus."""
+    right = surfaces.examine
+
+    def wrong(settings: Settings) -> dict[str, Any]:
+        return right(settings) | {"corpus": Corpus.open(settings["corpus"]).info()}
+
+    monkeypatch.setattr(surfaces, "examine", wrong)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,7 @@ def doctor_for_auditors(monkeypatch: pytest.MonkeyPatch) -> None:
         (contract_of_everything, "contract"),
         (actions_with_withheld, "context actions"),
         (audit_for_everybody, "show --as audit"),
-        (doctor_for_auditors, "doctor"),
+        (doctor_of_everything, "doctor"),
     ],
 )
 def test_a_list_that_tells_of_rows_out_of_scope_is_found(
