@@ -8,7 +8,6 @@ is sanitized by `views/printed.py`, so there are no colors either: any escape co
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -79,19 +78,14 @@ def emit(value: Any, *, text: str | None = None) -> None:
 
 
 def deliver(text: str, out: Path | None) -> None:
-    """Print the output of a view unchanged, or write the same bytes to a file. On a terminal, a line end is added and
-    control characters, with which evidence could move the cursor, are escaped. If standard error goes to the same place,
-    the line end is written there, so that a note begins a line.
+    """Print the output of a view unchanged, or write the same bytes to a file. On a terminal, control characters, with
+    which evidence could move the cursor, are escaped.
     """
     if out is not None:
         write_file(out, text.encode())
         return
-    terminal = sys.stdout.isatty()
-    ended = text.endswith("\n") or not text
-    sys.stdout.write(visible(text) + "\n" * (not ended) if terminal else text)
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
-    if not ended and not terminal and _one_stream():
-        note("")
 
 
 def write_file(out: Path, data: bytes) -> None:
@@ -108,14 +102,6 @@ def write_file(out: Path, data: bytes) -> None:
         hint = "--out names a file in a folder that exists and that you may write to."
         raise InputError(f"{error.strerror}: --out {out}", hint=hint) from error
     note(f"wrote {out}")
-
-
-def _one_stream() -> bool:
-    """Whether both outputs go to the same place, as under `2>&1`."""
-    try:
-        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
-    except (OSError, ValueError):
-        return False
 
 
 def note(text: str) -> None:

@@ -122,14 +122,13 @@ def lineage(
     ] = None,
     format_: Annotated[
         str | None,
-        typer.Option("--format", help="json, dot, svg, png or html; default: by --out, else json."),
+        typer.Option("--format", help="json, dot, svg or png; default: by --out, else json."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
-    """Draw the dataflow. It has steps, or nodes, tables, columns and edges; JSON and HTML contain everything."""
+    """Draw the dataflow. It has steps, or nodes, tables, columns and edges; JSON contains everything."""
     from ...nodes.errors import InputError
     from ..reading.reports import measured
-    from ..runs.ids import is_snapshot
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
@@ -139,10 +138,9 @@ def lineage(
     if run:
         settings = settings_of("runs")
         opened, rows, seconds = measured(settings, run)
-        title = f"{'Snapshot' if is_snapshot(run) else 'Run'} {run}"
-        data = drawn(opened.lineage, format_, of, title=title, rows=rows, seconds=seconds)
+        data = drawn(opened.lineage, format_, of, rows=rows, seconds=seconds)
     else:
-        data = drawn(current_lineage(), format_, of, title="The dataflow")
+        data = drawn(current_lineage(), format_, of)
     if out:
         write_file(out, data)
     else:

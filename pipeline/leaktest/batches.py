@@ -33,7 +33,7 @@ from .angles import LEAK_TEST, OPEN
 from .canaries import CanaryCase, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
-from .surfaces import ECHOES, Lister, audit_keys, health, listed, plain, recorded_logs, refusal, surfaces_of
+from .surfaces import ECHOES, Lister, audit_keys, health, listed, plain, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
 
 __all__ = ["Bench", "TenantCase", "test_batch"]
@@ -128,7 +128,6 @@ class _Answers:
     """Request, surface, kind and detail of every violation within this state."""
     shown: set[str] = field(default_factory=set)
     """Cases with a cited hook."""
-    log: str = ""
 
 
 def test_batch(bench: Bench, units: Sequence[TenantCase], report: LeakReport) -> set[Tenant]:
@@ -159,8 +158,6 @@ def test_batch(bench: Bench, units: Sequence[TenantCase], report: LeakReport) ->
             for request_id, *what in found.held
             if _case(request_id) in before.shown
         ]
-        for what in batch.canaries_in(found.log, ""):
-            report.leaks.append(Leak("all", "all", batch.angle, state, "all", "log", "a canary", what))
     return {unit.tenant for unit in shown}
 
 
@@ -200,20 +197,18 @@ class _Batch:
             for id_, probe in self.probes.items()
         ]
         found, refused = _Answers(self.folder / f"runs-{state}"), dict[str, str]()
-        with recorded_logs() as stream:
-            run = self.bench.ask(self.corpus, requests, found.runs)
-            for request_id, answer, surfaces in surfaces_of(run, self.bench.policies.roles.max_age_days):
-                case = _case(request_id)
-                if any(self.planted.hook_ids.get(row["evidence_id"]) == case for row in answer.citations):
-                    found.shown.add(case)
-                if self.probes[request_id].name in _FOREIGN:
-                    surfaces = {"refusal": refusal(answer, self.probes[request_id].fields["project"])}
-                    if refused.setdefault(case, surfaces["refusal"]) != surfaces["refusal"]:
-                        detail = "a foreign and an unknown project read differently"
-                        found.held.append((request_id, "refusal", "another refusal", detail))
-                self._look(found, request_id, surfaces)
-            self._lists(found, run)
-        found.log = stream.getvalue()
+        run = self.bench.ask(self.corpus, requests, found.runs)
+        for request_id, answer, surfaces in surfaces_of(run, self.bench.policies.roles.max_age_days):
+            case = _case(request_id)
+            if any(self.planted.hook_ids.get(row["evidence_id"]) == case for row in answer.citations):
+                found.shown.add(case)
+            if self.probes[request_id].name in _FOREIGN:
+                surfaces = {"refusal": refusal(answer, self.probes[request_id].fields["project"])}
+                if refused.setdefault(case, surfaces["refusal"]) != surfaces["refusal"]:
+                    detail = "a foreign and an unknown project read differently"
+                    found.held.append((request_id, "refusal", "another refusal", detail))
+            self._look(found, request_id, surfaces)
+        self._lists(found, run)
         return found
 
     def _lists(self, found: _Answers, run: Run) -> None:

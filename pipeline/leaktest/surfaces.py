@@ -8,13 +8,9 @@ change it.
 
 from __future__ import annotations
 
-import io
 import json
-import logging
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +48,6 @@ __all__ = [
     "health",
     "listed",
     "plain",
-    "recorded_logs",
     "refusal",
     "surfaces_of",
 ]
@@ -136,24 +131,6 @@ def audit_keys(surface: str, text: str) -> list[str]:
         return []
     shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
     return sorted(f"{name}.{column}" for name, column in shown if not TABLES[name].shows(column))
-
-
-@contextmanager
-def recorded_logs() -> Iterator[io.StringIO]:
-    """Records all logs of every level and logger, warnings and printed text within the block."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with redirect_stdout(stream), redirect_stderr(stream), warnings.catch_warnings():
-            warnings.simplefilter("always")
-            yield stream
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
 
 
 def plain(text: str, folder: Path) -> str:

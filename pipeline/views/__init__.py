@@ -2,7 +2,7 @@
 
 - of one snapshot: `xray`, `recall_xray` (document 002; text and Markdown in `recall_text`), `audit_snapshot` (document 000), `bundle` (types in `bundle_models`), `search_results`, `harness_forms`, `refusal`
 - of a folder of runs: `context_actions`
-- of the line: `lineage`, also by steps; `drawing` in every format, pages too
+- of the line: `lineage`, also by steps; `drawing` in every format
 - for people: `text_table`; `printed`: JSON and text for every interface
 - HTML: `report` of a snapshot, `run_report` of a run; `notebook`: a run, an answer or a retriever in a notebook
 """

@@ -2,7 +2,7 @@
 
 Reads: a lineage, rows by table and seconds by node if known. Gives: `drawn`, the bytes of a file; `to_dot`, the one DOT writer.
 
-Note: pictures need the extra `viz` and are drawn from the DOT text alone. Without it, the page has the same content in its tables.
+Note: pictures need the extra `viz` and are drawn from the DOT text alone; what is in JSON needs no extra.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from html import escape
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..progress import counted
-from .lineage import Node, Step, duration, passed, steps_of, unimplied
+from .lineage import Node, Step, passed, steps_of, unimplied
 from .printed import to_json
 
 __all__ = ["ALL", "FORMATS", "STEPS", "drawn", "picture", "to_dot"]
 
-FORMATS = ("json", "dot", "svg", "png", "html")
+FORMATS = ("json", "dot", "svg", "png")
 ALL, STEPS = "all", "steps"
 _NAMED = 3
 """Names on an arrow, and in a line of a box; others are counted."""
@@ -34,16 +33,15 @@ def drawn(
     format_: str,
     of: str | None = None,
     *,
-    title: str,
     rows: Mapping[str, int] | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> bytes:
     """The file.
 
     Args:
-        format_: one of `FORMATS`; JSON and HTML have every step and node.
+        format_: one of `FORMATS`; JSON has every node.
         of: `steps`, `all` for every node in one picture, or the name of a step. DOT has all by default, a picture the steps.
-            Ignored for JSON and HTML.
+            Ignored for JSON.
 
     Raises:
         InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
@@ -55,8 +53,6 @@ def drawn(
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
-    if format_ == "html":
-        return _page(steps, title, len(lineage["edges"])).encode()
     dot = to_dot(steps, of or (ALL if format_ == "dot" else STEPS))
     return dot.encode() if format_ == "dot" else picture(dot, format_)
 
@@ -116,51 +112,8 @@ def picture(dot: str, format_: str = "svg") -> bytes:
     except ImportError as error:
         raise InputError(
             "Expected the package pygraphviz, got none - at lineage picture",
-            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON, DOT and HTML need no extra.',
+            hint='install it with `pip install "scoped-retrieval[viz]"`; JSON and DOT need no extra.',
         ) from error
     found = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
     assert found is not None  # without a path, the picture is returned
     return found
-
-
-def _page(steps: Sequence[Step], title: str, edges: int) -> str:
-    """The steps and what passes between them, then the nodes and tables of each step, with its picture if `viz` is there."""
-    from markupsafe import Markup
-
-    from .report import rendered
-
-    def inline(of: str) -> Markup | str:
-        try:
-            text = picture(to_dot(steps, of)).decode("utf-8")
-        except InputError:
-            return ""
-        return Markup(text[text.index("<svg") :].strip())
-
-    titles = {step.name: step.title for step in steps}
-    nodes = sum(len(step.nodes) for step in steps)
-    return rendered(
-        "lineage.html",
-        title=title,
-        made_of=f"{title}.",
-        heading=title,
-        summary=f"{counted(len(steps), 'step')}, {counted(nodes, 'node')}, {counted(edges, 'edge')}",
-        overview=inline(STEPS),
-        passed=[[titles[one.source], titles[one.target], ", ".join(one.nodes)] for one in passed(steps)],
-        steps=[
-            {
-                "name": step.name,
-                "title": step.title,
-                "summary": step.summary,
-                "picture": inline(step.name),
-                "rows": [_row(node) for node in step.nodes],
-                "tables": [node for node in step.nodes if node.columns],
-            }
-            for step in steps
-        ],
-    )
-
-
-def _row(node: Node) -> list[str]:
-    rows = "" if node.rows is None else f"{node.rows:,}"
-    seconds = "" if node.seconds is None else duration(node.seconds)
-    return [node.name, node.doc, rows, seconds, ", ".join(sorted((*node.made_of, *node.inputs)))]
