@@ -26,7 +26,9 @@ from .asking.opening import open_retriever
 from .config.grants import write_starter_grants
 from .config.opening import adopt, corpus_of
 from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
-from .indexing.importing import IndexReport, IndexRequest, index_into
+from .indexing.importing import index_into
+from .indexing.report import IndexReport
+from .indexing.request import IndexRequest
 from .progress import counted
 from .runs import Runs, replay
 from .servers.renderings import rendered

@@ -71,7 +71,8 @@ def index(folder: str | Path = ".", *, project: str | None = None, history: bool
         StoreError: the corpus cannot be written, or came with the folder and was not adopted.
     """
     from .pipeline.indexing.following import of_folder, remember
-    from .pipeline.indexing.importing import IndexRequest, index_into
+    from .pipeline.indexing.importing import index_into
+    from .pipeline.indexing.request import IndexRequest
 
     request = IndexRequest(paths=(Path(folder),), history=history, workers=1)
     settings = of_folder(_settings(folder, project=project), Path(folder))

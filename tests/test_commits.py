@@ -12,7 +12,8 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
+from scoped_retrieval.pipeline.indexing.importing import index_into
+from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from small_corpus import NOON, Row, Story, days_ago, row
 
 SHA = "ab" * 20

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
+from scoped_retrieval.pipeline.indexing.importing import index_into
+from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.plugins import installed
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind

@@ -64,7 +64,8 @@ def index(
     before = _current(settings)
     try:
         from ..indexing.following import of_folder, remember
-        from ..indexing.importing import IndexRequest, index_into
+        from ..indexing.importing import index_into
+        from ..indexing.request import IndexRequest
         from ..progress import quiet
         from ..sources.selection import Selection
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...nodes.errors import InputError, StoreError
 from ..config.opening import corpus_of, head_of
@@ -34,9 +34,8 @@ from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 from ..storage.locks import held
-
-if TYPE_CHECKING:
-    from .importing import IndexRequest
+from .report import IndexReport
+from .request import IndexRequest
 
 __all__ = ["defaults_in", "followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
 
@@ -82,14 +81,12 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     """
     if not settings["fresh"] or _file(settings) is None:
         return settings
-    from .importing import IndexRequest, index_into  # parsers and readers: a question alone needs none
-
     if make and makes_corpus(settings):
         folder = settings["corpus"].parent.parent
         settings = of_folder(settings, folder)
         request = IndexRequest(paths=(folder,), semantic=False)
         say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
-        report = index_into(settings, request, progress=progress)
+        report = _index(settings, request, progress=progress)
         say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
         remember(settings, request)
         return settings
@@ -101,11 +98,17 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
             files = _state(request)
             if files and seen == [files, head_of(settings)]:
                 continue
-            index_into(own, replace(request, semantic=False), progress=progress, grant=False)
+            _index(own, replace(request, semantic=False), progress=progress, grant=False)
             remember(own, request, files)
         except (InputError, StoreError) as error:
             say(f"warning: the answer may be older than the files of {project}: {error.message}")
     return settings
+
+
+def _index(settings: Settings, request: IndexRequest, **how: bool) -> IndexReport:
+    from .importing import index_into  # parsers and readers: a question needs none where nothing changed
+
+    return index_into(settings, request, **how)
 
 
 def followed(settings: Settings) -> list[dict[str, Any]]:
@@ -216,8 +219,6 @@ def _rows(settings: Settings) -> list[dict[str, Any]]:
 
 def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
     """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
-    from .importing import IndexRequest
-
     with suppress(KeyError, TypeError, ValueError):  # a file that cannot be read follows nothing
         for row in _rows(settings):
             chosen: dict[str, Any] = row["selection"]

@@ -45,15 +45,15 @@ from ..sources.importing import normalize
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.report import SourceReport
-from ..sources.selection import Selection
 from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
 from .reader_digest import reader_digest
 from .report import IndexReport
+from .request import IndexRequest
 
-__all__ = ["IndexReport", "IndexRequest", "index_into"]
+__all__ = ["index_into"]
 
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
@@ -62,37 +62,6 @@ RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag for their files."""
 PART_PLACEMENTS = 150_000
 """A history with more placements than this is published in parts."""
-
-
-@dataclass(frozen=True)
-class IndexRequest:
-    """The inputs of an import: work trees in `paths`, generic rows in `evidence`, and records."""
-
-    paths: Paths = ()
-    history: bool = False
-    """Whether the Git history of `paths` is read, too."""
-    evidence: Paths = ()
-    read: tuple[tuple[str, Path], ...] = ()
-    """Names of readers of records, including those of plugins, each with a file or folder."""
-    mcp: tuple[str, ...] = ()
-    """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
-    source: str | None = None
-    selection: Selection = field(default_factory=Selection)
-    """Which files of `paths` are read."""
-    semantic: bool = True
-    max_embedded_rows: int | None = None
-    workers: int = 0
-    """Processes that cut files and blobs; 0: as many as there are processors."""
-
-    @property
-    def records(self) -> bool:
-        """Whether an input is named that is not a work tree."""
-        return bool(self.mcp or self.read or self.evidence)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no input is named."""
-        return not (self.paths or self.records)
 
 
 def index_into(

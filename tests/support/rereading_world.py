@@ -13,7 +13,9 @@ import pytest
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
-from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.indexing.importing import index_into
+from scoped_retrieval.pipeline.indexing.report import IndexReport
+from scoped_retrieval.pipeline.indexing.request import IndexRequest
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

@@ -24,7 +24,8 @@ SHOP = Path(__file__).parents[2] / "data" / "demo" / "shop"
 def index(folder: Path) -> str:
     """Index the shop into `folder/corpus`; the generation."""
     from scoped_retrieval.pipeline.config.settings import load_settings
-    from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
+    from scoped_retrieval.pipeline.indexing.importing import index_into
+    from scoped_retrieval.pipeline.indexing.request import IndexRequest
 
     flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=folder, environ={}, user=None)
