@@ -167,7 +167,6 @@ def ask(
     from ..indexing.following import defaults_in, up_to_date
     from ..requests.fields import column_of
     from ..requests.handoff import trees_around
-    from ..servers.renderings import answer_values
 
     settings = settings_of("corpus", "runs", purpose=purpose)
     settings = up_to_date(settings, progress=shows_progress(settings["progress"]), say=note)
@@ -198,7 +197,12 @@ def ask(
     opened = open_retriever(settings, preset=preset, work_trees=trees)
     with opened as retriever:
         found = retriever.retrieve(fields)
-    deliver(json_document(answer_values(found)) if given("json") else found.block, None)
+    if given("json"):
+        from ..servers.renderings import answer_values
+
+        deliver(json_document(answer_values(found)), None)
+    else:
+        deliver(found.block, None)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
