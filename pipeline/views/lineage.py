@@ -8,6 +8,7 @@ Note: two steps may feed each other, as ranking and feedback do: arrows back to 
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -199,16 +200,14 @@ def _table(type_: Any) -> Table | None:
 
 @lru_cache(maxsize=256)
 def _version(function: Callable[..., Any]) -> str:
-    """Hamilton's version of a node: the digest of its source without docstring and comments.
+    """SHA-256 of the source of a node.
 
-    Source lines come from the compiled function; Hamilton finds them with the tokenizer, which is ten times slower.
+    Source lines come from the compiled function: `inspect` finds them with the tokenizer, which is ten times slower.
     """
-    from hamilton.graph_types import hash_source_code
-
     code = function.__code__
     end = max(end for _, end, _, _ in code.co_positions() if end)
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 : end]
-    return hash_source_code("".join(lines), strip=True)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _first_line(doc: str | None) -> str:
