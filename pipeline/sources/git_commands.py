@@ -102,27 +102,28 @@ class Git:
         self.below = b"" if root is None or root == here else os.fsencode(here.relative_to(root)) + b"/"
         self._options = ["-C", str(root or here), *((f"--git-dir={here}",) if bare else ())]
         # git finds a work tree's repository itself, so that it checks the owner
-        shown = self.run("rev-parse", "--show-cdup", "--is-bare-repository")
-        if shown not in (b"\nfalse\n", b"true\n"):
+        asked = ("--show-cdup", "--is-bare-repository", "--absolute-git-dir", "--git-common-dir")
+        *kind, own, common, _ = self.run("rev-parse", *asked).split(b"\n")
+        if kind not in ([b"", b"false"], [b"true"]):
             raise InputError(
                 f"Expected a work tree in the folder of .git, got one elsewhere - at {root or here}",
                 hint="see `core.worktree` in the configuration of the repository.",
             )
-        if not self._is_of(root or here):
+        if not self._is_of(root or here, own, common):
             raise InputError(
                 f"Expected the repository of the folder, got one elsewhere - at {root or here}",
                 hint="a linked work tree or a submodule is one that its repository names, too; see `git worktree repair`.",
             )
         if root is not None:
-            self.root = root if shown == b"\nfalse\n" else None
+            self.root = root if kind[-1] == b"false" else None
             self._options += [f"--git-dir={root / '.git'}", *([f"--work-tree={root}"] if self.root else [])]
 
-    def _is_of(self, folder: Path) -> bool:
+    def _is_of(self, folder: Path, *folders: bytes) -> bool:
         """Whether the repository lies in the folder, or names the folder itself as a linked work tree or a submodule: a
-        `.git` file, a link or `commondir` alone could name any repository of this user.
+        `.git` file, a link or `commondir` alone could name any repository of this user. `folders` are its own and the one
+        that it shares with its work trees, as git names them.
         """
-        shown = self.run("rev-parse", "--absolute-git-dir", "--git-common-dir").split(b"\n")
-        own, common = ((folder / os.fsdecode(path)).resolve() for path in shown[:2])
+        own, common = ((folder / os.fsdecode(path)).resolve() for path in folders)
         self.repository = common
         if own.is_relative_to(folder) and common.is_relative_to(folder):
             return True
