@@ -34,6 +34,7 @@ NAMES = 300
 _ASIDE = re.compile(r"\s*(?:#|//|/?\*|@|--|;;|'''|\"\"\")")
 _QUOTED = re.compile(r"\s*[rRuUfFbB]{0,2}(?:\"\"\"|''')\s*(.*)")
 _COMMENT = re.compile(r"\s*(?:///?|/?\*\*?|#+|--|;;)!?\s+(\w.*)")
+_LETTER = re.compile(r"[\w$]")
 _SEPARATORS = re.compile(r"\.| > |::|#")
 
 
@@ -62,8 +63,17 @@ def _outline(path: str | None, section: str | None, names: list[str], text: str)
 
 def _signature(lines: list[str], name: str) -> int:
     """The first line that contains `name` and is neither a comment nor a decorator; -1 if there is none."""
-    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    return next((n for n, line in enumerate(lines) if word.search(line) and not _ASIDE.match(line)), -1)
+    return next((n for n, line in enumerate(lines) if _contains(line, name) and not _ASIDE.match(line)), -1)
+
+
+def _contains(line: str, name: str) -> bool:
+    """Whether a line contains a name that is no part of a longer one. Nearly every name is another: a pattern for each
+    would take longer to compile than to find.
+    """
+    at = line.find(name)
+    while at >= 0 and (_LETTER.match(line[max(at - 1, 0) : at]) or _LETTER.match(line, at + len(name))):
+        at = line.find(name, at + 1)
+    return at >= 0
 
 
 def _documentation(lines: list[str], signature: int) -> str | None:
