@@ -68,7 +68,9 @@ REQUESTS = table(
     window_days=caller(float64("window length back from as_of, days", nullable=True)),
     allow_stale_memory=caller(boolean("deprecated and expired memory may be shown as history")),
     require_citation=caller(boolean("items whose citation does not resolve are dropped")),
-    require_snapshot=caller(boolean("no block leaves unless its snapshot was written")),
+    require_snapshot=caller(
+        boolean("no block leaves unless its snapshot was written; default: true where runs are kept")
+    ),
     accepted_authority=caller(strings("accepted source classes (S0.19); null = all", nullable=True)),
     min_authority=caller(int32("least authority, 0 to 3", nullable=True)),
     max_unverified_items=caller(int32("cap on items of lifecycle candidate; null = the purpose's", nullable=True)),

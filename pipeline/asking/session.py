@@ -181,7 +181,7 @@ class Session:
         taken = set[str]()
         found: list[pa.Table | InputError] = []
         resolver = self.granted.resolver
-        defaults = {**resolver.project, "purpose": "answer-question"}
+        defaults = {**resolver.project, "purpose": "answer-question", "require_snapshot": self.runs is not None}
         for asked in group:
             try:
                 requests, failures = resolver.resolve([asked.row], now, defaults)

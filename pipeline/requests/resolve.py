@@ -57,7 +57,7 @@ DEFAULTS: dict[str, Any] = {
     "recall_effort": "full",
     "allow_stale_memory": False,
     "require_citation": True,
-    "require_snapshot": False,
+    "require_snapshot": True,
     "tokenizer": TOKENIZER,
 }
 """Defaults of the fields of a row."""
