@@ -21,7 +21,7 @@ from scoped_retrieval.pipeline.reading.replaying import replayed
 from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.storage.places import place_of
-from small_corpus import Story, row
+from small_corpus import Story, row, settings_of
 
 Answers = Generator[bool, None, None]
 QUESTION = {"question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
@@ -210,7 +210,7 @@ def test_a_stored_answer_shows_no_item_whose_right_was_withdrawn_since(tmp_path:
     with story.open(runs=tmp_path / "runs") as retriever:
         found = retriever.retrieve({"project": "shop", "question": "When are renewal fees due?"})
     assert "heliotrope" in found.block and "in May" in found.block and found.snapshot_id
-    settings = load_settings({"corpus": str(tmp_path / "corpus"), "runs": str(tmp_path / "runs"), "grants": str(grants), "principal": "ana"})  # fmt: skip
+    settings = settings_of(tmp_path)
     assert replayed(settings, found.snapshot_id).block == found.block
     grants.write_text(f"principals: {{ana: {WITHDRAWN[what]}}}\n")
     for form in set(FORMATS.values) - {"export"}:  # which is for auditors alone

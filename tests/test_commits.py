@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.request import IndexRequest
-from small_corpus import NOON, Row, Story, days_ago, row
+from small_corpus import NOON, Row, Story, days_ago, row, settings_of
 
 SHA = "ab" * 20
 UNKNOWN = "cd" * 20
@@ -191,9 +190,9 @@ def test_every_commit_of_a_real_line_is_known(tmp_path: Path):
     git("rm", "-q", "b.py")
     git("commit", "-qm", "gone")
     story = Story(tmp_path)
-    flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
-    settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    index_into(settings, IndexRequest(paths=(repository,), history=True, semantic=False), now=NOON)
+    index_into(
+        settings_of(tmp_path, project="shop"), IndexRequest(paths=(repository,), history=True, semantic=False), now=NOON
+    )
     listed = git("rev-list", "--first-parent", "--reverse", "HEAD").split()
     times = [as_of(story, sha) for sha in listed]
     assert len(listed) == 6

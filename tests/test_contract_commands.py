@@ -34,20 +34,6 @@ def test_a_denied_contract_exits_3(shop, capsys):
     assert "denied: " in run("contract", "--project", "nowhere", capsys=capsys)[1]
 
 
-def test_an_explanation_names_gate_rule_and_layer(shop, capsys):
-    _, value = found("contract", "--set", "denied_sources=external;artifact", capsys=capsys)
-    denial = next(gate for gate in value["gates"] if gate["gate"] == "source_deny")
-    assert (denial["rule"], denial["says"]) == (
-        "request.denied_sources",
-        "No source that matches artifact or external.",
-    )
-    assert [layer["layer"] for layer in value["layers"]] == ["grants", "purpose", "request"]
-    _, out, _ = run("contract", capsys=capsys)
-    assert "ana in shop for answer-question" in out
-    _, out, _ = run("contract", "--set", "purpose=fix-test", capsys=capsys)
-    assert "ana in shop for fix-test" in out
-
-
 def test_lint_exits_by_its_worst_finding(shop, capsys):
     assert found("contract", capsys=capsys)[1]["findings"] == []
     code, out, _ = run("contract", "--set", "denied_paths=old/", capsys=capsys)
@@ -119,15 +105,3 @@ def test_asking_for_another_takes_a_grant_and_refuses_all_others_in_one_voice(sh
     assert answers[0][0] == 3
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     assert snapshot in [row["snapshot_id"] for row in found("log", capsys=capsys)[1]]
-
-
-def test_why_names_what_lost_a_row(shop, capsys):
-    _, snapshot = ask("--set", "denied_paths=docs/", capsys=capsys)
-    code, out, _ = run("why", snapshot, "docs/roles.md", capsys=capsys)
-    assert code == 0
-    assert "outcome: rejected (stage: gate, reason: denied_path, decided by path_deny)" in out
-    assert "  to admit it: no denial of docs/\n" in out
-    code, _, err = run("why", snapshot, capsys=capsys)
-    assert (code, "got nothing - at WHAT" in err) == (2, True)
-    code, _, err = run("why", snapshot, "nothing.md", capsys=capsys)
-    assert (code, "Expected a row that you may ask about, got none - at nothing.md" in err) == (3, True)

@@ -63,11 +63,11 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         pool.close()
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=QUESTIONS.filter(lambda text: bool(text.strip())))
 def test_every_door_gives_the_same_bytes_and_none_act(doors: dict[str, Any], question: str, capsys: Any):
     found = doors["asked"].retrieve({"question": f"retry {question}", "project": "shop"})
-    snapshot, file = found.snapshot_id, doors["folder"] / "shown"
+    snapshot = found.snapshot_id
     read = doors["mcp"](snapshot)
     for form in FORMATS.values:
         text = rendered(doors["settings"], snapshot, form).text
@@ -75,9 +75,6 @@ def test_every_door_gives_the_same_bytes_and_none_act(doors: dict[str, Any], que
         assert doors["http"].get(f"/v1/snapshots/{snapshot}", params={"format": form}).content == text.encode(), form
         assert read[form] == text, form
         assert run("show", snapshot, "--as", form, capsys=capsys)[:2] == (0, text), form
-        assert written(file, "show", snapshot, "--as", form, capsys=capsys) == text.encode(), form
-    page = rendered(doors["settings"], snapshot, "html").text
-    assert written(file, "show", snapshot, "--as", "html", capsys=capsys) == page.encode()
     assert not ACTING.search(found._repr_html_())
 
 

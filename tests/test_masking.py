@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.masking import DETECTOR, masked, masked_with_spans
 from scoped_retrieval.nodes.blocks.token_counting import Counters
-from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle
 from selection_line import line
-from small_corpus import Story, row
+from small_corpus import Story, row, settings_of
 
 BOTH = "absolute-path email"
 EMAILS = ["bob@example.com", "a@b.co", "j.o'neil+x@mail.example.co.uk", "jürgen@straße.de"]
@@ -192,9 +191,7 @@ def test_a_caller_reads_no_place_of_a_rejected_row_that_the_contract_masks(tmp_p
     assert "bob" not in str(found.bundle)
     raw = bundle({name: found.tables[name].to_pylist() for name in TABLES_READ}, audit=True)
     assert [one["source_id"] for one in raw["rejected"]] == ["mail:bob@example.com"] * 2
-    flags = {"corpus": tmp_path / "corpus", "runs": tmp_path / "runs", "grants": tmp_path / "grants.yaml"}
-    settings = load_settings(flags | {"principal": "ana"}, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
-    told = why_not(settings, found.snapshot_id or "", lost[0]["chunk_id"])
+    told = why_not(settings_of(tmp_path), found.snapshot_id or "", lost[0]["chunk_id"])
     assert told[0]["reason_code"] == "budget_items" and "bob" not in str(told)
 
 

@@ -306,28 +306,3 @@ def test_a_query_is_asked_first_and_a_file_may_begin_with_a_tilde(world, tmp_pat
         code, _, err = command("xray", ASKED["question"], "--budget", wrong, *flags, capsys=capsys)
         assert code == 2
         assert "--budget" in err
-
-
-def test_a_name_of_a_session_shows_its_last_recall_and_asks_nothing(world, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    settings = settings_of(world.folder, "ana").values
-    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    where = [*flags, "--corpus", str(world.folder / "corpus"), "--project", "shop"]
-    for question in ("what is the first thing", ASKED["question"]):
-        assert command("ask", question, "--session", "s-7", *where, capsys=capsys)[0] == 0
-    before = sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file())
-    shown = {
-        f: command("show", "@session:s-7", "--as", f, *flags, capsys=capsys)[1] for f in ("text", "markdown", "json")
-    }
-    found = json.loads(shown["json"])
-    assert found["snapshotFound"] is True
-    assert (found["snapshot"]["query"], found["snapshot"]["sessionKey"]) == (ASKED["question"], "s-7")
-    snapshot = found["snapshot"]  # what was served renders locally to the same text
-    assert shown["text"] == render_xray(snapshot)
-    assert shown["markdown"] == render_xray(snapshot, "markdown")
-    assert command("show", found["snapshot"]["snapshotId"], "--as", "text", *flags, capsys=capsys)[1] == shown["text"]
-    assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
-    assert command("show", "@session:s-8", *flags, capsys=capsys)[0] == 3
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")
-    assert command("show", "@session:s-7", *flags, capsys=capsys)[0] == 3
-    assert settings["principal"].value == "ana"

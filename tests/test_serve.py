@@ -458,24 +458,6 @@ def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, 
     assert message in problem(client.post("/v1/evidence", json=body), 400, "invalid_request")
 
 
-def test_a_project_that_was_taken_back_is_refused_at_once_with_what_was_stored_of_it(
-    guarded: Callable[..., TestClient], settings: Settings
-):
-    ana, bob = guarded(TOKENS["ana"]), guarded(TOKENS["bob"])
-    stored = {
-        who: client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"] for who, client in (("a", ana), ("b", bob))
-    }
-    grants = yaml.safe_load(settings.grants_path.read_text())
-    grants["principals"]["bob"]["projects"] = []
-    settings.grants_path.write_text(yaml.safe_dump(grants))
-    after = bob.post("/v1/retrieve", json={**ASKED, "project": "shop"}).json()
-    assert (after["status"], after["block"]) == ("denied", "")
-    for path in ("", "?format=replay", f"/why?evidence={'0' * 26}"):
-        problem(bob.get(f"/v1/snapshots/{stored['b']}{path}"), 404, "not_found")
-    assert stored["b"] not in {row["snapshot_id"] for row in bob.get("/v1/snapshots").json()["snapshots"]}
-    assert ana.get(f"/v1/snapshots/{stored['a']}").status_code == 200
-
-
 @pytest.mark.parametrize("name", ["a\0b", "../runs", "run-x", "\u00f3"])
 def test_what_is_no_run_is_not_found(client: TestClient, name: str):
     problem(client.get("/v1/snapshots", params={"run": name}), 404, "not_found")

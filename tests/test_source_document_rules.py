@@ -93,7 +93,7 @@ SUITE = {"test_suite": "auth"}
     ids=["low authority", "stale", "weakly scoped"],
 )
 def test_what_is_only_similar_does_not_rank_first(tmp_path: Path, weakness: Row, seen: bool):
-    """S0.97: the fixture that the failing test names may, though it says hardly a word of the question."""
+    """S0.97, S0.119: the fixture that the failing test names may, though it says hardly a word of the question."""
     question = "Why is the admin role of a session undefined?"
     story = Story(
         tmp_path,
@@ -192,9 +192,10 @@ def test_a_verified_memory_is_evidence_in_every_state_of_the_question(story: Sto
 
 
 def test_a_candidate_is_a_hint_at_most(story: Story):
-    """S0.109: if it is shown at all, it says that it is unverified; it never has the standing of evidence."""
+    """S0.90, S0.109: if it is shown at all, it says that it is unverified; it never has the standing of evidence."""
     story.tell(memory("1", "The role of the fixture was fixed by a default.", "candidate"))
-    assert story.ask(**QUESTION, max_unverified_items=0).block == ""
+    kept = story.ask(**QUESTION, max_unverified_items=0)
+    assert kept.block == "" and decided(kept, "memory/1")["reason_code"] in ("unverified_cap", "lifecycle_excluded")
     found = story.ask(**QUESTION, max_unverified_items=1)
     assert (shown(found, "memory/1")["standing"], shown(found, "memory/1")["form"]) == ("hint", "hint")
     assert ", unverified hint, weak signal" in found.block

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from frozen_rows import score_terms, weights
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder
 from plugin_package import install
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
 from scoped_retrieval.pipeline.evaluation import tuning
@@ -22,6 +24,26 @@ from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, fitted_weights, tune
+
+TERMS = tuple(term for term in CLASSES if term != "diversity")
+QUERIES = ("q1", "q2", "q3")
+
+
+def score_terms(rows: Sequence[tuple[str, str, str, dict[str, float]]]):
+    """SCORE_TERMS of (query, evidence, kind, terms)."""
+    words = {"freshness": "fresh", "anchor_signal": None, "source_signal": "code", "role_signal": None}
+    described = [
+        {"request_id": query, "evidence_id": evidence, "evidence_kind": kind, "pool_rank": n, **dict.fromkeys(TERMS, 0.0), **terms, **words}
+        for n, (query, evidence, kind, terms) in enumerate(rows, start=1)
+    ]  # fmt: skip
+    return SCORE_TERMS.from_rows(described)
+
+
+def weights(given: dict[str, float]):
+    return RERANK_WEIGHTS.from_rows(
+        [{"request_id": query, **dict.fromkeys(CLASSES, 0.0), **given} for query in QUERIES]
+    )
+
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
 START = {"semantic": 0.3, "lexical": 0.3, "recency": 0.1, "scope": 0.05}

@@ -12,14 +12,13 @@ from command_line import run
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
-from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import audit_trail, remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.servers.renderings import shown
 from scoped_retrieval.pipeline.views.refusal import refusals
-from small_corpus import NOON, Story, days_ago, row
+from small_corpus import NOON, Story, days_ago, row, settings_of
 
 SAYS = "the default role of a cart session is guest"
 
@@ -77,13 +76,8 @@ def world_fixture(tmp_path_factory) -> SimpleNamespace:
     return SimpleNamespace(folder=folder, **{name.replace(" ", "_"): id_ for name, id_ in found.items()})
 
 
-def settings_of(world: SimpleNamespace, principal: str, **changes):
-    flags = {"corpus": world.folder / "corpus", "runs": world.folder / "runs", "grants": world.folder / "grants.yaml"}
-    return load_settings(flags | {"principal": principal} | changes, environ={}, user=world.folder / "none.toml")
-
-
 def why(world: SimpleNamespace, evidence: str, *, who: str = "ana", snapshot: str | None = None) -> dict:
-    (answer,) = why_not(settings_of(world, who), snapshot or world.bob, evidence)
+    (answer,) = why_not(settings_of(world.folder, who), snapshot or world.bob, evidence)
     return answer
 
 
@@ -116,7 +110,7 @@ def test_an_auditor_learns_gate_rule_and_remedy_of_a_row_that_a_gate_stopped(wor
 def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as_it_was_stored(
     world, monkeypatch, capsys
 ):
-    settings = settings_of(world, "ana")
+    settings = settings_of(world.folder, "ana")
     (result,) = shown(settings, world.ana).xray["results"]
     found = audit_trail(settings, result["auditEntryId"])
     assert found["decision"]["outcome"] == "selected"
@@ -136,10 +130,10 @@ def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as
     assert code == 0
     assert f"  log: line {line.number} ({line.body['kind']}), hash {line.hash}\n" in out
 
-    (own,) = shown(settings_of(world, "bob"), world.bob).xray["results"]
-    assert set(audit_trail(settings_of(world, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}
+    (own,) = shown(settings_of(world.folder, "bob"), world.bob).xray["results"]
+    assert set(audit_trail(settings_of(world.folder, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}
     with pytest.raises(AccessError):
-        audit_trail(settings_of(world, "eve"), own["auditEntryId"])
+        audit_trail(settings_of(world.folder, "eve"), own["auditEntryId"])
     with pytest.raises(InputError, match="Expected an audit entry"):
         audit_trail(settings, world.ana)
 
@@ -185,7 +179,7 @@ def test_an_auditor_names_a_row_by_id_or_line_and_only_in_projects_they_audit(wo
 
 @pytest.mark.parametrize("who", ["ana", "bob"])
 def test_a_row_is_named_by_the_label_that_the_block_gives_it(world, who):
-    settings, snapshot = settings_of(world, who), getattr(world, who)
+    settings, snapshot = settings_of(world.folder, who), getattr(world, who)
     (cited,) = open_run(settings, snapshot).table("citations", snapshot_id=snapshot).to_pylist()
     assert why_not(settings, snapshot, cited["label"]) == why_not(settings, snapshot, cited["evidence_id"])
     with pytest.raises(AccessError, match="a label of the block, an evidence id"):
@@ -224,8 +218,8 @@ def test_what_would_admit_a_row_does(world, change, granted):
     from scoped_retrieval.pipeline.contracts import why as module
     from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
 
-    run = open_run(settings_of(world, "ana"), world.bob)
-    frame = pinned_corpus(settings_of(world, "ana"), run).frame()
+    run = open_run(settings_of(world.folder, "ana"), world.bob)
+    frame = pinned_corpus(settings_of(world.folder, "ana"), run).frame()
     contract, bounds = (
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
     )
@@ -279,8 +273,8 @@ def test_a_row_that_no_lane_found_says_what_it_lacks(tmp_path):
 def test_a_row_that_mode_or_role_leaves_out_names_them(world):
     from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
 
-    run = open_run(settings_of(world, "ana"), world.bob)
-    frame = pinned_corpus(settings_of(world, "ana"), run).frame()
+    run = open_run(settings_of(world.folder, "ana"), world.bob)
+    frame = pinned_corpus(settings_of(world.folder, "ana"), run).frame()
     contract, bounds = (
         run.table(table.name, snapshot_id=world.bob).to_pylist() for table in (CONTRACTS, CONTRACT_BOUNDS)
     )

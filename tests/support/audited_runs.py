@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
-from scoped_retrieval.pipeline.config.settings import Settings, load_settings
-from small_corpus import NOON, Story, days_ago, row
+from small_corpus import NOON, Story, days_ago, row, settings_of
 
 SAYS = "the retry limit of a session"
 ROWS = tuple(
@@ -41,12 +40,6 @@ def audited(folder: Path, *, encoder: Any = None) -> SimpleNamespace:
         rows = [ASKED | {"request_id": purpose, "purpose": purpose, "budget": b} for purpose, b in budgets.items()]
         found["run"] = retriever.run(rows).run_id
     return SimpleNamespace(folder=folder, story=story, **found)
-
-
-def settings_of(folder: Path, principal: str = "ana", **changes: Any) -> Settings:
-    """The settings of a user who asks about the runs of a folder."""
-    flags = {"corpus": folder / "corpus", "runs": folder / "runs", "grants": folder / "grants.yaml"}
-    return load_settings(flags | {"principal": principal} | changes, environ={}, user=folder / "none.toml")
 
 
 __all__ = ["ASKED", "NOON", "PEOPLE", "ROWS", "SAYS", "audited", "settings_of"]

@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.live import SUFFIX, read_tables
 from small_corpus import Story, row
+from small_corpus import settings_of as settings
+
+__all__ = ["settings"]
 
 CANARY = "zebrafink quartermaster"
 GONE = f"The login token of the {CANARY} is kept in a drawer."
@@ -38,16 +40,6 @@ def told(folder: Path, **how: Any) -> Story:
     )
     (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
     return story
-
-
-def settings(folder: Path, principal: str = "ana") -> Settings:
-    flags = {
-        "corpus": folder / "corpus",
-        "runs": folder / "runs",
-        "grants": folder / "grants.yaml",
-        "principal": principal,
-    }
-    return load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
 
 
 def asked(story: Story, *, batch: bool, **fields: Any) -> str:

@@ -14,6 +14,7 @@ from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalize
 
@@ -21,6 +22,12 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LANES = tuple(lane for lane in LANE_NAMES if lane != "semantic")
 LABEL = re.compile(r"(?m)^\[([a-z-]+#\d+)\] ")
 Row = dict[str, Any]
+
+
+def settings_of(folder: Path, principal: str = "ana", **changes: Any) -> Settings:
+    """The settings of a user whose corpus, runs and grants are in a folder."""
+    flags = {"corpus": folder / "corpus", "runs": folder / "runs", "grants": folder / "grants.yaml"}
+    return load_settings(flags | {"principal": principal} | changes, cwd=folder, environ={}, user=folder / "none.toml")
 
 
 def days_ago(days: float) -> datetime:
