@@ -69,3 +69,16 @@ def test_the_importance_that_a_record_states_is_shown_and_counts_where_it_is_ask
     }
     assert terms == {"high.md": 0.9, "low.md": 0.1, "unknown.md": 0.0}
     assert "importance.stated" not in answered(story).tables["score_terms"].column_names
+
+
+def test_a_memory_is_named_by_the_id_of_its_record_and_another_row_by_its_own(tmp_path):
+    story = Story(
+        tmp_path,
+        row("memory", "notes", TEXT, entity="m9"),
+        row("doc", "limits.md", f"{TEXT} Again.", entity="decision"),
+    )
+    seen = snapshot(answered(story))
+    names = {each["path"].partition("#")[0]: each["memoryId"] for each in seen["results"]}
+    assert names["notes"] == "m9"
+    assert {each["auditEntryId"].partition("/")[2] for each in seen["results"]} >= {names["limits.md"]}
+    assert "] m9 — served-by=" in render_xray(seen)

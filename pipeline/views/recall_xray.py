@@ -10,7 +10,7 @@ rules are procedural regardless of lane, and rows chained by a review mode are r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -153,16 +153,16 @@ def recall_xray(rows: Rows, *, audit: bool = True, looked_up_ms: float | None = 
     items = {row["label"]: row for row in shown.get("trimmed", ())}
     details = {row["evidence_id"]: row for row in shown.get("item_details", ())}
     walked = _edges_walked(rows.get("hits", ()))
-    cited = {citation["evidence_id"] for citation in shown.get("citations", ())}
+    cited = {c["evidence_id"]: _name_of(c, details.get(c["evidence_id"], {})) for c in shown.get("citations", ())}
     results = []
     for citation in shown.get("citations", ()):
         id_ = citation["evidence_id"]
         item, detail, decision = items.get(citation["label"], {}), details.get(id_, {}), decisions.get(id_, {})
         served = _served_by(found.get(id_, {}), citation, contract)
-        path, confidences = _graph_path(id_, walked, None if audit else cited) if served == "graph" else ([], [])
+        path, confidences = _graph_path(id_, walked, cited, audit=audit) if served == "graph" else ([], [])
         results.append(
             Result(
-                memoryId=id_,
+                memoryId=cited[id_],
                 path=line_of(citation.get("path") or citation["locator"]),
                 servedBy=served,
                 scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {}), weights, detail),
@@ -202,20 +202,26 @@ def _edges_walked(hits: Sequence[Row]) -> dict[str, tuple[str, float, str]]:
 
 
 def _graph_path(
-    id_: str, walked: Mapping[str, tuple[str, float, str]], known: Collection[str] | None
+    id_: str, walked: Mapping[str, tuple[str, float, str]], cited: Mapping[str, str], *, audit: bool
 ) -> tuple[list[str], list[float]]:
     """The rows from the start of the walk to this one, each after the first with the relation that leads to it, and the
-    confidence of each edge; nothing if a row is not among those that are known.
+    confidence of each edge; for a caller nothing if a row is not among those that are cited.
     """
     path, confidences, at = list[str](), list[float](), id_
     while at in walked and len(path) <= len(walked):
         relation, confidence, start = walked[at]
-        path.insert(0, f"{relation} -> {at}")
+        path.insert(0, f"{relation} -> {cited.get(at, at)}")
         confidences.insert(0, confidence)
-        if known is not None and start not in known:
+        if not audit and start not in cited:
             return [], []
         at = start
-    return ([at, *path], confidences) if path else ([], [])
+    return ([cited.get(at, at), *path], confidences) if path else ([], [])
+
+
+def _name_of(citation: Row, detail: Row) -> str:
+    """The id of an item: of a memory the one that its record has, where it has one (S2.47)."""
+    named = detail.get("entity") if citation.get("evidence_kind") == "memory" else None
+    return line_of(named or citation["evidence_id"])
 
 
 def _filter_name(gate: str) -> str:
@@ -296,7 +302,7 @@ def _correction(item: Row, detail: Row, candidate: Row) -> CorrectionState:
 def _explained(
     results: Sequence[Result], rows: Rows, snapshot: Row, audit: bool, looked_up_ms: float | None
 ) -> TierExplain | None:
-    exact = {result.memoryId for result in results if result.servedBy == "direct-answer"}
+    exact = {result.auditEntryId for result in results if result.servedBy == "direct-answer"}
     if not exact:
         return None
     lost = {d["reason_code"] for d in rows.get("decisions", ()) if d["outcome"] != "selected"} if audit else set()
@@ -306,7 +312,11 @@ def _explained(
         candidatesConsidered=snapshot.get("recalled") or 0 if audit else len(results),
         latencyMs=looked_up_ms if audit else None,
         filteredBy=sorted(lost),
-        sourceAnchors=[_anchor(row) for row in rows.get("citations", ()) if row["evidence_id"] in exact],
+        sourceAnchors=[
+            _anchor(row)
+            for row in rows.get("citations", ())
+            if f"{snapshot.get('snapshot_id')}/{row['evidence_id']}" in exact
+        ],
     )
 
 
