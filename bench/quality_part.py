@@ -15,7 +15,7 @@ from bench_records import Row
 from embedding_part import model_folder
 from options import Options
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import measure
 
 METRIC = "nDCG@10"
@@ -72,7 +72,7 @@ def figures(options: Options, *, semantic: bool) -> Iterator[tuple[Collection, d
     names = COLLECTIONS[1:2] if options.quick else COLLECTIONS
     collections = [open_collection(options.eval_data / name) for name in names]
     work = options.work / f"eval-{'semantic' if semantic else 'lexical'}"
-    result = evaluate(collections, work=work, semantic=semantic, metrics=(METRIC,))
+    result = evaluate(collections, Asking(work, semantic=semantic), metrics=(METRIC,))
     for collection in collections:
         yield collection, result.means(METRIC)[collection.name].to_dict()
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import evaluate, index_collections
+from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
 from scoped_retrieval.pipeline.evaluation.report import GOLD_PER_1000
 from scoped_retrieval.pipeline.runs import Runs
@@ -89,7 +89,7 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
     tmp_path: Path, code: Path, documents: Path, conversations: Path
 ) -> None:
     collections = [open_collection(folder) for folder in (code, documents, conversations)]
-    done = evaluate(collections, work=tmp_path / "work", semantic=False, metrics=["R@5", "RR@1"])
+    done = evaluate(collections, Asking(tmp_path / "work", semantic=False), metrics=["R@5", "RR@1"])
 
     table = {(r["collection"], r["system"], r["metric"]): (r["value"], r["queries"]) for r in done.records()}
     assert table["code", "full", "R@5"] == (pytest.approx(2 / 3, abs=1e-4), 3)  # text.py is not in c2: nothing to find
@@ -102,7 +102,7 @@ def test_every_shape_is_asked_in_one_run_inside_its_own_scope(
 
 def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: Path) -> None:
     done = evaluate(
-        [open_collection(documents)], work=tmp_path / "work", semantic=False, metrics=["R@5"], blocks=[1, 500]
+        [open_collection(documents)], Asking(tmp_path / "work", semantic=False), metrics=["R@5"], blocks=[1, 500]
     )
     found = done.means("R@5")["papers"]
     assert {system: found[system] for system in ("full", "block", "block@1", "block@500")} == {
@@ -118,7 +118,7 @@ def test_a_label_of_lines_counts_where_the_block_shows_one_of_them(tmp_path: Pat
     labels = [("q1", "sum.py:2"), ("q2", "sum.py:1"), ("q3", "text.py:1-2"), ("q3", "sum.py")]
     qrels = pd.DataFrame(labels, columns=["query_id", "path"]).assign(doc_id="", relevance=1)
     qrels.to_parquet(code / "qrels.parquet", index=False)
-    done = evaluate([open_collection(code)], work=tmp_path / "w", semantic=False, metrics=["R@5"], blocks=[1])
+    done = evaluate([open_collection(code)], Asking(tmp_path / "w", semantic=False), metrics=["R@5"], blocks=[1])
     shown = done.means("line shown")["code"].to_dict()
     assert shown == {"block": pytest.approx(2 / 3), "block@1": 0.0}  # nothing of sum.py answers q2
     assert done.means("R@5").loc["full", "code"] > 0, "files count as before"

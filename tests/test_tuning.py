@@ -97,7 +97,7 @@ def test_the_term_of_a_plugin_is_fitted_and_its_worth_is_measured(tmp_path, monk
     install(tmp_path, monkeypatch)
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
     work, how = tmp_path / "w", {"semantic": False, "plugins": ("acme",)}
-    measured = evaluate(collections, work=work, metrics=["nDCG@10"], without=["acme.length"], **how)
+    measured = evaluate(collections, Asking(work, **how), metrics=["nDCG@10"], without=["acme.length"])
     assert "without acme.length" in set(measured.values["system"])
     done = tune(collections, Asking(work, **how), least_queries=2)
     assert done.before["answer-question"]["acme.length"] == 0.3
@@ -115,7 +115,7 @@ def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeyp
 
 def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
-    measured = evaluate(collections, work=tmp_path / "w", semantic=False, metrics=["nDCG@10"])
+    measured = evaluate(collections, Asking(tmp_path / "w", semantic=False), metrics=["nDCG@10"])
     done = tune(collections, Asking(tmp_path / "w", semantic=False), measures=["nDCG@10"], least_queries=2)
     means = done.held_out().set_index("collection")[DEFAULT].to_dict()
     assert means["one"] == pytest.approx(measured.means("nDCG@10").loc["full", "one"])

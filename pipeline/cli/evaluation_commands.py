@@ -46,8 +46,6 @@ def evaluate(
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
-    from ..config.policies.tables import load_policies
-    from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
     from ..evaluation.rankings import DOCUMENTS, LINES, TOKENS
@@ -57,18 +55,11 @@ def evaluate(
     metrics = tuple(metric or DEFAULT_METRICS)
     done = measure(
         opened(settings, collections, split),
-        work=work,
-        semantic=not no_semantic and (encoder_available()[0] or not is_bundled(settings["encoder"])),
-        encoder=settings.encoder_choice,
+        _asking(settings, work, limit, purpose, semantic=not no_semantic),
         metrics=metrics,
-        limit=limit,
-        purpose=purpose,
         blocks=block or BLOCKS,
         without=without or (),
         against=against,
-        policies=load_policies(settings["policies"], settings["weights"]),
-        plugins=settings["plugins"],
-        progress=note,
     )
     note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
@@ -78,6 +69,24 @@ def evaluate(
         text += compared_table(f"{metrics[0]}, {kind}", table, against)
     emit(done.records(), text=text)
     return EXIT["ok"]
+
+
+def _asking(settings: Any, work: Path, limit: int | None, purpose: str | None, *, semantic: bool) -> Any:
+    """How `eval` and `tune` ask: with vectors, if an encoder is there."""
+    from ..config.policies.tables import load_policies
+    from ..encoders.encoder import encoder_available, is_bundled
+    from ..evaluation.evaluate import Asking
+
+    return Asking(
+        work,
+        semantic=semantic and (encoder_available()[0] or not is_bundled(settings["encoder"])),
+        encoder=settings.encoder_choice,
+        limit=limit,
+        purpose=purpose,
+        policies=load_policies(settings["policies"], settings["weights"]),
+        plugins=settings["plugins"],
+        progress=note,
+    )
 
 
 def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
@@ -146,24 +155,12 @@ def tune(
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
-    from ..config.policies.tables import load_policies
-    from ..encoders.encoder import encoder_available
     from ..evaluation.commit_tuning import draw, tune_commits
-    from ..evaluation.evaluate import Asking
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
 
     settings = settings_of()
-    how = Asking(
-        work,
-        semantic=not no_semantic and encoder_available()[0],
-        encoder=settings["encoder"],
-        limit=limit,
-        purpose=purpose,
-        policies=load_policies(settings["policies"], settings["weights"]),
-        plugins=settings["plugins"],
-        progress=note,
-    )
+    how = _asking(settings, work, limit, purpose, semantic=not no_semantic)
     measures = metric or MEASURES
     if commits:
         done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)

@@ -165,51 +165,37 @@ def lanes_on(how: Asking) -> tuple[Lane, ...]:
     return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
 
 
-def evaluate(  # noqa: PLR0913 - options by keyword
+def evaluate(
     collections: Sequence[Collection],
+    how: Asking,
     *,
-    work: Path,
-    semantic: bool,
-    encoder: EncoderChoice | str = NAME,
     metrics: Sequence[str] = DEFAULT_METRICS,
-    limit: int | None = None,
-    purpose: str | None = None,
-    effort: str | None = None,
     blocks: Sequence[int] = (),
     without: Sequence[str] = (),
     against: str = FULL,
-    policies: Policies | None = None,
-    plugins: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
-    """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
+    """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `how.work`.
 
     Args:
-        encoder: encodes the collections and the questions, if `semantic` is set.
-        limit: at most this many queries of each collection.
-        effort: `recall_effort` of every request; default: that of its purpose.
         blocks: budgets in tokens for which the block is measured, besides that of the purpose.
         without: score terms; the line without each of them is a separate system. `each` means every term with a weight.
         against: the system that the others are compared with.
-        policies: the policies for the run; default: the bundled ones.
-        plugins: the enabled plugins.
-        progress: called with a message at each step.
 
     Raises:
         InputError: two collections have one name, a measure, a score term or a system is unknown, or a package is missing.
     """
     if without:
-        expect_terms(without, installed(plugins).line.term_names)
+        expect_terms(without, installed(how.plugins).line.term_names)
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measures_named(metrics)
-    how = Asking(work, semantic, encoder, limit, purpose, effort, policies, plugins, progress)
     asked = ask(collections, how, blocks)
     tables, rows, values = Measured.of(asked.run, without), {}, []
     for collection in collections:
-        progress(f"measuring {collection.name}")
-        found, rows[collection.name] = _measured(collection, asked, tables, metrics, work / "trec" / collection.name)
+        how.progress(f"measuring {collection.name}")
+        trec = how.work / "trec" / collection.name
+        found, rows[collection.name] = _measured(collection, asked, tables, metrics, trec)
         values.append(found.assign(collection=collection.name, kind=collection.shape))
     columns = ["collection", "kind", "query_id", "system", "metric", "value"]
     result = Evaluation(
@@ -218,7 +204,7 @@ def evaluate(  # noqa: PLR0913 - options by keyword
     )  # fmt: skip
     if against not in (known := set(result.values["system"])):
         raise InputError.one_of(sorted(known), against, "--against")
-    result.values.to_parquet(work / "per-query.parquet", index=False)
+    result.values.to_parquet(how.work / "per-query.parquet", index=False)
     return result
 
 
