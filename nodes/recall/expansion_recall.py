@@ -234,11 +234,7 @@ def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) ->
     """
     tables = scope.tables
     document = scope.document
-    by_document = np.argsort(document, kind="stable")
-    sizes = np.bincount(document)
-    starts = starts_of(sizes)
-    within = np.empty(len(document), dtype=np.int64)
-    within[by_document] = np.arange(len(document)) - np.repeat(starts[:-1], sizes)
+    by_document, sizes, starts, within = scope.once("documents", lambda: _documents(document))
     _, of_request = tables.clock
     page, of_seed = np.unique(of_request[tables.sub_request[sub]] * len(sizes) + document[local], return_inverse=True)
     at_clock, of_document = np.divmod(page, len(sizes))
@@ -259,6 +255,16 @@ def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) ->
             seeds.append(seed[inside])
             found.append(member[beside[inside]])
     return _joined(seeds), _joined(found), "neighbour"
+
+
+def _documents(document: Int) -> tuple[Int, Int, Int, Int]:
+    """The rows by document, the number of each one's rows, where they start, and the place of each row among them."""
+    by_document = np.argsort(document, kind="stable")
+    sizes = np.bincount(document)
+    starts = starts_of(sizes)
+    within = np.empty(len(document), dtype=np.int64)
+    within[by_document] = np.arange(len(document)) - np.repeat(starts[:-1], sizes)
+    return by_document, sizes, starts, within
 
 
 def _in_order(scope: ScopeGroup, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:

@@ -120,6 +120,10 @@ def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
 
 def files_of(scope: ScopeGroup) -> ScopeFiles | None:
     """The files of a scope that hold code; None if there are none."""
+    return scope.once("files", lambda: _files_of(scope))
+
+
+def _files_of(scope: ScopeGroup) -> ScopeFiles | None:
     kind = scope.column("evidence_kind")
     code = np.asarray(pc.fill_null(pc.equal(kind, "code"), False))
     if not code.any():

@@ -9,17 +9,18 @@ pairs inside the kernels, never once per request and row of the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..columns.kept import OfTable
 from ..columns.keys import (
     codes_of,
     constants,
@@ -39,6 +40,7 @@ from ..walls.clocks import ContractClock, distinct_clocks
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
+Value = TypeVar("Value")
 
 _FILTERS = ["sources", "kinds", "min_authority"]
 SEPARATOR = "\x1f"
@@ -48,6 +50,19 @@ CLOCKS = 16
 """Clocks whose admissible rows are cached: requests of one instant follow one another."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
+
+
+_columns_of = OfTable[tuple[Int, Int, Bool]](
+    lambda rows: (integers(rows["scope_group"]), integers(rows["row"]), integers(rows["withheld_by"]) != 0)
+)
+"""Group, frame row and whether it is withheld, of REACHABLE."""
+_values_of = OfTable[dict[Hashable, Any]](lambda _: {})
+"""Values that follow from the rows of scopes alone, for all requests that reach the same rows."""
+
+
+def _of_rows(make: Callable[[ScopeGroup], Value]) -> cached_property[Value]:
+    """A property that follows from the rows of a scope alone."""
+    return cached_property(lambda scope: scope.once(make.__name__, lambda: make(scope)))
 
 
 @dataclass(frozen=True)
@@ -146,8 +161,7 @@ class RecallTables:
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
         use = group >= 0 if lane is None else self.uses(lane) & (group >= 0)
-        groups = integers(self.reachable["scope_group"])
-        rows, withheld = integers(self.reachable["row"]), integers(self.reachable["withheld_by"])
+        groups, rows, withheld = _columns_of(self.reachable)
         starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
         asked = use.nonzero()[0]
         asked = asked[group[asked].argsort(kind="stable")]
@@ -164,7 +178,7 @@ class RecallTables:
                 tables=self,
                 group=int(groups[low]),
                 rows=own,
-                withheld=withheld[low:high] != 0,
+                withheld=withheld[low:high],
                 segments=held,
                 sub=sub,
             )
@@ -181,12 +195,22 @@ class ScopeGroup:
     segments: Int
     sub: Int
 
+    def once(self, name: Hashable, make: Callable[[], Value]) -> Value:
+        """What `make` returns, which follows from `rows` and `withheld` alone; kept as long as the table of reachable rows.
+
+        It must not refer to the evidence: the frame would never be released.
+        """
+        known, key = _values_of(self.tables.reachable), (self.group, name)
+        if key not in known:
+            known[key] = make()
+        return known[key]
+
     @cached_property
     def request(self) -> Int:
         """The contract row of each sub-query of the scope."""
         return self.tables.sub_request[self.sub]
 
-    @cached_property
+    @_of_rows
     def length(self) -> Int:
         """The number of terms of each row."""
         return self.tables.row_index.length[self.rows]
@@ -206,7 +230,7 @@ class ScopeGroup:
         starts = integers(self.tables.segments["row_start"])[self.segments]
         return starts, integers(self.tables.segments["row_end"])[self.segments] - starts
 
-    @cached_property
+    @_of_rows
     def _table(self) -> NDArray[np.int32]:
         """Position in `rows` of every row of the scope's segments, -1 where a gate stops it."""
         table = np.full(int(self._ranges[1].sum()), -1, dtype=np.int32)
@@ -241,7 +265,7 @@ class ScopeGroup:
         whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
         return whole if len(whole) == len(self.rows) else whole.take(pa.array(self._offset(self.rows)))
 
-    @cached_property
+    @_of_rows
     def owner(self) -> Int:
         """A code of (owner_project, owner_user) per row: equal paths of two owners are two documents."""
         of = self.tables.segments.take(pa.array(self.segments))
@@ -249,7 +273,7 @@ class ScopeGroup:
         starts, _ = self._ranges
         return codes[starts.searchsorted(self.rows, side="right") - 1]
 
-    @cached_property
+    @_of_rows
     def document(self) -> Int:
         """A code of (owner, source_id, path) per row; a row without a path is a document of its own."""
         path = self.column("path")
@@ -266,23 +290,29 @@ class ScopeGroup:
         """
         every, of = self.tables.filters
         used, inverse = distinct_numbers(of[self.sub])
-        passed = np.ones((len(used), len(self.rows)), dtype=bool)
-        for number, one in enumerate(every[filter_] for filter_ in used.tolist()):
-            if one["sources"]:
-                passed[number] &= selected_pairs(one["sources"], self._pairs)[self._pairs.codes]
-            if one["kinds"]:
-                kind, names = self._kinds
-                passed[number] &= np.asarray(pc.is_in(names, value_set=constants(tuple(one["kinds"]))))[kind]
-            if one["min_authority"] > 0:
-                authority = self.column("authority").fill_null(0).to_numpy(zero_copy_only=False)
-                passed[number] &= authority >= one["min_authority"]
-        return passed, inverse
+        return np.stack([self._passed(**every[filter_]) for filter_ in used.tolist()]), inverse
 
-    @cached_property
+    def _passed(self, sources: list[str], kinds: list[str], min_authority: int) -> Bool:
+        """The rows that a filter passes."""
+
+        def make() -> Bool:
+            passed = np.ones(len(self.rows), dtype=bool)
+            if sources:
+                passed &= selected_pairs(sources, self._pairs)[self._pairs.codes]
+            if kinds:
+                kind, names = self._kinds
+                passed &= np.asarray(pc.is_in(names, value_set=constants(tuple(kinds))))[kind]
+            if min_authority > 0:
+                passed &= self.column("authority").fill_null(0).to_numpy(zero_copy_only=False) >= min_authority
+            return passed
+
+        return self.once((tuple(sources or ()), tuple(kinds or ()), min_authority), make)
+
+    @_of_rows
     def _pairs(self) -> SourcePairs:
         return source_pairs(self.column("origin_class"), self.column("source_id"))
 
-    @cached_property
+    @_of_rows
     def _kinds(self) -> tuple[Int, pa.Array]:
         encoded = self.column("evidence_kind").dictionary_encode()
         return integers(encoded.indices), encoded.dictionary
