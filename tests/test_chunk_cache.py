@@ -105,7 +105,10 @@ def edit(tree: Path, chance: random.Random) -> None:
     names = [f"{folder}{name}" for folder in ("", "src/") for name in ("a.py", "b.md", "c.txt", "d.py", "[x] *.md")]
     file, other = (tree / name for name in chance.sample(names, 2))
     file.parent.mkdir(exist_ok=True)
-    kind = chance.choice(["write", "append", "append", "remove", "move", "link", "binary", "touch", "ignore"])
+    kind = chance.choice(["write", "write", "append", "move", "move", "remove", "link", "binary", "touch", "ignore"])
+    there = [tree / name for name in names if (tree / name).is_file()]
+    if there and kind in ("append", "move", "remove", "touch"):
+        file = chance.choice(there)
     if file.is_symlink() or kind == "remove":
         file.unlink(missing_ok=True)
     if kind in ("write", "append"):
@@ -144,7 +147,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "how", ["work tree", "settled work tree", "history", "history in parts", "history, latest first"]
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [2, 9])
 def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
     tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
