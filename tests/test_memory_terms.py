@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.views.recall_text import render_xray
 from scoped_retrieval.pipeline.views.recall_xray import recall_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
@@ -56,6 +57,15 @@ def test_without_the_setting_nothing_counts_confirmations(story):
     found = answered(story)
     assert "reinforcement.boost" not in found.tables["score_terms"].column_names
     assert "reinforcementBoost" not in json.dumps(snapshot(found))
+
+
+def test_document_002_s_name_for_the_setting_enables_the_boost(tmp_path):
+    variable = {"SCOPED_RETRIEVAL_REINFORCEMENTRECALLBOOSTENABLED": "true"}
+    for given in ({"chosen": {"reinforcementRecallBoostEnabled": "true"}}, {"environ": variable}):
+        settings = load_settings({}, cwd=tmp_path, user=tmp_path / "none.toml", **{"environ": {}} | given)
+        assert settings["plugins"] == ("reinforcement",)
+    off = load_settings({}, cwd=tmp_path, user=tmp_path / "none.toml", environ={"SCOPED_RETRIEVAL_PLUGINS": "acme"})
+    assert off["plugins"] == ("acme",)
 
 
 def test_the_importance_that_a_record_states_is_shown_and_counts_where_it_is_asked_for(tmp_path):

@@ -186,6 +186,12 @@ SETTINGS: Mapping[str, Setting] = {
             (),
             "plugins whose gates, lanes, score terms and readers are used, by the part of their names before the dot",
         ),
+        Setting(
+            "reinforcementRecallBoostEnabled",
+            "flag",
+            False,
+            "document 002's name for the plugin `reinforcement`: whether it is used",
+        ),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting(
             "telemetry",

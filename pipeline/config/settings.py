@@ -209,14 +209,19 @@ def _resolved(files: Sequence[_File], given: dict[str, SettingValue], base: Path
     chosen = (values | given)["profile"]
     if chosen.value is not None:
         values |= _of_profile(chosen, files)
-    return Settings(values | given)
+    values |= given
+    if (boosted := values["reinforcementRecallBoostEnabled"]).value:
+        named = dict.fromkeys((*values["plugins"].value, "reinforcement"))
+        values["plugins"] = SettingValue(tuple(named), boosted.origin)
+    return Settings(values)
 
 
 def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, SettingValue]:
-    values = {}
+    values, named = {}, {name.lower(): name for name in SETTINGS}
     for variable in sorted(environ):
         if variable.startswith(ENV_PREFIX) and environ[variable]:
-            setting = _declared(variable.removeprefix(ENV_PREFIX).lower(), variable)
+            name = variable.removeprefix(ENV_PREFIX).lower()
+            setting = _declared(named.get(name, name), variable)
             values[setting.name] = SettingValue(
                 _parsed(setting, environ[variable], cwd, variable), f"environment {variable}"
             )
