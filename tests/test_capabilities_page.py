@@ -25,4 +25,4 @@ def test_every_file_and_test_on_the_page_exists():
 
 def test_every_capability_has_a_row():
     wanted = {f"{document}.{number}" for document, count in COUNTS.items() for number in range(1, count + 1)}
-    assert set(re.findall(r"^\| (S\d\.\d+) \|", PAGE, re.MULTILINE)) == wanted
+    assert wanted <= set(re.findall(r"^\| (S\d\.\d+) \|", PAGE, re.MULTILINE))
