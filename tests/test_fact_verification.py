@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_fields
+from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_field
 from scoped_retrieval.nodes.facts.fact_values import values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
 from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
@@ -127,13 +127,23 @@ def test_each_sentence_of_an_answer_is_held_against_the_record() -> None:
 
 
 def test_a_field_is_named_by_the_words_that_tell_it_from_others() -> None:
-    lines = pa.array(["due on", "the deadline", "a date", "Date of the fee"])
-    assert names_fields(lines, ["due_date", "date", "fee"]).tolist() == [
-        [True, False, False],
-        [True, False, False],
-        [False, True, False],
-        [False, True, True],
-    ]
+    fields = ["due_date", "date", "fee"]
+    named = {
+        line: [field for field in fields if names_field(line, field)]
+        for line in ("due on", "the deadline", "a date", "Date of the fee")
+    }
+    assert named == {
+        "due on": ["due_date"],
+        "the deadline": ["due_date"],
+        "a date": ["date"],
+        "Date of the fee": ["date", "fee"],
+    }
+
+
+def test_of_a_value_that_a_text_has_twice_the_worst_finding_counts() -> None:
+    tables = tables_of({"field": "fee", "value": "$52,500"})
+    found = {f.value: f.finding for f in verify_facts("ENG-001 has $50,000. Its fee is $50,000.", tables)}
+    assert found["$50,000"] == "mismatch"
 
 
 def tables_of(*facts: dict[str, Any]) -> dict[str, pa.Table]:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +26,10 @@ __all__ = [
     "KINDS",
     "MONTH",
     "MONTHS",
-    "NO_CURRENCY",
     "NO_SHORT_MONTH",
     "STATED",
     "Values",
     "canonical",
-    "canonical_codes",
     "day_and_month",
     "values_in",
 ]
@@ -44,8 +43,6 @@ _MONTH = rf"(?:{MONTH})\.?"
 _NAMED = "|".join(f"{name[:3].title()}(?:{name[3:]})?" for name in MONTHS).replace("(?:tember", "(?:t(?:ember)?")
 _CODES = "USD|EUR|GBP|CHF|JPY"
 _SYMBOLS = {"$": "USD", "\u20ac": "EUR", "\u00a3": "GBP"}
-_CURRENCIES = ("", *_CODES.split("|"))
-NO_CURRENCY = 0
 _AMOUNT = r"\d[\d,]*(?:\.\d+)?"
 
 _SIGN = "[$\u20ac\u00a3]"
@@ -117,6 +114,7 @@ def values_in(texts: pa.Array) -> Values:
     )
 
 
+@lru_cache(maxsize=4096)
 def canonical(kind: str, value: str) -> tuple[str, str] | None:
     """The canonical value and, for money, its currency (empty = unknown); None if the text is not such a value."""
     if kind == "id":
@@ -125,22 +123,6 @@ def canonical(kind: str, value: str) -> tuple[str, str] | None:
         found = _date(value.strip())
         return (found.isoformat(), "") if found else None
     return _amount(value.strip())
-
-
-def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
-    """A number per value (kinds are positions in KINDS), equal where the canonical forms are, and one per currency.
-
-    -1 where a text is not a value of its kind. A missing currency is NO_CURRENCY, and agrees with any.
-    """
-    encoded = values.dictionary_encode()
-    width = max(len(encoded.dictionary), 1)
-    asked, which = np.unique(kinds * width + np.asarray(encoded.indices), return_inverse=True)
-    words = encoded.dictionary.to_pylist()
-    forms = [canonical(KINDS[each // width], words[each % width]) for each in asked.tolist()]
-    numbers: dict[str, int] = {}
-    number = [-1 if form is None else numbers.setdefault(form[0], len(numbers)) for form in forms]
-    currency = [_CURRENCIES.index(form[1]) if form else NO_CURRENCY for form in forms]
-    return np.array(number, np.int64)[which], np.array(currency, np.int64)[which]
 
 
 DAY_MONTH = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})")
