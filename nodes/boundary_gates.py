@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
-from .columns.kept import OfTable, Recent
+from .columns.kept import OfTable
 from .columns.keys import flat, gathered, positions
-from .columns.ragged import expand_ranges, starts_of
+from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .schema import TIMESTAMP
@@ -57,12 +57,11 @@ from .walls.gate_predicates import (
     first_stops,
 )
 from .walls.gates import GATES, NUMBER
+from .walls.moments import Moments
 from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_grid
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
-MOMENTS = 8
-"""Instants of a scope that are cached."""
 _NO_ROWS = np.empty(0, dtype=np.int8)
 
 
@@ -217,34 +216,23 @@ class _Moment:
 
 
 class _Visible:
-    """The rows of a row group that every gate but time admits, by id.
-
-    What passes changes only at the times that rows have: between two of them, all instants are judged once.
-    """
+    """The rows of a row group that every gate but time admits, by id."""
 
     def __init__(self, rows: NDArray[np.int64], evidence: pa.Table, row_index: RowIndex) -> None:
         rows = rows[np.argsort(row_index.id_rank[rows])]
         self._rows, self._index, self.length = rows, row_index, row_index.length[rows]
         self.lines = _lines(gathered(evidence["evidence_id"], rows))
         self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
-        starts = row_index.placement_starts
-        placed = expand_ranges(starts[rows], starts[rows + 1] - starts[rows])
-        times = [index[rows] for index in (row_index.valid_from, row_index.valid_until, row_index.event_time)]
-        times += [index[placed] for index in (row_index.recorded, row_index.superseded, row_index.deleted)]
-        self._times = np.unique(np.concatenate(times))
-        self._moments: Recent[_Moment] = Recent(MOMENTS)
+        self._moments: Moments[_Moment] = Moments(rows, row_index)
 
     def at(self, as_of: int, start: int, end: int, history: int) -> _Moment:
         """What passes under a clock; `history` is 1 where superseded and deleted text passes, else 0."""
-        bounds = np.array([as_of, start, end])
-        # The number of times before each bound, and up to it: equal for bounds that compare alike with every time.
-        place = (*self._times.searchsorted(bounds).tolist(), *self._times.searchsorted(bounds, "right").tolist())
 
         def judge() -> _Moment:
-            clock = bounds.reshape(3, 1)
+            clock = (np.array([bound]) for bound in (as_of, start, end))
             return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history == 1]))[0])
 
-        return self._moments.get((*place, history), judge)
+        return self._moments.at(as_of, start, end, history == 1, judge)
 
 
 @OfTable

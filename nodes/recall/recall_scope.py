@@ -36,6 +36,7 @@ from ..columns.list_columns import holds
 from ..frames import OPEN_START, RowIndex, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from ..walls.clocks import ContractClock, distinct_clocks
+from ..walls.moments import Moments
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -46,8 +47,6 @@ _FILTERS = ["sources", "kinds", "min_authority"]
 SEPARATOR = "\x1f"
 CELLS = 1 << 21
 """(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
-CLOCKS = 16
-"""Clocks whose admissible rows are cached: requests of one instant follow one another."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
 
@@ -93,11 +92,6 @@ class RecallTables:
     def clock(self) -> tuple[ContractClock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
         return distinct_clocks(self.contracts)
-
-    @cached_property
-    def open_rows(self) -> dict[tuple[int, int], Bool]:
-        """The admissible rows of scope groups under some clocks, see `ScopeGroup.open`."""
-        return {}
 
     @cached_property
     def statistics(self) -> tuple[Int, Int]:
@@ -217,13 +211,14 @@ class ScopeGroup:
 
     def open(self, clock: int) -> Bool:
         """Which rows are admissible under a clock."""
-        known = self.tables.open_rows
-        if (self.group, clock) not in known:
-            if len(known) == CLOCKS:
-                known.clear()
-            (open_,) = self.tables.clock[0].grid(self.tables.row_index, np.array([clock]), self.rows)
-            known[self.group, clock] = open_ & ~self.withheld
-        return known[self.group, clock]
+        clocks, index = self.tables.clock[0], self.tables.row_index
+        moments: Moments[Bool] = self.once("moments", lambda: Moments(self.rows, index))
+        as_of, start, end = (int(bound[clock]) for bound in (clocks.as_of, clocks.start, clocks.end))
+
+        def judge() -> Bool:
+            return clocks.grid(index, np.array([clock]), self.rows)[0] & ~self.withheld
+
+        return moments.at(as_of, start, end, bool(clocks.history[clock]), judge)
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:
