@@ -105,7 +105,7 @@ def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = Tru
     return settings
 
 
-def _index(settings: Settings, request: IndexRequest, **how: bool) -> IndexReport:
+def _index(settings: Settings, request: IndexRequest, **how: Any) -> IndexReport:
     from .importing import index_into  # parsers and readers: a question needs none where nothing changed
 
     return index_into(settings, request, **how)
