@@ -47,7 +47,7 @@ def test_lines_are_numbered_and_each_has_the_hash_of_the_line_before(place: Plac
 
 def test_a_chain_without_lines_is_empty(place: Place) -> None:
     chain = Chain(place)
-    assert (chain.last(), chain.newest(), chain.lines()) == (None, None, [])
+    assert (chain.last(), chain.lines()) == (None, [])
 
 
 def test_of_two_writers_after_the_same_line_the_second_is_told_that_the_chain_moved_on(place: Place) -> None:
@@ -212,7 +212,7 @@ def signer(tmp_path: Path) -> Signer:
 
     (tmp_path / "keys").mkdir()
     private, public = keys(tmp_path / "keys")
-    return Signer(private, public, tmp_path / "state" / "seen.json")
+    return Signer(private, public)
 
 
 def test_a_line_that_the_key_did_not_sign_is_refused(place: Place, signer: Signer) -> None:
@@ -246,45 +246,3 @@ def test_an_unsigned_chain_is_signed_by_a_line_written_without_the_trusted_key(p
         Chain(place, signer).last()
     chain_of(place, "two", signer=Signer(signing_key=signer.signing_key))
     assert bodies(chain_of(place, "three", signer=signer)) == ["one", "two", "three"]
-
-
-def test_an_older_copy_is_refused_once_a_newer_line_was_seen(place: Place, signer: Signer) -> None:
-    chain_of(place, "one", "two", signer=signer)
-    assert Chain(place, signer).newest() == Chain(place).last()
-    if isinstance(place, ObjectPlace):
-        (place / "000000002").unlink()
-    else:
-        place.write_bytes(place.read_bytes().splitlines(keepends=True)[0])
-    with pytest.raises(VerificationError):
-        Chain(place, signer).newest()
-    chain_of(place, "another two", signer=signer)
-    with pytest.raises(VerificationError):
-        Chain(place, signer).newest()
-
-
-def test_a_power_cut_is_no_rollback(tmp_path: Path, signer: Signer) -> None:
-    """A reader sees a line before its writer synced it, and remembers it; the line is lost."""
-    (start := tmp_path / "start").mkdir()
-    chain_of(start / "LOG", "one", signer=signer)
-    seen = Signer(signer.signing_key, signer.trusted_key, Path("seen.json"))
-
-    def act(folder: Path) -> None:
-        import os
-
-        mine = Signer(seen.signing_key, seen.trusted_key, folder / "seen.json")
-        sync = os.fsync
-
-        def read_before(handle: int) -> None:
-            if Path(f"/proc/self/fd/{handle}").readlink().name == "LOG" and not hasattr(act, "read"):
-                act.read = True  # type: ignore[attr-defined]
-                Chain(folder / "LOG", mine).newest()
-            sync(handle)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "fsync", read_before)
-            vars(act).clear()
-            chain_of(folder / "LOG", "two", signer=mine)
-
-    for _, _, left in each_cut(start, tmp_path, act, power=True):
-        mine = Signer(seen.signing_key, seen.trusted_key, left / "seen.json")
-        assert Chain(left / "LOG", mine).newest() is not None

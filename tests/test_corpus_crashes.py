@@ -14,16 +14,16 @@ import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
 from failing_store import FailingStore, PausedStore
 from power_cut import each_cut
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, Trust, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
 from scoped_retrieval.pipeline.storage.places import Place
 from stored_corpus import generations, heads
 
 NAMES = ("bank", "mill", "pier")
 
 
-def began(path: Place, trust: Trust | None = None) -> Corpus:
+def began(path: Place) -> Corpus:
     """A corpus of many small packs, with commits, changes to stored rows and earlier generations."""
-    corpus = Corpus.create(path, *([trust] if trust else []))
+    corpus = Corpus.create(path)
     for name in NAMES:
         rows = import_rows({"text": name, "owner_project": name})
         corpus.publish(rows, commits={SOURCE: history(3)}, project=name, now=day(1))
@@ -107,25 +107,6 @@ def test_a_writer_that_ends_at_any_step_leaves_the_state_before_or_after(
         assert len(list((left / "generations").iterdir())) == 1
         if name == "erase":
             assert not [file for file in left.rglob("*.arrow") if b"two" in file.read_bytes()]
-
-
-@pytest.mark.parametrize("name", ["publish", "erase"])
-def test_a_power_cut_is_never_taken_for_a_rollback(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("cryptography", reason="needs the extra sign")
-    from signing_keys import keys
-
-    signing, trusted = keys(tmp_path)
-    began(tmp_path / "start" / "corpus", Trust(signing))
-
-    def trust(folder: Path) -> Trust:
-        return Trust(signing, trusted, folder / "seen.json")
-
-    def act(folder: Path) -> None:
-        ACTIONS[name](Corpus.open(folder / "corpus", trust=trust(folder)))
-        Corpus.open(folder / "corpus", trust=trust(folder))
-
-    for _, _, left in each_cut(tmp_path / "start", tmp_path, act, power=True):
-        assert Corpus.open(left / "corpus", trust=trust(left)).verify() == []
 
 
 TURNS: dict[str, Callable[[Corpus], object]] = {

@@ -13,12 +13,11 @@ from command_line import run as command
 from scoped_retrieval.nodes.audit.records import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import PROVENANCE
-from scoped_retrieval.pipeline.corpus import Trust
-from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
 from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing.export import _table, check_file, exported
 from scoped_retrieval.pipeline.runs import Runs, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from scoped_retrieval.pipeline.storage.signing import UNSIGNED, Signer
 from signing_keys import keys
 from written_runs import head
 
@@ -129,13 +128,13 @@ def test_a_signature_is_checked_with_the_trusted_key_alone(world, tmp_path):
     _, other = keys(tmp_path, "other")
     file = exported(settings_of(world.folder, signing_key=private), world.ana)
     path = written(tmp_path, file)
-    assert check_file(path, Trust(trusted_key=public)).signed
-    assert check_file(path, Trust(trusted_key=other)).problems == (f"Expected a signature of {other}, got another",)
+    assert check_file(path, Signer(trusted_key=public)).signed
+    assert check_file(path, Signer(trusted_key=other)).problems == (f"Expected a signature of {other}, got another",)
     assert check_file(path, UNSIGNED).ok
     file["content"]["tables"]["snapshots"][0]["created_at"] = "2026-01-01T00:00:00Z"  # in no digest
-    assert not check_file(written(tmp_path, file), Trust(trusted_key=public)).signed
+    assert not check_file(written(tmp_path, file), Signer(trusted_key=public)).signed
     unsigned = written(tmp_path, file | {"signature": ""})
-    assert check_file(unsigned, Trust(trusted_key=public)).problems == (f"Expected a signature of {public}, got none",)
+    assert check_file(unsigned, Signer(trusted_key=public)).problems == (f"Expected a signature of {public}, got none",)
 
 
 def test_the_anchor_has_to_stand_on_the_way_to_the_head(world, tmp_path):

@@ -352,7 +352,7 @@ class Retriever:
         generation = staged.plan["settings"]["generation"]
         if generation != self.corpus.generation:
             try:
-                corpus = Corpus.open(self.corpus.path, generation, self.corpus.trust)
+                corpus = Corpus.open(self.corpus.path, generation, self.corpus.signer)
             except StoreError as error:
                 hint = f"resume it over the corpus that it began with, or remove it: `gc --discard {run_id}`"
                 raise StoreError(error.message, hint=error.hint or hint) from error

@@ -176,10 +176,10 @@ FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot 
 
 def _verify_file(file: Path, anchor: str | None) -> int:
     """Check an exported snapshot: no folder of runs is read."""
-    from ..config.opening import trust_of
+    from ..config.opening import signer_of
     from ..reading.auditing.export import check_file
 
-    found = check_file(file, trust_of(settings_of()), anchor=anchor)
+    found = check_file(file, signer_of(settings_of()), anchor=anchor)
     signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
     lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
     lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")

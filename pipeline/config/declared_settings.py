@@ -68,12 +68,6 @@ SETTINGS: Mapping[str, Setting] = {
             project_file=True,
         ),
         Setting(
-            "corpus_head",
-            "place",
-            None,
-            "separate folder for the heads of the corpus, HEADS, with stricter write access; unset = the corpus folder",
-        ),
-        Setting(
             "signing_key",
             "path",
             None,
@@ -83,7 +77,7 @@ SETTINGS: Mapping[str, Setting] = {
             "trusted_key",
             "path",
             None,
-            "Ed25519 public key (PEM): heads that it did not sign, or older ones than were seen, are refused",
+            "Ed25519 public key (PEM): heads that it did not sign are refused",
         ),
         Setting(
             "fresh",

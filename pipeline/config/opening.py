@@ -1,4 +1,4 @@
-"""Opens, creates or finds the corpus and the runs of the settings, with their head store and signing key.
+"""Opens, creates or finds the corpus and the runs of the settings, with their signing key.
 
 A corpus or runs that a flag, a variable or the user's file names are the user's decision. Those in `.scoped-retrieval` or
 of a project file may have come with the folder, and their rows would speak to a model as the project. They
@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ...nodes.errors import InputError, StoreError, VerificationError
-from ..corpus import Corpus, Trust
-from ..corpus.manifest import Manifest
+from ..corpus import Corpus
+from ..corpus.manifest import Manifest, chain_of
 from ..runs import Runs
 from ..sources.git_commands import Git, work_tree_root
 from ..storage.durable import entries, exists, make_folders, read_whole, write_atomic
@@ -35,7 +34,6 @@ __all__ = [
     "made_or_opened",
     "runs_of",
     "signer_of",
-    "trust_of",
 ]
 
 
@@ -45,7 +43,7 @@ def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
     Raises:
         StoreError: there is no corpus or generation, its head is not trusted, or it cannot be read.
     """
-    return Corpus.open(settings["corpus"], generation, trust_of(settings))
+    return Corpus.open(settings["corpus"], generation, signer_of(settings))
 
 
 def made_or_opened(settings: Settings) -> Corpus:
@@ -56,7 +54,7 @@ def made_or_opened(settings: Settings) -> Corpus:
     """
     if head_of(settings) is None:
         try:
-            made = Corpus.create(settings["corpus"], trust_of(settings))
+            made = Corpus.create(settings["corpus"], signer_of(settings))
             if _of_a_folder(settings, "corpus"):
                 adopt(settings, "corpus")
             return made
@@ -87,20 +85,13 @@ def head_of(settings: Settings) -> str | None:
         StoreError: it cannot be read now.
         VerificationError: the line was changed, or is not signed with the trusted key.
     """
-    last = trust_of(settings).chain(settings["corpus"]).last()
+    last = chain_of(settings["corpus"], signer_of(settings)).last()
     return last.hash if last else None
 
 
-def trust_of(settings: Settings) -> Trust:
-    """`signer_of`, and the place of the corpus's lines."""
-    signer = signer_of(settings)
-    return Trust(signer.signing_key, signer.trusted_key, signer.seen, settings["corpus_head"])
-
-
 def signer_of(settings: Settings) -> Signer:
-    """The keys, and the file of the newest lines seen, by chain, if signatures are required."""
-    trusted = settings["trusted_key"]
-    return Signer(settings["signing_key"], trusted, user_folder("state") / "chains.json" if trusted else None)
+    """The keys of the corpus and of the log of runs."""
+    return Signer(settings["signing_key"], settings["trusted_key"])
 
 
 def expect_known(settings: Settings, name: str) -> None:
@@ -174,7 +165,7 @@ def _id_of(settings: Settings, name: str) -> str | None:
     if name == "runs":
         return str(place.stat().st_ino) if entries(place) else None
     with suppress(StoreError, VerificationError):
-        chain = replace(trust_of(settings), trusted_key=None, seen=None).chain(place)
+        chain = chain_of(place)
         return Manifest.read(place, chain).corpus_id
     return None
 

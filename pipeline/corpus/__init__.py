@@ -12,8 +12,7 @@
 from ..encoders.unit_vectors import Encoder
 from .erasing import Selection
 from .frame import CorpusFrame
-from .manifest import Trust
 from .publishing import PublishReport
 from .store import Corpus
 
-__all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport", "Selection", "Trust"]
+__all__ = ["Corpus", "CorpusFrame", "Encoder", "PublishReport", "Selection"]

@@ -15,7 +15,7 @@ from ..storage.places import Place
 from .commits import COMMITS, FILE, commits_of
 from .deltas import Deltas
 from .frame import CorpusFrame, corpus_frame, stored_evidence
-from .manifest import ANALYZERS, Manifest, Trust
+from .manifest import ANALYZERS, Manifest
 from .packs import Pack, PackSegment, in_use
 
 SCOPES_KEPT = 32
@@ -36,12 +36,6 @@ class Generation:
         manifest = Manifest.read(path, chain, generation)
         packs = {name: Pack(path / "packs" / name, entry) for name, entry in manifest.packs.items()}
         return cls(path, manifest, packs, chain)
-
-    @property
-    def trust(self) -> Trust:
-        """The place of its chain, and the keys of its signatures."""
-        assert isinstance(self.chain.signer, Trust)
-        return self.chain.signer
 
     @cached_property
     def deltas(self) -> Deltas:

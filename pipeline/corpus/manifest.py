@@ -28,16 +28,15 @@ from ...nodes.errors import MovedOnError, StoreError
 from ..storage.chain import Chain, Line
 from ..storage.durable import entries, read_whole, write_atomic
 from ..storage.places import Place
-from ..storage.signing import Signer
+from ..storage.signing import UNSIGNED, Signer
 from .identity import MultisetHash
 from .packs import Entry
 from .tombstones import Receipt
 
 __all__ = [
     "CACHE",
-    "UNSIGNED",
     "Manifest",
-    "Trust",
+    "chain_of",
     "generations",
     "has_corpus",
     "manifest_of",
@@ -60,21 +59,6 @@ _REWRITTEN = (
     "the manifest was changed after it was published, and so may the rows: restore the corpus from a backup, or index the "
     "sources into a new one."
 )
-
-
-@dataclass(frozen=True)
-class Trust(Signer):
-    """The keys of a corpus, and the folder of its `HEADS`, which may have fewer writers: None = that of the corpus."""
-
-    heads: Place | None = None
-
-    def chain(self, corpus: Place) -> Chain:
-        """The chain of the corpus at `corpus`."""
-        return Chain((corpus if self.heads is None else self.heads) / "HEADS", self)
-
-
-UNSIGNED = Trust()
-"""HEADS in the folder of the corpus, without signatures."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +133,9 @@ class Manifest:
 
         Raises:
             StoreError: there is no corpus or no such generation, another version wrote it, or it cannot be read now.
-            VerificationError: the chain was changed or rolled back, or is not signed with the trusted key.
+            VerificationError: the last line was changed, or is not signed with the trusted key.
         """
-        line = chain.newest()
+        line = chain.last()
         if line is None:
             hint = "`scoped-retrieval index PATH --corpus DIR --project P` builds one."
             raise StoreError(f"Expected a corpus, got none - at {path}", hint=hint)
@@ -188,14 +172,19 @@ class Manifest:
         )
 
 
-def has_corpus(path: Place, trust: Trust = UNSIGNED) -> bool:
+def chain_of(path: Place, signer: Signer = UNSIGNED) -> Chain:
+    """The chain of the corpus at `path`."""
+    return Chain(path / "HEADS", signer)
+
+
+def has_corpus(path: Place) -> bool:
     """Whether there is a corpus.
 
     Raises:
         StoreError: it cannot be determined at present.
-        VerificationError: HEADS was changed, or is not signed with the trusted key.
+        VerificationError: HEADS was changed.
     """
-    return trust.chain(path).last() is not None
+    return chain_of(path).last() is not None
 
 
 def manifest_of(path: Place, line: Line) -> Place:

@@ -23,6 +23,7 @@ from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
 from ..storage.places import ObjectPlace, Place, fixed_place
+from ..storage.signing import UNSIGNED, Signer
 from .checking import changed_manifests, problems
 from .commits import commits_after
 from .embedding import next_encoded, unencoded
@@ -31,7 +32,7 @@ from .frame import CorpusFrame, KeptFrames
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
-from .manifest import UNSIGNED, Manifest, Trust, generations, manifest_of
+from .manifest import Manifest, chain_of, generations, manifest_of
 from .publishing import Import, PublishReport, expect_encoder, merged, published
 from .tombstones import kept_out
 from .vectors import OnEncoded
@@ -50,14 +51,14 @@ class Corpus:
         self._frames = KeptFrames()
 
     @classmethod
-    def create(cls, path: Place | str, trust: Trust = UNSIGNED) -> Corpus:
+    def create(cls, path: Place | str, signer: Signer = UNSIGNED) -> Corpus:
         """A new, empty corpus.
 
         Raises:
             BusyError: another writer held the lock for ten seconds.
             StoreError: a corpus exists already, or the store does not support conditional creation; nothing is written.
         """
-        chain = trust.chain(path := fixed_place(path))
+        chain = chain_of(path := fixed_place(path), signer)
         there = StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")
         if chain.last() is not None:
             raise there
@@ -65,7 +66,6 @@ class Corpus:
             chain.place.expect_create()
         with system_errors(path, "use another folder or fix the permissions."):
             make_folders(path)
-            make_folders(chain.place.parent)
             for folder in ("packs", "generations"):
                 make_folders(path / folder, path)
             keep_out(path)
@@ -73,18 +73,18 @@ class Corpus:
                 Manifest("", None, MultisetHash.of(), 0, corpus_id=token_hex(16)).publish(path, chain)
             except MovedOnError:  # another process has created it in the meantime
                 raise there from None
-        return cls.open(path, trust=trust)
+        return cls.open(path, signer=signer)
 
     @classmethod
-    def open(cls, path: Place | str, generation: str | None = None, trust: Trust = UNSIGNED) -> Corpus:
+    def open(cls, path: Place | str, generation: str | None = None, signer: Signer = UNSIGNED) -> Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
             StoreError: there is no corpus or generation, or it cannot be read.
-            VerificationError: its chain was changed or rolled back, or is not signed with the trusted key.
+            VerificationError: its chain was changed, or is not signed with the trusted key.
         """
         path = fixed_place(path)
-        chain = trust.chain(path)
+        chain = chain_of(path, signer)
         try:
             base = Generation.open(path, chain, generation)
         except StoreError:
@@ -111,9 +111,9 @@ class Corpus:
         return self._base.path
 
     @property
-    def trust(self) -> Trust:
-        """The place of its chain, and the keys of its signatures."""
-        return self._base.trust
+    def signer(self) -> Signer:
+        """The keys of its signatures."""
+        return self._base.chain.signer
 
     @property
     def generation(self) -> str:

@@ -24,10 +24,10 @@ from ...nodes.columns.keys import flat
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ..config.grants import load_grants
-from ..config.opening import trust_of
 from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..corpus import Corpus
+from ..corpus.manifest import chain_of
 from ..plugins import installed
 from ..progress import Say, quiet
 from ..storage.durable import copy_tree, remove_tree
@@ -114,7 +114,7 @@ def _copied(settings: Settings, pristine: Path) -> Corpus:
     heads = pristine / "HEADS"
     if heads.is_dir():
         remove_tree(heads)  # of an object store
-    heads.write_bytes(trust_of(settings).chain(settings["corpus"]).data())
+    heads.write_bytes(chain_of(settings["corpus"]).data())
     return Corpus.open(pristine)
 
 

@@ -79,7 +79,7 @@ def _log_head_problem(settings: Settings, store: Any) -> str | None:
     from ..runs.log import RunLog
 
     try:
-        RunLog(store.path, signer_of(settings)).newest()
+        RunLog(store.path, signer_of(settings)).last()
     except VerificationError as error:
         return error.message
     return None

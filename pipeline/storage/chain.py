@@ -167,22 +167,6 @@ class Chain:
         self.signer.expect_signed(self._signed_text(line.hash), line.signature, self.place)
         return line
 
-    def newest(self) -> Line | None:
-        """The last line, which must continue the newest line that this user has seen, and is remembered; see `Signer`.
-
-        Raises:
-            VerificationError: as for `last`, or the chain was rolled back or rewritten.
-            StoreError: it cannot be read now.
-        """
-        line = self.last()
-        if line is not None and self.signer.seen is not None:
-            if not isinstance(self.place, ObjectPlace):
-                sync_path(self.place)  # another process may have written the line and not synced it yet
-                sync_path(self.place.parent)
-            found = self.lines()
-            self.signer.expect_newest(found[0].hash, line.number, lambda: [each.hash for each in found], self.place)
-        return line
-
     def anchored(self, hash_: str) -> bool:
         """Whether a line has this hash."""
         return any(line.hash == hash_ for line in self.lines())

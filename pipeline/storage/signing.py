@@ -1,17 +1,15 @@
-"""Signatures of chains, and the newest line of each chain that this user has seen.
+"""Signatures of chains.
 
-Reads: PEM key files (RFC 8410), as `openssl genpkey -algorithm ed25519` writes them, and the file of seen lines.
-Gives: `Signer`, which signs texts with Ed25519 (RFC 8032), verifies signatures, and refuses a chain that was rolled back.
+Reads: PEM key files (RFC 8410), as `openssl genpkey -algorithm ed25519` writes them. Gives: `Signer`, which signs texts
+with Ed25519 (RFC 8032) and verifies signatures.
 
 Note: a signature does not prove that a line is the newest: a user who can write the folder can put back an older signed
-copy. So the newest line of each chain is remembered outside of it, as SSH remembers the keys of hosts. It is remembered
-only after it was synced, so no power cut can look like a rollback.
+copy. `verify --anchor` detects that.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError, StoreError, VerificationError
-from .durable import exists, make_folders, read_whole, write_atomic
-from .locks import held
 
 __all__ = ["UNSIGNED", "Signer"]
 
@@ -29,14 +25,13 @@ __all__ = ["UNSIGNED", "Signer"]
 @dataclass(frozen=True)
 class Signer:
     """Signs with `signing_key`, a private key, and accepts only signatures of `trusted_key`, a public key; without
-    either, nothing is signed or required. `seen` is the file of the newest lines seen, by chain.
+    either, nothing is signed or required.
 
     To begin to sign a chain, or to sign it with another key, append to it once without `trusted_key`.
     """
 
     signing_key: Path | None = None
     trusted_key: Path | None = None
-    seen: Path | None = None
 
     def signature(self, text: str) -> str:
         """The signature of a text, in base64; empty without a signing key."""
@@ -78,51 +73,9 @@ class Signer:
                 hint="writing to a signed corpus or signed runs requires the setting `signing_key`.",
             )
 
-    def expect_newest(self, chain: str, number: int, hashes: Callable[[], list[str]], at: object) -> None:
-        """Check that a chain continues from its newest line seen, and remember its last line.
-
-        Args:
-            chain: the hash of the first line, which identifies the chain.
-            number: that of the last line, which is synced.
-            hashes: those of all lines.
-
-        Raises:
-            VerificationError: the chain was rolled back or rewritten.
-        """
-        if self.seen is None:
-            return
-        known, hash_ = _seen(self.seen).get(chain, (0, ""))
-        found = hashes() if known else []
-        if known and (known > len(found) or found[known - 1] != hash_):
-            raise VerificationError(
-                f"Expected line {known} as it was seen before, got a chain of {len(found)} lines without it - at {at}",
-                hint=f"it was rolled back or replaced. If you did this yourself, remove its entry from {self.seen}.",
-            )
-        if number > known:
-            self._remember(chain, number, (found or hashes())[number - 1])
-
-    def _remember(self, chain: str, number: int, hash_: str) -> None:
-        assert self.seen is not None
-        make_folders(self.seen.parent)
-        with held(self.seen.with_name(f".{self.seen.name}.lock"), 10.0, f"Expected no other writer - at {self.seen}"):
-            known = _seen(self.seen)
-            if number > known.get(chain, (0, ""))[0]:
-                known[chain] = (number, hash_)
-                write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
-
 
 UNSIGNED = Signer()
 """Signs nothing and accepts everything."""
-
-
-def _seen(file: Path) -> dict[str, tuple[int, str]]:
-    if not exists(file):
-        return {}
-    try:
-        known = json.loads(read_whole(file))
-        return {str(chain): (int(number), str(hash_)) for chain, (number, hash_) in known.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StoreError(f"Expected lines by chain, got a damaged file - at {file}", hint="remove it.") from error
 
 
 @lru_cache(maxsize=8)

@@ -10,19 +10,19 @@ from typing import Any
 
 from scoped_retrieval.pipeline.corpus import manifest
 from scoped_retrieval.pipeline.corpus.blocks import entry_of
-from scoped_retrieval.pipeline.corpus.manifest import UNSIGNED
+from scoped_retrieval.pipeline.corpus.manifest import chain_of
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import file_sha256
 
 
 def heads(path: Any) -> Sequence[Line]:
     """The lines of HEADS in a folder."""
-    return UNSIGNED.chain(path).lines()
+    return chain_of(path).lines()
 
 
 def generations(path: Any) -> list[str]:
     """The ids of the stored generations, oldest first."""
-    return manifest.generations(path, UNSIGNED.chain(path))
+    return manifest.generations(path, chain_of(path))
 
 
 def manifest_at(path: Any, generation: str | None = None) -> Any:

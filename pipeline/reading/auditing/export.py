@@ -30,9 +30,8 @@ from ....nodes.audit.records import ANSWER_RECORD, COVERED, snapshot_digests, vi
 from ....nodes.errors import InputError, StoreError, VerificationError
 from ....nodes.schema import Table
 from ....nodes.tables import PROVENANCE
-from ...config.opening import trust_of
+from ...config.opening import signer_of
 from ...config.settings import Settings
-from ...corpus import Trust
 from ...parsing.strict_json import strict_json
 from ...progress import counted
 from ...runs import replay
@@ -41,6 +40,7 @@ from ...runs.log import Line, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
 from ...runs.writing import named_lines
 from ...storage.durable import read_whole
+from ...storage.signing import Signer
 from ..access import expect_auditor, open_run
 
 __all__ = ["CheckedExport", "check_file", "exported", "own_line"]
@@ -133,7 +133,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         named=None if run.live else named_lines(run.snapshots_beside(snapshot_id)),
     )
     file = _File(content=content, signature="")
-    file.signature = trust_of(settings).signature(file.signed)
+    file.signature = signer_of(settings).signature(file.signed)
     return file.model_dump()
 
 
@@ -181,12 +181,12 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_timestamp(type_) else type_
 
 
-def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> CheckedExport:
+def check_file(path: Path, signer: Signer, *, anchor: str | None = None) -> CheckedExport:
     """Check a file of `show --as export`.
 
     Args:
         path: the file.
-        trust: its public key, if any, must have signed the file.
+        signer: its public key, if any, must have signed the file.
         anchor: a head of the log that was kept elsewhere; it must be among the log lines of the file.
 
     Raises:
@@ -201,10 +201,10 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
             "Expected an exported snapshot, got another file", at=path, hint="`show --as export` writes them"
         ) from error
     content, problems = file.content, list[str]()
-    signed = trust.trusted_key is not None and trust.is_signature(file.signed, file.signature)
-    if trust.trusted_key is not None and not signed:
+    signed = signer.trusted_key is not None and signer.is_signature(file.signed, file.signature)
+    if signer.trusted_key is not None and not signed:
         got = "another" if file.signature else "none"
-        problems.append(f"Expected a signature of {trust.trusted_key}, got {got}")
+        problems.append(f"Expected a signature of {signer.trusted_key}, got {got}")
     try:
         problems += _problems(content)
     except VerificationError as error:
