@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.encoders import openai_encoder
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.openai_encoder import OpenAIEncoder
-from scoped_retrieval.pipeline.encoders.probe import PROBES
+from scoped_retrieval.pipeline.encoders.openai_encoder import PROBES, OpenAIEncoder
 
 TEXTS = ["payment queue", "login", "payment queue", "the default role"]
 
@@ -41,22 +39,10 @@ def test_vectors_are_unit_and_equal_texts_are_sent_once(server: ModelServer):
     assert set(server.paths) == {"/v1/embeddings"}
 
 
-def test_where_neighbors_change_nothing_texts_are_sent_together(server: ModelServer, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(openai_encoder, "BATCH", 2)
-    encoder = encoder_at(server)
-    assert f"{server.encoder}+512+together+" in encoder.profile
-    server.sizes.clear()
-    encoder.encode(TEXTS)
-    assert server.sizes == [2, 1, 1]
-
-
-def test_where_they_do_each_text_is_sent_alone_and_the_profile_says_so(server: ModelServer):
+def test_a_vector_does_not_depend_on_the_texts_that_are_encoded_with_it(server: ModelServer):
     server.looks_around = True
     encoder = encoder_at(server)
-    assert f"{server.encoder}+512+alone+" in encoder.profile
-    server.sizes.clear()
     together = encoder.encode(TEXTS)
-    assert set(server.sizes) == {1}
     assert [encoder.encode([text])[0].tolist() for text in TEXTS] == together.tolist()
 
 
@@ -66,16 +52,6 @@ def test_a_server_that_rounds_otherwise_is_the_one_that_it_was(server: ModelServ
     again = encoder_at(server, first)
     assert again.profile == first
     assert pickle.loads(pickle.dumps(again)).profile == first
-
-
-def test_a_corpus_of_texts_that_were_sent_together_is_not_asked_one_by_one(server: ModelServer):
-    """The other way round it may be: alone, a text has one vector, whatever texts come with it."""
-    together = encoder_at(server).profile
-    server.looks_around = True
-    alone = encoder_at(server, together).profile
-    assert "+alone+" in alone
-    server.looks_around = False
-    assert encoder_at(server, alone).profile != alone  # these vectors are other ones
 
 
 def test_a_model_that_is_replaced_while_it_encodes_gives_no_vector(server: ModelServer):
@@ -97,7 +73,7 @@ BAD: list[tuple[tuple[int, bytes], str]] = [
     ((200, b'{"data": ["x"]}'), "no list of vectors"),
     (answer([float("nan")] * 512), "a value that is not a number"),
     (answer([True] * 512), "a value that is not a number"),
-    ((200, b'{"data": [{"index": 7, "embedding": [1]}]}'), "vectors of other texts"),
+    (answer([1.0] * 512, [1.0] * 512), "2 vectors for one text"),
 ]
 
 

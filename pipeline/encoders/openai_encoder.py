@@ -1,17 +1,24 @@
 """An embedding model of any server with `/v1/embeddings`: vLLM, TEI, llama.cpp, LM Studio, or a paid service.
 
 Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. It sends the stored texts of rows,
-questions, and the texts of `probe`, and nothing before a vector or the profile is needed.
+questions, and `PROBES`, and nothing before a vector or the profile is needed. Each text has a request of its own: in a
+batch, its neighbors would change the last bits of its vector.
 
 Note: a server does not report which weights it has, and on an accelerator the last bits of its answers vary from day to
 day. The profile contains URL, model, dimension and a sketch of the answers to fixed texts; a server whose answers match
 the profile of a corpus, up to that rounding, adopts that profile, and any other keeps its own.
+
+A sketch is the signs of the products of four vectors with 64 fixed directions each (Charikar 2002, SimHash): for two
+vectors at an angle of a, a share of a/pi of the signs differs. Rounding on a server changes none or one of the 256,
+another model half of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,26 +26,30 @@ from numpy.typing import NDArray
 
 from .choice import OPENAI, EncoderChoice, Served
 from .endpoint import Endpoint
-from .probe import PROBES, reads_alone, same_sketch, sketch_of
 from .unit_vectors import rounded
 
-__all__ = ["BATCH", "OpenAIEncoder"]
+__all__ = ["PROBES", "OpenAIEncoder"]
 
-BATCH = 32
-"""The number of texts per request, if neighbors have no effect."""
-_ALONE, _TOGETHER = "alone", "together"
+PROBES = (
+    "a",
+    "The default role of a new account is guest.",
+    "def retry(times: int) -> None: raise TimeoutError(times)",
+    "Migrations run in order of their numbers. " * 12,
+)
+"""The texts whose vectors identify a model."""
+_DIRECTIONS = 64
+"""The number of signs per text."""
+_MOVED = 8
+"""The number of the 256 signs that may differ between two answers of one model."""
 _SAME = 0.999
 """The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
 _NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
-_TOO_FEW = "the server returned too few results: see its log for a limit on texts per request, or update it"
 _NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
 
 
 class _Probed(NamedTuple):
     profile: str
-    alone: bool
-    dimensions: int
     first: NDArray[np.float64]
     """The vector of the first probe."""
 
@@ -70,7 +81,7 @@ class OpenAIEncoder:
 
     @property
     def profile(self) -> str:
-        """URL, model, dimension, how texts are sent, and the sketch of the answers to the probes.
+        """URL, model, dimension, and the sketch of the answers to the probes.
 
         Raises:
             ModelError: the server does not answer with vectors.
@@ -91,27 +102,24 @@ class OpenAIEncoder:
         return self._encoded(self._choice.prompts.query, texts)
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
-        probed = self._probed()
+        first = self._probed().first
         if not len(texts):
-            return np.zeros((0, probed.dimensions), dtype=np.int16)
+            return np.zeros((0, len(first)), dtype=np.int16)
         places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        sent = [(prompt or "") + text[: self._choice.max_chars] for text in places]
-        step = 1 if probed.alone else BATCH
-        found = np.vstack([self._vectors(sent[at : at + step], probed.dimensions) for at in range(0, len(sent), step)])
+        sent = ((prompt or "") + text[: self._choice.max_chars] for text in places)
+        found = np.stack([self._vector(text, len(first)) for text in sent])
         # Checked afterwards: a model that was replaced half-way is refused too.
-        if _cosine(self._vectors(PROBES[:1], probed.dimensions)[0], probed.first) < _SAME:
+        if _cosine(self._vector(PROBES[0], len(first)), first) < _SAME:
             raise self._endpoint.error("another model than before", _REPLACED)
         return rounded(found)[[places[text] for text in texts]]
 
     def _probed(self) -> _Probed:
         if self._state is None:
-            first = self._vectors(PROBES[:1], None)
-            dimensions = first.shape[1]
-            alone = np.vstack([first, *(self._vectors([text], dimensions) for text in PROBES[1:])])
-            if not alone.any(axis=1).all():
+            first = self._vector(PROBES[0])
+            probes = np.stack([first, *(self._vector(text, len(first)) for text in PROBES[1:])])
+            if not probes.any(axis=1).all():
                 raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
-            profile = self._profile(alone)
-            self._state = _Probed(profile, f"+{_ALONE}+" in profile.removeprefix(self.name), dimensions, alone[0])
+            self._state = _Probed(self._profile(probes), first)
         return self._state
 
     @property
@@ -119,37 +127,25 @@ class OpenAIEncoder:
         """The start of the profile."""
         return f"{OPENAI}{self.served}"
 
-    def _profile(self, alone: NDArray[np.float64]) -> str:
-        """The known profile, if this server has that model and can encode the way the corpus was encoded."""
-        dimensions, sketch = alone.shape[1], sketch_of(alone)
+    def _profile(self, probes: NDArray[np.float64]) -> str:
+        """The known profile, if this server has that model and is asked as it was for the corpus."""
         cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
-        start = f"{self.name}+{dimensions}{cut}{self._choice.prompts.mark}"
+        start, sketch = f"{self.name}+{probes.shape[1]}{cut}{self._choice.prompts.mark}", sketch_of(probes)
         known, _, other = (self._expected_profile or "").rpartition("+")
-        same = same_sketch(sketch, other)
-        if same and known == f"{start}+{_ALONE}":
-            return f"{known}+{other}"
-        dependent = reads_alone(lambda texts: self._vectors(texts, dimensions), alone)
-        if same and known == f"{start}+{_TOGETHER}" and not dependent:
-            return f"{known}+{other}"
-        return f"{start}+{_ALONE if dependent else _TOGETHER}+{sketch}"
+        return f"{start}+{other if known == start and same_sketch(sketch, other) else sketch}"
 
-    def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.float64]:
-        """Vectors of some texts in one request, each divided by its greatest component; of the known length, if any."""
-        body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
+    def _vector(self, text: str, dimensions: int | None = None) -> NDArray[np.float64]:
+        """The vector of a text, divided by its greatest component; of the known length, if any."""
+        body = {"model": self.served.model, "input": [text], "encoding_format": "float"}
         found = self._endpoint.ask(self._path, body).get("data")
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             raise self._endpoint.error("no list of vectors", _NO_ENCODER)
-        if len(found) != len(texts):
-            raise self._endpoint.error(f"{len(found)} of {len(texts)} vectors", _TOO_FEW)
-        by_index = {each.get("index", at): self._row(each.get("embedding")) for at, each in enumerate(found)}
-        if by_index.keys() != set(range(len(texts))):
-            raise self._endpoint.error("vectors of other texts than were sent")
-        lengths = {len(row) for row in by_index.values()}
-        if len(lengths) > 1:
-            raise self._endpoint.error("vectors of several lengths")
-        if dimensions not in (None, *lengths):
-            raise self._endpoint.error(f"a vector of {max(lengths)} numbers in place of {dimensions}", _REPLACED)
-        return np.stack([by_index[at] for at in range(len(texts))])
+        if len(found) != 1:
+            raise self._endpoint.error(f"{len(found)} vectors for one text")
+        row = self._row(found[0].get("embedding"))
+        if dimensions not in (None, len(row)):
+            raise self._endpoint.error(f"a vector of {len(row)} numbers in place of {dimensions}", _REPLACED)
+        return row
 
     def _row(self, found: Any) -> NDArray[np.float64]:
         if not found or not isinstance(found, list):
@@ -165,3 +161,27 @@ class OpenAIEncoder:
 def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / lengths if lengths else 0.0
+
+
+def sketch_of(probes: NDArray[np.float64]) -> str:
+    """The signs as 64 hexadecimal digits."""
+    directions = _directions(probes.shape[1])
+    return np.packbits(probes @ directions.T > 0).tobytes().hex()
+
+
+def same_sketch(one: str, other: str) -> bool:
+    """Whether two sketches are of one model, up to rounding."""
+    try:
+        differing = int(one, 16) ^ int(other, 16)
+    except ValueError:
+        return False
+    return len(one) == len(other) and differing.bit_count() <= _MOVED
+
+
+@lru_cache(maxsize=4)
+def _directions(dimensions: int) -> NDArray[np.float64]:
+    """float64[64, dimensions] of 1 and -1, the same everywhere."""
+    size = _DIRECTIONS * dimensions
+    stream = hashlib.shake_256(b"scoped-retrieval probe/1").digest(-(-size // 8))
+    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8))[:size]
+    return 2 * bits.reshape(_DIRECTIONS, dimensions).astype(np.float64) - 1

@@ -4,9 +4,8 @@ Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompt
 the maximum length of texts and later modules are those of the folder (`modules.json`,
 `config_sentence_transformers.json`). Weights are read from safetensors only, and no code of a folder is run.
 
-Note: for nearly every model, a text in a batch gets other last bits than alone. So a model is tested when it is loaded,
-see `probe`, and reads one text at a time if that matters, on one thread; several threads read several texts. The
-profile includes digests of the files, not the folder: a model can be moved.
+Note: for nearly every model, a text in a batch gets other last bits than alone. So a model reads one text at a time, on
+one thread; several threads read several texts. The profile includes digests of the files, not the folder: a model can be moved.
 """
 
 from __future__ import annotations
@@ -25,15 +24,12 @@ from numpy.typing import NDArray
 from ...nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
 from .model_files import WEIGHTS_SUFFIX, digest_of, files_about, loading, weights_of
-from .probe import PROBES, reads_alone
 from .unit_vectors import rounded
 
-__all__ = ["BATCH", "KIND", "SentenceTransformerEncoder", "located"]
+__all__ = ["KIND", "SentenceTransformerEncoder", "located"]
 
 KIND = SENTENCE_TRANSFORMERS.rstrip(":")
 """The start of a profile."""
-BATCH = 32
-"""The number of texts per batch, if neighbors have no effect."""
 _MODULES = "modules.json"
 _OWN = "sentence_transformers."
 _HINT = "a folder as `SentenceTransformer.save_pretrained` writes it, with modules.json and weights in safetensors"
@@ -41,7 +37,6 @@ _HINT = "a folder as `SentenceTransformer.save_pretrained` writes it, with modul
 
 class _Model(NamedTuple):
     loaded: Any
-    alone: bool
     dimensions: int
 
 
@@ -69,7 +64,7 @@ class SentenceTransformerEncoder:
 
     @property
     def profile(self) -> str:
-        """Digests of the files, own prompts, type, length, dimension, and whether texts are read one by one.
+        """Digests of the files, own prompts, type, length and dimension.
 
         Raises:
             ModelError: there is no such model, or it does not load.
@@ -78,8 +73,7 @@ class SentenceTransformerEncoder:
             folder, files = self._files()
             model = _loaded(folder, files)
             length = getattr(model.loaded, "max_seq_length", None) or "any"
-            how = "alone" if model.alone else "together"
-            self._profile = f"{files}+float32+{length}+{model.dimensions}+{how}+cpu"
+            self._profile = f"{files}+float32+{length}+{model.dimensions}+cpu"
         return self._profile
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -104,7 +98,7 @@ class SentenceTransformerEncoder:
         if not len(texts):
             return np.zeros((0, model.dimensions), dtype=np.int16)
         places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        found = _vectors(model.loaded, list(places), kind, prompt, 1 if model.alone else BATCH, self._files()[0])
+        found = _vectors(model.loaded, list(places), kind, prompt, self._files()[0])
         return rounded(found)[[places[text] for text in texts]]
 
 
@@ -194,26 +188,21 @@ def _loaded(folder: Path, files: str) -> _Model:
         )
         model.eval().float()
     _expect_all_weights(model, folder)
-    alone = _vectors(model, PROBES, "document", "", 1, folder)
-    dependent = reads_alone(lambda texts: _vectors(model, texts, "document", "", len(texts), folder), alone)
-    return _Model(model, dependent, alone.shape[1])
+    return _Model(model, _vectors(model, ["a"], "document", "", folder).shape[1])
 
 
-def _vectors(
-    model: Any, texts: Sequence[str], kind: str, prompt: str | None, size: int, folder: Path
-) -> NDArray[np.float64]:
-    """Vectors of texts in batches of `size`, in order; without a prompt, with that of the model."""
+def _vectors(model: Any, texts: Sequence[str], kind: str, prompt: str | None, folder: Path) -> NDArray[np.float64]:
+    """Vectors of texts in order; without a prompt, with that of the model."""
     from .threads import single_threads
 
     read = model.encode_query if kind == "query" else model.encode_document
 
-    def batch(start: int) -> NDArray[np.float64]:
-        given = list(texts[start : start + size])
-        return np.asarray(read(given, prompt=prompt, batch_size=size, show_progress_bar=False), dtype=np.float64)
+    def vector(text: str) -> NDArray[np.float64]:
+        return np.asarray(read([text], prompt=prompt, show_progress_bar=False), dtype=np.float64)
 
     try:
         with single_threads() as pool:
-            found = np.vstack(list(pool.map(batch, range(0, len(texts), size))))
+            found = np.vstack(list(pool.map(vector, texts)))
     except Exception as error:  # a model may raise anything
         raise ModelError(f"Expected vectors, got {type(error).__name__}", at=folder, hint=_HINT) from error
     if not np.isfinite(found).all():
