@@ -111,6 +111,28 @@ def test_an_earlier_as_of_has_the_older_one_and_a_review_has_it_as_history(
     assert standing == {"memory/m1": "history", "memory/m2": "evidence"}
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.jsonl": [OLD | {"supersededBy": "m2"}, NEW]},
+        {"a.jsonl": [OLD | {"supersededBy": "m2", "supersededAt": "2026-06-01T00:00:00Z"}], "b.jsonl": [NEW]},
+    ],
+    ids=["one file", "a stated time"],
+)
+def test_an_earlier_as_of_has_a_memory_that_says_later_what_replaced_it(
+    capsys: pytest.CaptureFixture[str], files: dict[str, list[dict[str, Any]]]
+) -> None:
+    imported(files, capsys)
+    assert shown(found(capsys)) == (True, False)
+    assert shown(found(capsys, "--as-of", "2026-05-20T00:00:00Z")) == (False, True)
+
+
+def test_of_two_memories_of_one_time_that_replace_each_other_one_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    now = {"createdAt": NEW["createdAt"]}
+    imported({"a.jsonl": [OLD | now | {"supersedes": "m2"}], "b.jsonl": [NEW | {"supersedes": "m1"}]}, capsys)
+    assert sum(shown(found(capsys))) == 1
+
+
 def test_why_and_the_xray_say_that_it_was_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     for name, record in (("a", OLD), ("b", NEW | {"supersedes": "m1"})):
         imported({f"{name}.jsonl": [record]}, capsys)

@@ -4,12 +4,16 @@ Reads pairs of a request and a row. Gives the admissible rows that replace each 
 
 A row replaces another one of its class and owner that is not newer and that it names in `supersedes`, by entity or
 evidence id. A memory also replaces each older memory with its id. A row is as old as its recorded time at `as_of`;
-of equally old ones, the one of the later source by name is newer.
+of equally old ones, the one of the later source by name is newer, and of two that name each other the one with the
+greater evidence id stays. What a row itself says in `superseded_by` counts from its `superseded_at` on, always if it has
+none.
 
 Note: nothing is decided when rows are stored, since a newer row that a request may not see must not change its answer.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +23,7 @@ from ..columns.kept import OfTable
 from ..columns.keys import first_of_runs, flat, gathered, gathered_columns, present, take_or, truth
 from ..columns.list_columns import flattened
 from ..columns.ragged import Ragged, spread
-from ..frames import PostingIndex, posting_keys
+from ..frames import OPEN_END, PostingIndex, posting_keys
 from ..text.index_keys import id_keys
 from .recall_scope import Bool, Int, RecallTables, ScopeGroup
 
@@ -34,7 +38,8 @@ def replaced_by(tables: RecallTables, request: Int, row: Int, postings: PostingI
     evidence = tables.evidence
     if not len(_able(evidence, row)):
         return pa.nulls(len(row), pa.string())
-    newest = np.where(np.asarray(gathered(evidence["superseded_by"], row).is_valid()), row, -1)
+    stated = np.asarray(gathered(evidence["superseded_by"], row).is_valid())
+    newest = np.where(stated & ~_still_stands(tables, request, row), row, -1)
     for scope in tables.scope_groups(None):
         own = np.isin(request, scope.request).nonzero()[0]
         of, by = replacing(scope, request[own], row[own], postings)
@@ -118,17 +123,36 @@ def _newer(tables: RecallTables, request: Int, row: Int, by: Int) -> Bool:
     names = (*_IDS, "source_id", "origin_class", "supersedes")
     old, new = (gathered_columns(tables.evidence, names, rows) for rows in (row, by))
     began, begins = (_recorded(tables, request, rows) for rows in (row, by))
+    named, back = _names(new, old), _names(old, new)
+    rank = tables.row_index.id_rank
+    later = (begins > began) | ((begins == began) & truth(pc.greater(new["source_id"], old["source_id"])))
+    stays = (begins > began) | ((begins == began) & (~back | (rank[by] > rank[row])))
+    again = truth(pc.equal(old["entity"], new["entity"])) & truth(pc.equal(new["origin_class"], "memory"))
+    return (named & stays) | (again & later)
+
+
+def _names(new: Mapping[str, pa.Array], old: Mapping[str, pa.Array]) -> Bool:
+    """Whether each row of `new` names that of `old` in `supersedes`."""
     of, name = flattened(new["supersedes"])
-    named = np.zeros(len(row), dtype=bool)
+    named = np.zeros(len(new["supersedes"]), dtype=bool)
     for column in _IDS:
         named[of[truth(pc.equal(flat(name), old[column].take(pa.array(of))))]] = True
-    later = (begins > began) | ((begins == began) & truth(pc.greater(new["source_id"], old["source_id"])))
-    again = truth(pc.equal(old["entity"], new["entity"])) & truth(pc.equal(new["origin_class"], "memory"))
-    return (named & (begins >= began)) | (again & later)
+    return named
 
 
 def _recorded(tables: RecallTables, request: Int, row: Int) -> Int:
     """When each row was recorded, as it was at the `as_of` of its request."""
+    return tables.row_index.recorded_at(_placement(tables, request, row))
+
+
+def _still_stands(tables: RecallTables, request: Int, row: Int) -> Bool:
+    """Whether each row was superseded at a known time after the `as_of` of its request."""
     clock, of_request = tables.clock
-    _, placement = clock.judge(tables.row_index, of_request[request], row)
-    return tables.row_index.recorded_at(placement)
+    placement = _placement(tables, request, row)
+    ends = tables.row_index.superseded[placement]
+    return (placement >= 0) & (ends < OPEN_END) & (ends > clock.as_of[of_request[request]])
+
+
+def _placement(tables: RecallTables, request: Int, row: Int) -> Int:
+    clock, of_request = tables.clock
+    return clock.judge(tables.row_index, of_request[request], row)[1]

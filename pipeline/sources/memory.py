@@ -1,7 +1,7 @@
 """Governed memories and preferences: facts remembered about a project or a user, with status and confidence.
 
 Gives: `read_memory` (records of S0.114) and `read_preferences`. A memory has `id`, `content`, `status`, `scope`,
-`sourceRefs`, `confidence`, `validFrom`, and may have `validUntil`, `supersededBy`, `conflictSet`.
+`sourceRefs`, `confidence`, `validFrom`, and may have `validUntil`, `supersededBy`, `supersededAt`, `conflictSet`.
 
 Note: `conflicted` and `private` are not states. A conflicted memory is a verified one that belongs to a conflict set, a
 private one is a verified one that belongs to a user (C4, C5).
@@ -42,7 +42,8 @@ def read_memory(path: str | PathLike[str], *, project: str, now: datetime, repor
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
     the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
-    id occurs twice in a file, the later one ends the earlier; of several files, `versions` decides.
+    id occurs twice in a file, the later one ends the earlier, and so does one that is named in `supersededBy`; of several
+    files, `versions` decides.
     The sources are added to `report.complete_sources`.
 
     Raises:
@@ -145,7 +146,9 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
-    """End each version of a memory when its file says the next one begins: the later by time, else by lines."""
+    """End each version of a memory when its file says the next one begins: the later by time, else by lines; and one that
+    names another memory of its file in `supersededBy` when that one begins.
+    """
     versions: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
     for row in rows:
         whose = (row["source_id"], row["owner_project"], row["owner_user"], row["entity"])
@@ -156,8 +159,13 @@ def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
             ordered.sort(key=lambda each: _begins(each[0]))
         for old, new in pairwise(ordered):
             for row in old:
-                row["superseded_at"] = _begins(new[0])
+                row["superseded_at"] = row["superseded_at"] or _begins(new[0])
                 row["superseded_by"] = row["superseded_by"] or (None if row["superseded_at"] else row["entity"])
+    for row in rows:
+        other = versions.get((row["source_id"], row["owner_project"], row["owner_user"], row["superseded_by"]))
+        if other is not None and row["superseded_at"] is None:
+            began, own = _begins(next(iter(other.values()))[0]), _begins(row)
+            row["superseded_at"] = began if began and own and began > own else None
 
 
 def _begins(row: dict[str, Any]) -> Any:

@@ -96,6 +96,7 @@ def common_fields(record: Record) -> dict[str, Any]:
         "valid_until": record.instant("validUntil"),
         "recorded_time": record.instant("recordedAt", "recordedTime"),
         "superseded_by": record.identifier("supersededBy"),
+        "superseded_at": record.instant("supersededAt"),
         "supersedes": record.strings("supersedes"),
         "conflict_set": record.identifier("conflictSet", "conflictSetId"),
         "language": record.text("language"),
