@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus_rows import SOURCE, day, history, import_rows
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.corpus import Corpus, Selection, publishing
+from scoped_retrieval.pipeline.corpus import Corpus, Selection
 
 OTHER = "git:other"
 NONE = import_rows().slice(0, 0)
@@ -85,15 +85,9 @@ def test_an_erasure_leaves_no_byte_of_a_commit_on_disk(corpus: Corpus):
 PROJECTS = [f"p{number:02}" for number in range(20)]
 
 
-def tables(corpus: Corpus) -> set[str]:
-    """The packs of commit tables."""
-    return set(corpus._base.manifest.commits.values())
-
-
 @pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
-    """Projects that were read one by one, so that their small tables share packs."""
-    monkeypatch.setattr(publishing, "FAN_IN", 4)
+def shared(tmp_path: Path) -> Corpus:
+    """Projects that were read one by one."""
     corpus = Corpus.create(tmp_path / "shared")
     for number, project in enumerate(PROJECTS):
         read = {SOURCE: history(number), OTHER: history(number + 100)}
@@ -103,12 +97,11 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 @pytest.mark.parametrize("read_again", [False, True])
 def test_commits_that_are_erased_leave_those_of_other_projects(shared: Corpus, read_again: bool):
-    """Also if the project has another table by now, and its former one is in a pack that others use."""
+    """Also if the project was read again, and its former commits are in an earlier generation."""
     shared.merge(now=day(4))
     (sha,) = [row["version"].encode() for row in shared.commits("p07").to_pylist() if row["source_id"] == SOURCE]
     if read_again:
         shared.publish(NONE, commits={SOURCE: history(300)}, project="p07", now=day(5))
-        assert len(tables(shared)) == 2
     before = {project: shared.commits(project) for project in PROJECTS if project != "p07"}
     assert any(sha in file.read_bytes() for file in shared.path.rglob("*.arrow"))
     shared.erase(Selection("ana", frozenset(["p07"]), project="p07", source=SOURCE), now=day(6))

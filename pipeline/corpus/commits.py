@@ -1,16 +1,15 @@
 """The commit tables of a corpus: when each commit of an indexed history was recorded, per owner project.
 
-    packs/<id>/commits.arrow    COMMITS of a project, by source, then time, or the small tables of several, one after the
-                                other; the manifest names the pack of each project
+    packs/<id>/commits.arrow    COMMITS of every project, those of a project by source, then time; the manifest names the pack
 
-Gives: `COMMITS`, `commits_of`, `commits_after`, `in_packs` and `commit_hash`. A commit that changed no stored text,
+Gives: `COMMITS`, `commits_of`, `commits_with`, `commits_after` and `commit_hash`. A commit that changed no stored text,
 such as a merge, is recorded only here.
 Note: an import of a source brings all of its commits, so its table is replaced; the tables of other sources stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +18,6 @@ from ...nodes.schema import TIMESTAMP
 from .identity import MultisetHash
 
 FILE = "commits.arrow"
-SMALL_TABLE = 1 << 20
-"""Tables smaller than this share a pack: about ten thousand commits."""
 COMMITS = pa.schema(
     [
         pa.field("owner_project", pa.string(), False),
@@ -33,17 +30,14 @@ COMMITS = pa.schema(
 
 
 def commits_of(table: pa.Table, project: str) -> pa.Table:
-    """COMMITS of a project, from a table that may contain other projects."""
+    """COMMITS of a project, from those of all."""
     return table.filter(pc.equal(table["owner_project"], project))
 
 
-def in_packs(tables: Mapping[str, pa.Table]) -> Iterator[Mapping[str, pa.Table]]:
-    """COMMITS by project, a mapping per pack: small tables share one, others have their own, empty ones are omitted."""
-    tables = {project: tables[project] for project in sorted(tables) if tables[project].num_rows}
-    small = {project: table for project, table in tables.items() if table.nbytes < SMALL_TABLE}
-    if small:
-        yield small
-    yield from ({project: table} for project, table in tables.items() if project not in small)
+def commits_with(stored: pa.Table, changed: Mapping[str, pa.Table]) -> pa.Table:
+    """COMMITS of all projects, with those of some, by project, replaced."""
+    gone = pc.is_in(stored["owner_project"], value_set=pa.array(sorted(changed), pa.string()))
+    return pa.concat_tables([stored.filter(pc.invert(gone)), *changed.values()]).combine_chunks()
 
 
 def commits_after(stored: pa.Table, project: str, read: Mapping[str, pa.Table]) -> pa.Table:

@@ -168,10 +168,10 @@ def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[s
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     histories = set[tuple[str, str]]().union(*found.histories.values())
+    projects = {owner for owner, _ in histories} if base.manifest.commits in packs else ()
     commits = {
         project: without_sources(base.commits(project), {source for owner, source in histories if owner == project})
-        for project, pack in base.manifest.commits.items()
-        if pack in packs
+        for project in projects
     }
     next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, receipts=receipts)
     return next_.write(old.nothing, now, added=-lost), ids, packs

@@ -43,10 +43,15 @@ class Generation:
         pack = self.manifest.changes
         return Deltas() if pack is None else Deltas.of(self.packs[pack])
 
+    @property
+    def all_commits(self) -> pa.Table:
+        """COMMITS of all projects; empty if no history was imported."""
+        pack = self.manifest.commits
+        return COMMITS.empty_table() if pack is None else self.packs[pack].table(FILE)
+
     def commits(self, project: str) -> pa.Table:
-        """COMMITS of a project; empty if no history of it was imported."""
-        pack = self.manifest.commits.get(project)
-        return COMMITS.empty_table() if pack is None else commits_of(self.packs[pack].table(FILE), project)
+        """COMMITS of a project."""
+        return commits_of(self.all_commits, project)
 
     @cached_property
     def live(self) -> Mapping[str, int]:

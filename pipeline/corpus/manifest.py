@@ -47,7 +47,7 @@ __all__ = [
 
 CACHE = "cache"
 """The folder of chunks that were read before; it may be removed at any time."""
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _AS_THEY_ARE = (
@@ -75,8 +75,8 @@ class Manifest:
     """The segments of packs in use, by position, that were replaced."""
     changes: str | None = None
     """The pack of the changes to stored rows, see `deltas.py`."""
-    commits: Mapping[str, str] = field(default_factory=dict)
-    """Project -> the pack of its commit table."""
+    commits: str | None = None
+    """The pack of the commit table, see `commits.py`."""
     redactors: Sequence[str] = ()
     """Every detector of secrets, with its version, that was applied to rows of this corpus at import; envelope."""
     corpus_id: str = ""

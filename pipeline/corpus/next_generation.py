@@ -22,7 +22,7 @@ from ...nodes.columns.ragged import slabs
 from ...nodes.errors import MovedOnError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import remove_tree
-from .commits import FILE, commit_hash, in_packs
+from .commits import FILE, commit_hash, commits_with
 from .deltas import CHANGES, DESCRIPTIONS, Deltas
 from .generation import Generation
 from .identity import MultisetHash
@@ -80,7 +80,7 @@ class Next:
     encoder: Encoder | None = None
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
-    """The commit tables to write, by project."""
+    """The commit tables that change, by project."""
     on_encoded: OnEncoded = lambda done, total: None
     receipts: Sequence[Receipt] | None = None
     """The receipts of all erasures, if they differ from `base`."""
@@ -119,12 +119,12 @@ class Next:
             content += new
         for project, table in self.commits.items():
             content += commit_hash(table) - commit_hash(base.commits(project))
-        commits = {project: pack for project, pack in manifest.commits.items() if project not in self.commits}
-        for tables in in_packs(self.commits):
-            both = {FILE: pa.concat_tables(tables.values())}
-            commits |= dict.fromkeys(tables, self._new_pack(packs, write_tables, both))
+        commits = manifest.commits
+        if self.commits:
+            table = commits_with(base.all_commits, self.commits)
+            commits = self._new_pack(packs, write_tables, {FILE: table}) if table.num_rows else None
         changes = self._deltas(packs)
-        used = {changes, *commits.values()}
+        used = {changes, commits}
         used |= {name for name, pack in packs.items() if len(pack.sizes) > len(gone.get(name, ()))}
         used = {name: pack for name, pack in packs.items() if name in used}
         manifest = replace(
@@ -154,9 +154,10 @@ class Next:
         """
         base, manifest = self.base, self.base.manifest
         amended = self.old.segments_of(self.revision.amended).tolist()
-        tables = {pack for project, pack in manifest.commits.items() if project in self.commits}
-        for pack in {self.old.segments[at].pack for at in self.revision.again} | tables:
+        for pack in {self.old.segments[at].pack for at in self.revision.again}:
             base.packs[pack].expect_whole()
+        if manifest.commits is not None and self.commits:
+            base.packs[manifest.commits].expect_whole()
         for pack in {self.old.segments[at].pack for at in amended}:
             base.packs[pack].expect_whole("evidence.arrow", "placements.arrow")
         if manifest.changes is not None and (self.revision.again or amended):
@@ -256,9 +257,7 @@ class Next:
                 yield part if keep[start:end].all() else part.kept(keep[start:end]), MultisetHash.of()
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        """The vectors of new rows: with an encoder, for all of them; without, those already stored."""
-        if self.encoder is not None:
-            return self._encoded(evidence, self.encoder)
+        """The vectors that new rows had when they were stored before."""
         owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))
         own = [at for at, s in enumerate(self.old.segments) if (s.owner_project, s.owner_user) in owners]
         stored = ((self.old.evidence_of(run), self.old.vectors_of(run)) for run in self.old.runs_of(own))

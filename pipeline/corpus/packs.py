@@ -9,7 +9,7 @@ rows.
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
                changes.arrow      if placements of other packs' rows ended or came back, see `deltas.py`
                descriptions.arrow if other packs' rows are described again, see `deltas.py`
-               commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
+               commits.arrow      when the commits of histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication
 share its files, and small packs are merged, see `publishing.py`.

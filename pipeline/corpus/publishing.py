@@ -1,7 +1,6 @@
 """How an import makes the next generation: the difference, and which stored rows are amended or rewritten.
 
-Stored rows are rewritten only if their postings change, they lack a vector that can be encoded now, or their segments
-or packs are too small and numerous or have too many deltas. All other rows stay in their packs.
+Stored rows are rewritten only if their postings change, or their segments or packs are too small and numerous or have too many deltas. All other rows stay in their packs.
 
 The place of a row is its version, lines and bytes. An imported open placement whose place is already open changes
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
@@ -27,16 +26,14 @@ from numpy.typing import NDArray
 from ...nodes.errors import StoreError
 from ...nodes.frames import OPEN_END, micros
 from ..encoders.unit_vectors import Encoder
-from .commits import FILE, SMALL_TABLE
 from .deltas import applied, indexed_alike
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
-from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
+from .next_generation import SEGMENT_ROWS, Next, Revision
 from .packs import PackSegment, in_use
 from .parts import moved, with_rows
 from .stored import StoredRows
-from .vectors import OnEncoded
 
 FAN_IN = 16
 """This many segments of one owner and size class are merged, and so are this many small packs of one size class."""
@@ -65,7 +62,7 @@ class Import:
 
     `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
     source, which were published before; of the sources in `partly`, only these paths. `commits` are the changed commit tables, by project; `users` are those whose rows
-    of complete sources may end, None for shared rows. `encoder` encodes rows that have no vector yet.
+    of complete sources may end, None for shared rows.
     """
 
     new: Incoming
@@ -76,19 +73,12 @@ class Import:
     partly: Mapping[str, Collection[str]] = field(default_factory=dict)
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
-    encoder: Encoder | None = None
-    on_encoded: OnEncoded = lambda done, total: None
     redactor: str | None = None
 
 
 def published(base: Generation, import_: Import) -> tuple[PublishReport, Generation]:
-    """A report of the changes, and the generation after an import: `base` itself if there is nothing to write.
-
-    Raises:
-        StoreError: the corpus has vectors of another encoder.
-    """
-    new, encoder = import_.new, import_.encoder
-    expect_encoder(base, encoder)
+    """A report of the changes, and the generation after an import: `base` itself if there is nothing to write."""
+    new = import_.new
     crowded = _small_packs(base, FAN_IN)
     old = StoredRows.of(base, _concerned(base, import_, crowded))
     whole, part = (
@@ -97,11 +87,9 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     )
     complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
     diff = difference(new, old.evidence, old.placements, complete, import_.now)
-    revision = _revision(old, new, diff, encoder is not None, crowded)
+    revision = _revision(old, new, diff, crowded)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
-    commits = {project: base.commits(project) for project, pack in base.manifest.commits.items() if pack in crowded}
-    commits |= import_.commits
-    next_ = Next(base, old, revision, encoder, import_.redactor, commits, import_.on_encoded)
+    next_ = Next(base, old, revision, redactor=import_.redactor, commits=import_.commits)
     after = next_.write(_fresh(new, old, diff, revision), import_.now, added)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
@@ -116,13 +104,13 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     return report, after
 
 
-def expect_encoder(base: Generation, encoder: Encoder | None) -> None:
+def expect_encoder(base: Generation, encoder: Encoder) -> None:
     """
     Raises:
         StoreError: the corpus has vectors of another encoder.
     """
     profile = base.manifest.encoder_profile
-    if encoder is not None and profile not in (None, encoder.profile):
+    if profile not in (None, encoder.profile):
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
 
@@ -131,7 +119,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, and half-empty
     and small packs rewritten.
     """
-    segments, packs = base.segments(), _small_packs(base, 2, SMALL_TABLE)
+    segments, packs = base.segments(), _small_packs(base, 2, SEGMENT_ROWS)
     sparse = {pack for pack, rows in base.live.items() if 2 * rows < base.packs[pack].sizes.sum()}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.deltas.counts
@@ -143,24 +131,18 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
         or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
     ]
     old = StoredRows.of(base, chosen)
-    commits = {project: base.commits(project) for project, pack in base.manifest.commits.items() if pack in packs}
-    after = Next(base, old, Revision(range(len(chosen))), commits=commits).write(old.nothing, now, added=0)
+    after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
 
 def _small_packs(base: Generation, count: int, by: int = FAN_IN) -> set[str]:
-    """The small packs of every kind and size class (powers of `by`) that has at least `count` of them. Small are packs that
-    use fewer than a quarter of the rows of a full one, and those of small commit tables.
+    """The small packs of every size class (powers of `by`) that has at least `count` of them. Small are packs that use
+    fewer than a quarter of the rows of a full one.
     """
-    manifest = base.manifest
-    classes = defaultdict[tuple[str, int], set[str]](set)
-    for kind, full, sizes in (
-        ("rows", SEGMENT_ROWS // 4, base.live),
-        ("commits", SMALL_TABLE, {name: base.packs[name].files[FILE]["bytes"] for name in manifest.commits.values()}),
-    ):
-        for pack, size in sizes.items():
-            if size < full:
-                classes[kind, int(np.log(max(size, 1)) / np.log(by))].add(pack)
+    classes = defaultdict[int, set[str]](set)
+    for pack, size in base.live.items():
+        if size < SEGMENT_ROWS // 4:
+            classes[int(np.log(size) / np.log(by))].add(pack)
     return {pack for packs in classes.values() if len(packs) >= count for pack in packs}
 
 
@@ -187,28 +169,16 @@ def _written(base: Generation, after: Generation) -> int:
     return len(new - old)
 
 
-def _revision(
-    old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool, packs: Collection[str]
-) -> Revision:
+def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, packs: Collection[str]) -> Revision:
     """The changes to the stored rows: amended where possible, else rewritten."""
     anew = diff.known[diff.described_anew]
     descriptions = new.evidence.take(pa.array(diff.described_anew))
     stays = indexed_alike(descriptions, old.evidence, anew) if len(anew) else np.empty(0, dtype=bool)
-    if encodes:
-        stays &= old.encoded(anew)
-    newly_encoded = _to_encode(old, diff) if encodes else NO_ROWS
     again = {at for at, segment in enumerate(old.segments) if segment.pack in packs}
     again |= old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
-    again.update(old.segments_of(newly_encoded).tolist())
     again.update(old.segments_of(anew[~stays]).tolist())
     kept = descriptions.filter(pa.array(stays))
-    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded)
-
-
-def _to_encode(old: StoredRows, diff: ImportDifference) -> NDArray[np.int64]:
-    """The stored rows without a vector that the import contains unchanged."""
-    rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
-    return rows[~old.encoded(rows)]
+    return Revision(again, anew[~stays], diff.changed, anew[stays], kept)
 
 
 def _heavy(old: StoredRows, *amended: NDArray[np.int64]) -> set[int]:

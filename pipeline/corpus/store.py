@@ -182,7 +182,6 @@ class Corpus:
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
-        on_encoded: OnEncoded = lambda done, total: None,
         partly: Mapping[str, Collection[str]] | None = None,
         standing: Mapping[str, Collection[str]] | None = None,
     ) -> PublishReport:
@@ -197,14 +196,14 @@ class Corpus:
             user: whose rows of complete sources may end, besides shared rows and those of the users in `rows`; another
                 user's rows of a source with that name stay.
             now: when rows are captured and missing ones end, with a time zone.
-            encoder: encodes rows that have no vector yet.
+            encoder: encodes the rows that have no vector, once they are published.
             redactor: the detector of secrets, with its version, that was applied to `rows`; recorded.
-            on_encoded: called with the number of encoded texts and their total.
             partly: source id to the paths that `rows` contains completely, of a source that is published in parts.
             standing: source id to paths of a complete source that were published before, in parts.
 
         Raises:
             BusyError: another writer held the lock for `WAIT_SECONDS`.
+            ModelError: the encoder does not answer; the rows are published without vectors.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
             SchemaError: `rows` does not match the schema; nothing is written.
         """
@@ -213,7 +212,7 @@ class Corpus:
         if commits and project is None:
             raise InputError.expected("the project of the commits", None, "project")
 
-        def change(base: Generation) -> tuple[PublishReport, Generation]:
+        def change(base: Generation) -> tuple[tuple[PublishReport, pa.Array], Generation]:
             new, erased = kept_out(self.path, base.manifest.receipts, incoming(rows, now, _family(base, rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
             report, after = published(
@@ -227,14 +226,18 @@ class Corpus:
                     partly=partly or {},
                     standing=standing or {},
                     commits=_changed_commits(base, project, commits) if project and commits else {},
-                    encoder=encoder,
-                    on_encoded=on_encoded,
                     redactor=redactor,
                 ),
             )
-            return replace(report, erased_rows=erased), after
+            ids = new.evidence["evidence_id"].combine_chunks()
+            return (replace(report, erased_rows=erased), ids), after
 
-        return self._change(change)
+        if encoder is not None:
+            self.expect_encoder(encoder)
+        report, ids = self._change(change)
+        if encoder is not None:
+            self.embed(ids, encoder, now=now)
+        return replace(report, generation=self.generation)
 
     def expect_encoder(self, encoder: Encoder) -> None:
         """

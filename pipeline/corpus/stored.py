@@ -78,11 +78,6 @@ class StoredRows:
         """The segment of each row, by position."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
-    def rows_of(self, segments: Collection[int]) -> NDArray[np.int64]:
-        """The rows of these segments, ascending."""
-        ranges = [np.arange(self.starts[s], self.starts[s + 1]) for s in sorted(segments)]
-        return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
-
     def runs_of(self, segments: Collection[int]) -> Iterator[range]:
         """These segments, ascending, in ranges of segments that are adjacent in one pack, encoded or not."""
         run = range(0)

@@ -52,7 +52,7 @@ from scoped_retrieval.nodes.recall import (
 )
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
-from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
+from scoped_retrieval.pipeline.corpus import embedding, store, vectors, zones
 from scoped_retrieval.pipeline.line import lanes
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
@@ -182,13 +182,16 @@ def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import with an encoder encodes every row of the owners that it names."""
+    """An import with an encoder encodes every row of the segments that it adds to."""
+    right = embedding.unencoded
 
-    def wrong(old: Any, diff: Any) -> Any:
-        plain = old.rows_of({at for at, segment in enumerate(old.segments) if not segment.encoded})
-        return np.setdiff1d(plain, diff.known[diff.described_anew])
+    def wrong(base: Any, ids: Any) -> Any:
+        old, rows = right(base, ids)
+        own = old.segments_of(rows)
+        return old, np.flatnonzero(np.isin(old.segments_of(np.arange(old.evidence.num_rows)), own))
 
-    monkeypatch.setattr(publishing, "_to_encode", wrong)
+    monkeypatch.setattr(embedding, "unencoded", wrong)
+    monkeypatch.setattr(store, "unencoded", wrong)
 
 
 def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
