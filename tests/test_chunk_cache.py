@@ -20,7 +20,7 @@ from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
 from scoped_retrieval.pipeline.indexing.request import IndexRequest
-from scoped_retrieval.pipeline.sources import document_reader, git_history, path_history, work_tree
+from scoped_retrieval.pipeline.sources import document_reader, git_history, path_history
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -144,9 +144,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
 
 
-@pytest.mark.parametrize(
-    "how", ["work tree", "settled work tree", "history", "history in parts", "history, latest first"]
-)
+@pytest.mark.parametrize("how", ["work tree", "history", "history in parts", "history, latest first"])
 @pytest.mark.parametrize("seed", [2, 9])
 def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
     tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
@@ -167,8 +165,6 @@ def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
             if how == "history, latest first":
                 in_parts(patch)
                 patch.setattr(git_history, "LONG_LINE", 1)
-            if how == "settled work tree":
-                patch.setattr(work_tree, "TICK_NS", -(10**18))
             mine = known.index()
         theirs = whole.index()
         unread += sum(mine.unread.values())
@@ -187,29 +183,13 @@ def test_what_is_unchanged_is_counted_and_not_read(world: World) -> None:
     assert again.generation == first.generation
 
 
-def test_a_file_of_the_same_size_and_time_with_other_text_is_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(work_tree, "TICK_NS", -(10**18))
+def test_a_file_of_the_same_size_and_time_with_other_text_is_read(world: World) -> None:
     world.index()
     file = world.tree / "a.md"
     times = file.stat()
     file.write_text("# A\n\nTwo.\n")
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert world.index().unread == {"work tree": 1}
-
-
-def test_the_status_of_a_file_counts_only_if_it_was_settled_when_it_was_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two writes within one tick of the clock leave one status."""
-    opened = []
-    monkeypatch.setattr(work_tree, "bytes_of", lambda file, limit: opened.append(file) or Path(file).read_bytes())
-    for tick, read in ((work_tree.TICK_NS, 2), (-(10**18), 2), (-(10**18), 0)):
-        monkeypatch.setattr(work_tree, "TICK_NS", tick)
-        world.index()
-        assert len(opened) == read
-        opened.clear()
 
 
 def test_what_is_ignored_from_now_on_ends(world: World) -> None:

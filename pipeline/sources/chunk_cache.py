@@ -2,7 +2,7 @@
 
     cache/KEY                    a random key of this corpus
     cache/<n>-<sum>.arrow        groups, each two streams: DOCUMENTS, then CHUNKS; the sum is XXH3 of the file
-    cache/files-<digest>.arrow   FILES: the status of each file of one source, and the document that it was then
+    cache/roots.json             the folder that each source was read from
 
 The chunks of a text are a function of its bytes, the kind of its path and the readers (`indexing.reader_digest`), and a
 document is found by a digest of all three. The digest is keyed: no reader of the folder can test guesses about a
@@ -15,6 +15,7 @@ store has none. An erasure removes it.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -34,10 +35,8 @@ from ..storage.durable import make_folders, write_atomic
 from ..storage.places import Place
 from .files import FILE_ROWS
 
-__all__ = ["CHUNKS", "DOCUMENTS", "PLACE", "ChunkCache", "Places", "Status"]
+__all__ = ["CHUNKS", "DOCUMENTS", "PLACE", "ChunkCache", "Places"]
 
-Status = tuple[int, ...]
-"""Mode, inode, size and both times of a file."""
 MOST_BYTES = 4_000_000_000
 """The oldest files beyond this size are removed."""
 _SMALL = 1_000_000
@@ -67,12 +66,10 @@ DOCUMENTS = pa.schema(
 CHUNKS = pa.schema(
     [
         *(field for field in FILE_ROWS if field.name not in _OF_PLACES),
-        pa.field("stated_time", FILE_ROWS.field("event_time").type),
         pa.field("same", pa.uint64(), False),
     ]
 )
-"""Each distinct chunk once; `event_time` is that of its last event, `stated_time` that of the document's header. `same`
-is a hash of section and text."""
+"""Each distinct chunk once; `event_time` is that of the document's header. `same` is a hash of section and text."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class ChunkCache:
         self._number = 0
         self._stored = 0
         self._unwritten: list[bytes] = []
-        self._unwritten_files: dict[str, tuple[str, dict[str, tuple[Status, bytes]]]] = {}
+        self._unwritten_roots: dict[str, Path] = {}
         if corpus is not None:
             self.keep_in(corpus)
             self._stored = len(self._groups)
@@ -123,8 +120,8 @@ class ChunkCache:
                 groups, self._unwritten = self._unwritten, []
                 for group in groups:
                     self._write(group)
-                for source, kept in self._unwritten_files.items():
-                    self.keep_files(source, *kept)
+                for source, root in self._unwritten_roots.items():
+                    self.keep_root(source, root)
 
     def key(self, content: str, *facts: object) -> bytes:
         """The key of a text: `content` identifies its bytes, `facts` everything else that determines its chunks."""
@@ -195,46 +192,26 @@ class ChunkCache:
         back = np.argsort(np.concatenate(which)) if which else np.empty(0, dtype=np.int64)
         return pa.concat_tables([CHUNKS.empty_table(), *tables]).combine_chunks().take(pa.array(back))
 
-    # --- files of a source -------------------------------------------------------------------------------------------
+    def root(self, source: str) -> str | None:
+        """The folder that a source was read from last."""
+        if self._folder is not None and (found := self._roots().get(source)) is not None:
+            return os.path.normpath(self._folder.parent / found)
+        return None
 
-    def files(self, source: str) -> tuple[str, dict[str, tuple[Status, bytes]]]:
-        """The folder that a source was read from, and by path the status of each file and its document then."""
-        if self._folder is not None:
-            with suppress(OSError, pa.ArrowInvalid, KeyError, ValueError):
-                table = pa.ipc.open_file((self._folder / self._files(source)).read_bytes()).read_all()
-                root = os.path.normpath(
-                    os.fsencode(self._folder.parent) + b"/" + (table.schema.metadata or {})[b"root"]
-                )
-                columns = [column.to_pylist() for column in table.columns]
-                return os.fsdecode(root), {
-                    path: (tuple(status), key) for path, key, *status in zip(*columns, strict=True)
-                }
-        return "", {}
-
-    def keep_files(self, source: str, root: str, files: dict[str, tuple[Status, bytes]]) -> None:
-        """Keep what `files` returns; the folder is kept relative to the corpus, so that both can be copied together."""
+    def keep_root(self, source: str, root: Path) -> None:
+        """Keep the folder of a source, relative to the corpus, so that both can be copied together."""
         if self._folder is None:
-            self._unwritten_files[source] = (root, files)
+            self._unwritten_roots[source] = root
             return
-        names = ("mode", "inode", "size", "modified", "changed")
-        status = list(zip(*(status for status, _ in files.values()), strict=True)) or [()] * len(names)
-        table = pa.table(
-            {
-                "path": pa.array(list(files), pa.string()),
-                "key": pa.array([key for _, key in files.values()], pa.binary(16)),
-                **{name: pa.array(values, pa.int64()) for name, values in zip(names, status, strict=True)},
-            }
-        ).replace_schema_metadata({"root": os.fsencode(os.path.relpath(root, self._folder.parent))})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+        roots = self._roots() | {source: os.path.relpath(root, self._folder.parent)}
         with suppress(OSError):
-            write_atomic(self._folder / self._files(source), memoryview(sink.getvalue()), sync=False)
+            write_atomic(self._folder / "roots.json", json.dumps(roots).encode(), sync=False)
 
-    def _files(self, source: str) -> str:
-        return f"files-{hashlib.blake2b(source.encode(), key=self._secret, digest_size=16).hexdigest()}.arrow"
-
-    # --- the folder --------------------------------------------------------------------------------------------------
+    def _roots(self) -> dict[str, str]:
+        assert self._folder is not None
+        with suppress(OSError, ValueError):
+            return json.loads((self._folder / "roots.json").read_bytes())
+        return {}
 
     def _open(self, folder: Path) -> None:
         make_folders(folder, folder.parent)

@@ -21,7 +21,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from ..redaction.masking import masked_digest, secrets_in
@@ -29,7 +28,7 @@ from ..redaction.rules import Finding
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
-from .logs import outline_csv_log, outline_log
+from .logs import outline_log
 from .markdown import outline_markdown, outline_rst
 from .parts import Part, parts_of
 from .source_reader import outlined
@@ -43,8 +42,7 @@ class DocumentChunk:
     """One chunk: `document[byte_start:byte_end] == text.encode()`, except for masked secrets; lines count from 1,
     `line_end` is inclusive.
 
-    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ... `happened` is the
-    time of its last event, if the document has times.
+    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ...
     """
 
     section: str | None
@@ -59,7 +57,6 @@ class DocumentChunk:
     calls: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     statements: tuple[int, ...] | None = None
-    happened: datetime | None = None
     kind: FileKind | None = None
     """The kind of its part, if the file has parts."""
 
@@ -152,8 +149,6 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
         return outline_rst(lines)
     if kind.splitter == "log":
         return outline_log(lines)
-    if kind.splitter == "csv-log":
-        return outline_csv_log(lines)
     if kind.splitter != "lines":
         return outline_code(lines, kind.splitter)
     if kind.content_type == "code":
@@ -164,7 +159,7 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
 def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> list[DocumentChunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     statements = outline.statements or levels_of_text(lines)
-    log = kind.splitter in ("log", "csv-log")
+    log = kind.splitter == "log"
     seen: Counter[tuple[str | None, str]] = Counter()
     chunks = []
     pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk, statements)]
@@ -189,7 +184,6 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> 
                 calls,
                 links,
                 tuple(statements[first : last + 1]) if whole else None,
-                chunk.happened,
             )
         )
         seen[key] += 1

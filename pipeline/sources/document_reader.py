@@ -26,7 +26,7 @@ from ...nodes.columns.row_forms import row_forms
 from ...nodes.errors import InputError
 from ..redaction.masking import redact_columns
 from ..storage.durable import exists
-from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache, Status
+from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache
 from .file_kinds import file_kind
 from .files import FILE_ROWS, ReadOptions, columns_of, decoded, document_of, is_generated, microseconds, table_of
 from .headers import metadata_of
@@ -89,25 +89,24 @@ class DocumentReader:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def known_files(self, project: str, source_id: str, root: Path) -> dict[str, tuple[Status, bytes]]:
-        """The files of a source when it was read last: by path, status and key.
+    def expect_root(self, project: str, source_id: str, root: Path) -> None:
+        """Refuse a source that was read from another folder, which still exists, unless the user named it.
 
         Raises:
-            InputError: it was read from another folder, which still exists, and the user did not name the source.
+            InputError: it was.
             StoreError: it cannot be determined now whether that folder still exists.
         """
-        before, files = self.cache.files(f"{project}\0{source_id}")
+        before = self.cache.root(f"{project}\0{source_id}")
         if before and not self.named and exists(Path(before)) and not (root.is_dir() and root.samefile(before)):
             name = source_id.partition(":")[2]
             raise InputError(
                 f"Expected {before}, from which {source_id} was read, got another folder of that name - at {root.resolve()}",
                 hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
             )
-        return files
 
-    def keep_files(self, project: str, source_id: str, root: Path, files: dict[str, tuple[Status, bytes]]) -> None:
-        """Keep the files of a source for its next reading."""
-        self.cache.keep_files(f"{project}\0{source_id}", str(root.resolve()), files)
+    def keep_root(self, project: str, source_id: str, root: Path) -> None:
+        """Keep the folder of a source for its next reading."""
+        self.cache.keep_root(f"{project}\0{source_id}", root.resolve())
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """A table of `FILE_ROWS` from chunks and the columns that differ from theirs: arrays, or one value."""
@@ -193,23 +192,22 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
         metadata: dict[str, Any] = {}
         if kind.splitter == "markdown":
             metadata = dict(metadata_of(path, document.title, decoded(data) or "", report))
-        dated = metadata.pop("event_time", None)
         common = {
             "title": document.title,
             "generated": is_generated(kind, data),
             **metadata,
-            "stated_time": None if dated is None else microseconds(dated, path),
         }
+        if (dated := metadata.get("event_time")) is not None:
+            common["event_time"] = microseconds(dated, path)
         found |= {"notes": [*report.notes], "version": document.version}
         described = repr(common)
         for chunk in document.chunks:
             own = chunk.kind or kind
-            row = chunk.columns() | {"happened": chunk.happened}
+            row = chunk.columns()
             place = [row.pop(name) for name in _PLACED]
             number = numbers.setdefault((own, described, *row.values()), len(rows))
             if number == len(rows):
-                event = None if chunk.happened is None else microseconds(chunk.happened, path)
-                rows.append(columns_of(own) | row | {"language": own.language, "event_time": event} | common)
+                rows.append(columns_of(own) | row | {"language": own.language} | common)
             places.append((number, *place))
     chunks = _masked(table_of(rows, CHUNKS.remove(len(CHUNKS) - 1)))
     columns = zip(*places, strict=True) if places else [()] * len(PLACE)

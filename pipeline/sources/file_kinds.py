@@ -220,10 +220,9 @@ def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
         return document("rst", "rst")
     if extension in _FORMATS:
         return document(_FORMATS[extension], None)
-    if extension in _LOGS or (extension == "txt" and _LOG_WORDS.search(stem)):
+    table_of_log = extension == "csv" and not _LOG_FOLDERS.isdisjoint(folders)
+    if extension in _LOGS or table_of_log or (extension in ("csv", "txt") and _LOG_WORDS.search(stem)):
         return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
-    if extension == "csv" and (not _LOG_FOLDERS.isdisjoint(folders) or _LOG_WORDS.search(stem)):
-        return FileKind("csv-log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
     language = _BY_EXTENSION.get(extension) or (reader.language if reader else _CODE_NAMES.get(stem))
     if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
         if stem.startswith("requirements") and extension == "txt":

@@ -85,7 +85,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     if latest and len(line) < LONG_LINE:
         return
     excludes = (selection or Selection()).rules(root).excludes
-    reader.known_files(project, source_id, root)
+    reader.expect_root(project, source_id, root)
     say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
     files = None if latest else git.known_changes(line)
@@ -97,7 +97,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         yield from read_changes(changes, blobs, reader, constant, report, say)
     if latest:
         return
-    reader.keep_files(project, source_id, root, {})
+    reader.keep_root(project, source_id, root)
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 

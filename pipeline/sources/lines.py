@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from zlib import crc32
@@ -108,8 +107,6 @@ class Chunk:
     whole: Collection[int] = ()
     parent: str | None = None
     loose: bool = False
-    happened: datetime | None = None
-    """The time of its last event, if its lines have times."""
 
 
 @dataclass(slots=True)

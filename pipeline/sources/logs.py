@@ -8,22 +8,17 @@ Note: a chained Python traceback is one failure, and so are a Java exception and
 causes. `FAIL` and a file name is a heading in Jest, over one or more failures; in Vitest it is a failure if a test or
 `[ file ]` follows.
 
-A CSV log (S1.22, S1.36) has a chunk per day, dated by its rows instead of the file; without a time column it is one
-chunk. `structured.read_logs` (`index --add logs=FILE`) reads the same files strictly, with a row per line that belongs to
-its user.
+A CSV log is cut like any other text; `structured.read_logs` (`index --add logs=FILE`) reads it by its lines and their times.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
-from ..parsing.values import instant
 from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 
-__all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
+__all__ = ["outline_log"]
 
 _SECTION_CHARACTERS = 200
 _PYTEST_TEST = re.compile(r"_{3,} (?P<name>\S.*?) _{3,}$")
@@ -183,53 +178,3 @@ def _frames(source: Sequence[str], outline: Outline) -> None:
             outline.links.append((number, match["path"]))
             if match["names"]:
                 outline.calls.extend((number, name) for name in match["names"].split("::") if name)
-
-
-TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
-"""Columns with the time of a row of a log; the first one present is used."""
-
-
-def outline_csv_log(lines: Lines) -> Outline:
-    """The days of a log in the order of its lines; a row without a readable time belongs to the preceding day."""
-    chunks: list[Chunk] = []
-    for start, moment in _rows(lines):
-        day = moment.date().isoformat() if moment else None
-        if chunks and (day is None or day == chunks[-1].section):
-            last = chunks[-1]
-            last.happened = max(filter(None, (last.happened, moment)), default=None)
-        else:
-            if chunks:
-                chunks[-1].end = start
-            chunks.append(Chunk(start if chunks else 0, lines.count, day, happened=moment))
-    return Outline(chunks or [Chunk(0, lines.count)])
-
-
-def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
-    """The first line and the time of every row under the header; nothing if there is no time column."""
-    reader = csv.reader(iter(lines.strings))
-    try:
-        columns = [name.strip().lower().removeprefix("\ufeff") for name in next(reader, [])]
-        at = next((columns.index(name) for name in TIME_COLUMNS if name in columns), None)
-        if at is None:
-            return
-        start = reader.line_num
-        for values in reader:
-            yield start, _moment(values[at]) if at < len(values) else None
-            start = reader.line_num
-    except csv.Error:
-        return
-
-
-def _moment(value: str) -> datetime | None:
-    """The time of a row, parsed as in other readers; a time without a zone is UTC. A short number is not a time."""
-    value = value.strip()
-    try:
-        return instant(
-            int(value) if re.fullmatch(r"[0-9]{12,14}", value) else value, "time", dates=True, milliseconds=True
-        )
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(value).replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -42,7 +42,6 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
 from .jsonl import Record, bytes_of, files_of
-from .logs import TIME_COLUMNS
 from .record_rows import source_of, tables
 from .report import SourceReport
 
@@ -50,6 +49,8 @@ __all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
 
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
+TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
+"""Columns with the time of a line of a log; the first one with a value is used."""
 _ACTOR = ("principal", "user", "owner_user")
 _AUTHORITATIVE = 3
 _SCHEMA_SUFFIX = ".schema.yaml"

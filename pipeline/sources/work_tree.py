@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -24,8 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
-from ..storage.durable import TICK_NS
-from .chunk_cache import Status
 from .document_reader import DocumentReader, Text
 from .file_kinds import file_kind
 from .files import ReadOptions, microseconds
@@ -51,8 +48,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
-    Files in `leave_out` (resolved) belong to another source. A file whose status is that of its last reading is not
-    read again; `reader` has its chunks.
+    Files in `leave_out` (resolved) belong to another source.
 
     Tables have the columns of `FILE_ROWS`: `source_id` is `workspace:<name>` (the folder's name by default),
     `recorded_time` is `now`. Skipped and counted in `report.skipped`: symbolic links, nested repositories, names of
@@ -78,15 +74,16 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or 'root'}"
     files = WorkTreeFiles(folder, reader, report, {"source_id": source_id, "owner_project": project}, recorded)
-    known = reader.known_files(project, source_id, root) if folder == root else {}
+    if folder == root:
+        reader.expect_root(project, source_id, root)
     for raw in sorted(paths):
         file = file_at(folder, raw, report)
         if file is not None:
-            files.add(*file, known.get(file[0]))
+            files.add(*file)
             yield from files.full()
     yield from files.rest()
     if folder == root:
-        reader.keep_files(project, source_id, root, files.settled)
+        reader.keep_root(project, source_id, root)
         report.complete_sources.add(source_id)
 
 
@@ -107,29 +104,17 @@ class WorkTreeFiles:
         self._uncommitted = uncommitted
         self._folder, self._reader, self._report = folder, reader, report
         self._constant, self._recorded = constant, recorded
-        self._started = time.time_ns()
         self._files: list[tuple[str, bytes, int]] = []
         self.texts: list[Text] = []
         self._bytes = 0
-        self.settled: dict[str, tuple[Status, bytes]] = {}
-        """By path, the status and the document of each file that predates its reading by more than a clock tick: only
-        then does equal status imply equal content."""
 
-    def add(self, path: str, status: os.stat_result, before: tuple[Status, bytes] | None = None) -> None:
-        """Add a file; one that has the status that it had `before` is not read."""
-        now = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if before is not None and before[0] == now and before[1] in self._reader.cache:
-            key = before[1]
-            self._reader.known += 1
+    def add(self, path: str, status: os.stat_result) -> None:
+        """Add a file."""
+        data = bytes_of(f"{self._folder}/{path}", self._reader.options.limit_at(path))
+        if data is None:
+            self._report.skip("not readable", at=path)
         else:
-            data = bytes_of(f"{self._folder}/{path}", self._reader.options.limit_at(path))
-            if data is None:
-                self._report.skip("not readable", at=path)
-                return
-            key = self.text(path, data)
-        if max(status.st_mtime_ns, status.st_ctime_ns) < self._started - TICK_NS:
-            self.settled[path] = (now, key)
-        self.place(path, key, status.st_mtime_ns // 1_000)
+            self.place(path, self.text(path, data), status.st_mtime_ns // 1_000)
 
     def text(self, path: str, data: bytes) -> bytes:
         """The key of a text that is to be read."""
@@ -171,7 +156,6 @@ class WorkTreeFiles:
         modified = (
             pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64()).cast(instant).take(of)
         )
-        happened = pc.if_else(pc.less(chunks["event_time"], modified), chunks["event_time"], modified)
         yield self._reader.table(
             chunks,
             dict(self._constant)
@@ -182,7 +166,7 @@ class WorkTreeFiles:
             | {
                 "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
                 "version": pa.array(versions, pa.string()).take(of),
-                "event_time": pc.coalesce(chunks["stated_time"], happened, modified),
+                "event_time": pc.coalesce(chunks["event_time"], modified),
                 "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
             },
         )

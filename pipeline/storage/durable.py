@@ -27,8 +27,6 @@ from .file_access import make_folder, open_new
 from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
-TICK_NS = 2_000_000_000
-"""The coarsest file system clock in use, that of FAT. A younger file may change while its times stay the same."""
 
 
 def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, private: bool = False) -> None:
