@@ -32,7 +32,8 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.sources.git_history import commit_times
+from scoped_retrieval.pipeline.sources.git_commands import Git
+from scoped_retrieval.pipeline.sources.path_history import commit_table
 
 RESULTS = Path(__file__).parents[1] / "data" / "results" / "history.jsonl"
 
@@ -45,7 +46,8 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     repository = options.repository.resolve()
-    commits = commit_times(repository)
+    git = Git(repository)
+    commits = commit_table(git.commits(git.branch(None)[1]))
     line = dict(zip(commits["version"].to_pylist(), commits["recorded_time"].to_pylist(), strict=True))
     picked = random.Random(options.seed).sample(sorted(line), min(options.commits, len(line)))
     with tempfile.TemporaryDirectory() as folder:

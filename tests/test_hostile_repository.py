@@ -12,7 +12,6 @@ from command_line import run
 from context_session import Session
 from hostile_repository import Hostile, git, hostile_repository_fixture
 from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions
-from scoped_retrieval.pipeline.sources.git_history import commit_times, resolve_commit_time
 
 __all__ = ["hostile_repository_fixture"]
 
@@ -66,8 +65,7 @@ def test_no_command_executes_what_a_repository_configures(hostile_repository: Ho
         code, _, err = run(*command, capsys=capsys)
         assert (code, hostile_repository.ran()) == (0, []), (command, err)
     requests, _ = commit_questions(folder, project="p")
-    assert commit_times(folder).num_rows == 6 and len(requests) == 2
-    assert resolve_commit_time(folder, "HEAD~1")
+    assert len(requests) == 2
     assert hostile_repository.ran() == []
 
 

@@ -18,15 +18,21 @@ from placed import flat
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.files import ReadOptions
-from scoped_retrieval.pipeline.sources.git_history import (
-    commit_times,
-    read_git_history,
-    resolve_commit_time,
-)
+from scoped_retrieval.pipeline.sources.git_commands import Git
+from scoped_retrieval.pipeline.sources.git_history import read_git_history
+from scoped_retrieval.pipeline.sources.path_history import commit_table
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 START = 1_700_000_000
+
+
+def commit_times(repo: Path) -> pa.Table:
+    """Every commit of the current branch's line, oldest first."""
+    found = Git(repo)
+    head = found.branch(None)[1]
+    assert head is not None
+    return commit_table(found.commits(head))
 
 
 def git(repo: Path, *arguments: str, stdin: bytes = b"") -> str:
@@ -243,9 +249,6 @@ def test_commit_times_increase_where_clocks_do_not(stream: Stream) -> None:
     assert [row[2] for row in placements(rows, "a.py")] == pytest.approx(expected, abs=5e-7)
     line = commit_times(stream.repo)
     assert line["recorded_time"].to_pylist() == rows["recorded_time"].to_pylist()
-    for commit in line.to_pylist():
-        assert resolve_commit_time(stream.repo, commit["version"]) == commit["recorded_time"]
-        assert resolve_commit_time(stream.repo, commit["version"][:10]) == commit["recorded_time"]
 
 
 def test_what_is_left_out_is_counted(stream: Stream) -> None:
@@ -304,11 +307,6 @@ def test_no_repository_no_branch_and_no_commit_are_told_apart(stream: Stream, tm
     for name in ("mian", "main~0", "-x", "main^{tree}"):
         with pytest.raises(InputError, match=r"Expected one of main, side, got '.*' - at branch"):
             read(stream.repo, branch=name)
-    for commit in ("0" * 40, "-h", "no"):
-        with pytest.raises(InputError, match=r"Expected a commit of the repository, got '.*' - at as_of"):
-            resolve_commit_time(stream.repo, commit)
-    with pytest.raises(InputError, match=r"Expected a commit on the first-parent line of main, got '.*' - at as_of"):
-        resolve_commit_time(stream.repo, "side")
 
 
 def test_the_header_of_the_last_version_with_a_text_says_its_zone(stream: Stream) -> None:

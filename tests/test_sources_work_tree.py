@@ -114,12 +114,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     assert report.complete_sources == {f"workspace:{tmp_path.name}"}
 
 
-@pytest.mark.parametrize("with_git", [False, True], ids=["folder", "git"])
-def test_what_is_no_regular_file_is_named(tmp_path: Path, with_git: bool) -> None:
+def test_what_is_no_regular_file_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"a.py": "x = 1\n", "src/deep/b.py": "x = 2\n", "was.py": "x = 3\n"})
-    if with_git:
-        for command in (["init", "-q"], ["add", "."]):
-            subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
     (tmp_path / "was.py").unlink()
     for name in ("was.py", "pipe", "src/deep/pipe.py"):
         os.mkfifo(tmp_path / name)

@@ -34,7 +34,7 @@ from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
-from ..progress import LONG_SECONDS, Say, StepReporter, counted, quiet, taking
+from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, records, work_tree
 from ..sources.chunk_cache import ChunkCache
@@ -207,9 +207,21 @@ class _Import:
         if self._wanted() and corpus.unencoded(ids):
             encoder = self._encoder or self._loaded()
             if encoder is not None:
-                with _Embedding(self.progress, self.say) as embedding:
-                    corpus.embed(ids, encoder, now=self.now, on_encoded=embedding)
+                self._embed(corpus, ids, encoder)
         return corpus.generation
+
+    def _embed(self, corpus: Corpus, ids: pa.Array, encoder: Any) -> None:
+        """Encode rows, with a bar or lines of progress."""
+        tell = StepReporter(self.say, "embedded {:,} of {:,} texts", least=500)
+        self.say("embedding texts; --no-semantic skips it. If it is interrupted, the next `index` resumes there")
+        with tqdm(desc="embed", unit=" texts", disable=not self.progress, leave=False) as bar:
+
+            def encoded(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+                tell(done, total)
+
+            corpus.embed(ids, encoder, now=self.now, on_encoded=encoded)
 
     def _read(self, kind: str, found: Tables) -> Iterator[pa.Table]:
         """The rows of a source, normalized and redacted, and counted."""
@@ -388,37 +400,3 @@ def _grant(settings: Settings, report: IndexReport) -> None:
         report.notes.append(
             f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
         )
-
-
-class _Embedding:
-    """Reports the progress of embedding by lines or a bar and, after the first checkpoint, an estimate if it takes
-    long.
-    """
-
-    def __init__(self, progress: bool, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
-        self._progress, self._say, self._clock = progress, say, clock
-        self._began: float | None = None
-        self._tell = StepReporter(say, "embedded {:,} of {:,} texts", least=500)
-        self._bar: tqdm | None = None
-
-    def __call__(self, done: int, total: int) -> None:
-        if self._bar is None or done == 0:
-            self._say(f"embedding {counted(total, 'text')}; --no-semantic skips it")
-            self.__exit__()
-            self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
-            self._began = self._clock()
-        elif self._began is not None:
-            seconds = (self._clock() - self._began) / done * (total - done)
-            self._began = None
-            if seconds >= LONG_SECONDS:
-                write = self._bar.write if self._progress else self._say
-                write(f"embedding takes about {taking(seconds)}; if it is interrupted, the next `index` resumes there")
-        self._bar.update(done - self._bar.n)
-        self._tell(done, total)
-
-    def __enter__(self) -> _Embedding:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._bar is not None:
-            self._bar.close()

@@ -1,8 +1,7 @@
 """The history of one branch of a git repository: every version of every text file, with the interval in which it
 existed.
 
-Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`; `commit_times` and
-`resolve_commit_time` for `as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change
+Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`. The line is the first-parent history of the branch; a merge is the change
 it made to its first parent, a rename a removal and an addition.
 
 Note: a chunk that survives an edit in its place is the same row, still open. One that
@@ -20,13 +19,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
 from ..progress import Say, counted, quiet
 from .document_reader import DocumentReader
 from .file_kinds import file_kind
@@ -37,7 +35,7 @@ from .report import SourceReport
 from .selection import Selection
 from .work_tree import WorkTreeFiles, read_file
 
-__all__ = ["commit_times", "read_git_history", "read_uncommitted", "resolve_commit_time"]
+__all__ = ["read_git_history", "read_uncommitted"]
 
 LONG_LINE = 200
 """The latest files of a line of so many commits are worth reading first."""
@@ -100,37 +98,6 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     reader.keep_root(project, source_id, root)
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
-
-
-def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.Table:
-    """Every commit of the branch's first-parent line, oldest first: `version`, `recorded_time`, `branch`."""
-    git = Git(repo)
-    branch, head = git.branch(branch)
-    line = git.commits(head) if head else []
-    return commit_table(line).append_column("branch", pa.repeat(pa.scalar(branch, pa.string()), len(line)))
-
-
-def resolve_commit_time(repo: str | PathLike[str], sha: str, *, branch: str | None = None) -> datetime:
-    """The `as_of` at which the branch's files are those of commit `sha` (a prefix, branch or tag also works).
-
-    Raises:
-        InputError: the commit is unknown or not on the first-parent line of the branch.
-    """
-    git = Git(repo)
-    shown = None if sha.startswith("-") else git.try_("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}")
-    if not shown:
-        raise InputError.expected("a commit of the repository", sha, "as_of")
-    full = shown.decode("ascii").strip()
-    named, head = git.branch(branch)
-    for commit in git.commits(head) if head else ():
-        if commit.sha == full:
-            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=commit.time)
-    raise InputError.expected(
-        f"a commit on the first-parent line of {named or 'HEAD'}",
-        full,
-        "as_of",
-        hint="a merged commit was never the state of the branch; use the merge commit or another branch.",
-    )
 
 
 _NOTE = "{path}: {what} in the work tree, not committed.\n"

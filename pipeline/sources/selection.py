@@ -10,8 +10,7 @@ Note: symbolic links are neither followed nor read as ignore files.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +82,7 @@ class Selection:
             if os.path.lexists(below / ".git") and not path.endswith(b"/"):
                 paths.remove(path)
                 paths += [path + b"/" + each for each in self._listed(below, report)]
-        return [*paths, *_special(os.fsencode(root), paths)]
+        return paths
 
 
 @dataclass(slots=True)
@@ -189,14 +188,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
-
-
-def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
-    """Pipes, sockets and devices beside these paths, which git does not list, so that they are reported as skipped."""
-    for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
-        with suppress(OSError), os.scandir(root + b"/" + folder) as found:
-            for entry in found:
-                if not (entry.is_file(follow_symlinks=False) or entry.is_symlink() or entry.is_dir()):
-                    path = folder + b"/" + entry.name if folder else entry.name
-                    if path not in paths:
-                        yield path

@@ -207,16 +207,6 @@ class Chain:
                 raise StoreError(f"{error.strerror}: {self.place}") from error
         return Line(number, previous, json.loads(text)["body"], digest, signature)
 
-    def add(self, body: Mapping[str, Any]) -> Line:
-        """Append a line after whatever line is last.
-
-        Raises:
-            StoreError, VerificationError: as `append`.
-        """
-        while True:
-            with suppress(MovedOnError), self.writing():
-                return self.append(self.last(), body)
-
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the lock of a local chain, in which `append` cannot lose to others; a thread may nest it. On an object
