@@ -15,7 +15,7 @@ from model_server import ModelServer, model_server
 from role_world import overlay
 from scoped_retrieval.nodes.errors import InputError, ModelError, StoreError
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
-from scoped_retrieval.pipeline.encoders.probe import PROBES
+from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
 
 CORPUS: dict[str, Any] = {
     "documents": [
@@ -222,7 +222,7 @@ def test_stored_vectors_are_compared_with_the_servers(store, server: ModelServer
     server.asked.clear()
     made = ask(store, task_text="deciding payment", ollama_url=server.url)
     assert any(chunk["scores"]["semantic"] > 0 for chunk in made["selected"])
-    assert set(server.asked) - set(PROBES) == {"deciding payment"}
+    assert set(server.asked) - {PROBE} == {"deciding payment"}
     server.asked.clear()
     ask(store, task_text="deciding payment", ollama_url=server.url, lexical_only=True)
     assert server.asked == []

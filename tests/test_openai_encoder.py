@@ -13,7 +13,7 @@ from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.openai_encoder import PROBES, OpenAIEncoder
+from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE, OpenAIEncoder
 
 TEXTS = ["payment queue", "login", "payment queue", "the default role"]
 
@@ -34,7 +34,7 @@ def test_vectors_are_unit_and_equal_texts_are_sent_once(server: ModelServer):
     assert found.dtype == np.int16
     assert np.linalg.norm(found / 2**15, axis=1) == pytest.approx(1, abs=1e-3)
     assert (found[0] == found[2]).all()
-    assert server.asked[-4:] == ["payment queue", "login", "the default role", PROBES[0]]
+    assert server.asked[-4:] == ["payment queue", "login", "the default role", PROBE]
     assert encoder.encode([]).shape == (0, 512)
     assert set(server.paths) == {"/v1/embeddings"}
 

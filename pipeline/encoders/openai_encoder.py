@@ -1,14 +1,14 @@
 """An embedding model of any server with `/v1/embeddings`: vLLM, TEI, llama.cpp, LM Studio, or a paid service.
 
 Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. It sends the stored texts of rows,
-questions, and `PROBES`, and nothing before a vector or the profile is needed. Each text has a request of its own: in a
+questions, and `PROBE`, and nothing before a vector or the profile is needed. Each text has a request of its own: in a
 batch, its neighbors would change the last bits of its vector.
 
 Note: a server does not report which weights it has, and on an accelerator the last bits of its answers vary from day to
-day. The profile contains URL, model, dimension and a sketch of the answers to fixed texts; a server whose answers match
+day. The profile contains URL, model, dimension and a sketch of the answer to a fixed text; a server whose answer matches
 the profile of a corpus, up to that rounding, adopts that profile, and any other keeps its own.
 
-A sketch is the signs of the products of four vectors with 64 fixed directions each (Charikar 2002, SimHash): for two
+A sketch is the signs of the products of a vector with 256 fixed directions (Charikar 2002, SimHash): for two
 vectors at an angle of a, a share of a/pi of the signs differs. Rounding on a server changes none or one of the 256,
 another model half of them.
 """
@@ -28,21 +28,14 @@ from .choice import OPENAI, EncoderChoice, Served
 from .endpoint import Endpoint
 from .unit_vectors import rounded
 
-__all__ = ["PROBES", "OpenAIEncoder"]
+__all__ = ["PROBE", "OpenAIEncoder"]
 
-PROBES = (
-    "a",
-    "The default role of a new account is guest.",
-    "def retry(times: int) -> None: raise TimeoutError(times)",
-    "Migrations run in order of their numbers. " * 12,
-)
-"""The texts whose vectors identify a model."""
-_DIRECTIONS = 64
-"""The number of signs per text."""
+PROBE = "The default role of a new account is guest."
+"""The text whose vector identifies a model."""
+_DIRECTIONS = 256
+"""The number of signs."""
 _MOVED = 8
 """The number of the 256 signs that may differ between two answers of one model."""
-_SAME = 0.999
-"""The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
 _NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
 _NO_ENCODER = "serve it as an embedding model; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
@@ -50,8 +43,7 @@ _REPLACED = "the server changed its model: serve the one before, or index into a
 
 class _Probed(NamedTuple):
     profile: str
-    first: NDArray[np.float64]
-    """The vector of the first probe."""
+    dimensions: int
 
 
 class OpenAIEncoder:
@@ -102,24 +94,23 @@ class OpenAIEncoder:
         return self._encoded(self._choice.prompts.query, texts)
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
-        first = self._probed().first
+        profile, dimensions = self._probed()
         if not len(texts):
-            return np.zeros((0, len(first)), dtype=np.int16)
+            return np.zeros((0, dimensions), dtype=np.int16)
         places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
         sent = ((prompt or "") + text[: self._choice.max_chars] for text in places)
-        found = np.stack([self._vector(text, len(first)) for text in sent])
+        found = np.stack([self._vector(text, dimensions) for text in sent])
         # Checked afterwards: a model that was replaced half-way is refused too.
-        if _cosine(self._vector(PROBES[0], len(first)), first) < _SAME:
+        if not _same_sketch(_sketch(self._vector(PROBE, dimensions)), profile.rpartition("+")[2]):
             raise self._endpoint.error("another model than before", _REPLACED)
         return rounded(found)[[places[text] for text in texts]]
 
     def _probed(self) -> _Probed:
         if self._state is None:
-            first = self._vector(PROBES[0])
-            probes = np.stack([first, *(self._vector(text, len(first)) for text in PROBES[1:])])
-            if not probes.any(axis=1).all():
+            vector = self._vector(PROBE)
+            if not vector.any():
                 raise self._endpoint.error("a vector of zeros", _NO_ENCODER)
-            self._state = _Probed(self._profile(probes), first)
+            self._state = _Probed(self._profile(vector), len(vector))
         return self._state
 
     @property
@@ -127,12 +118,12 @@ class OpenAIEncoder:
         """The start of the profile."""
         return f"{OPENAI}{self.served}"
 
-    def _profile(self, probes: NDArray[np.float64]) -> str:
+    def _profile(self, vector: NDArray[np.float64]) -> str:
         """The known profile, if this server has that model and is asked as it was for the corpus."""
         cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
-        start, sketch = f"{self.name}+{probes.shape[1]}{cut}{self._choice.prompts.mark}", sketch_of(probes)
+        start, sketch = f"{self.name}+{len(vector)}{cut}{self._choice.prompts.mark}", _sketch(vector)
         known, _, other = (self._expected_profile or "").rpartition("+")
-        return f"{start}+{other if known == start and same_sketch(sketch, other) else sketch}"
+        return f"{start}+{other if known == start and _same_sketch(sketch, other) else sketch}"
 
     def _vector(self, text: str, dimensions: int | None = None) -> NDArray[np.float64]:
         """The vector of a text, divided by its greatest component; of the known length, if any."""
@@ -158,18 +149,12 @@ class OpenAIEncoder:
         raise self._endpoint.error("a vector with a value that is not a number", _NOT_FINITE)
 
 
-def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / lengths if lengths else 0.0
-
-
-def sketch_of(probes: NDArray[np.float64]) -> str:
+def _sketch(vector: NDArray[np.float64]) -> str:
     """The signs as 64 hexadecimal digits."""
-    directions = _directions(probes.shape[1])
-    return np.packbits(probes @ directions.T > 0).tobytes().hex()
+    return np.packbits(_directions(len(vector)) @ vector > 0).tobytes().hex()
 
 
-def same_sketch(one: str, other: str) -> bool:
+def _same_sketch(one: str, other: str) -> bool:
     """Whether two sketches are of one model, up to rounding."""
     try:
         differing = int(one, 16) ^ int(other, 16)
@@ -180,7 +165,7 @@ def same_sketch(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _directions(dimensions: int) -> NDArray[np.float64]:
-    """float64[64, dimensions] of 1 and -1, the same everywhere."""
+    """float64[256, dimensions] of 1 and -1, the same everywhere."""
     size = _DIRECTIONS * dimensions
     stream = hashlib.shake_256(b"scoped-retrieval probe/1").digest(-(-size // 8))
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8))[:size]
