@@ -38,6 +38,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         corpus = Corpus.create(path)
         corpus.publish(import_rows(*rows), now=day(1), encoder=HashEncoder())
         corpus.append(import_rows({**rows[1], "zone": "private"}), now=day(2))
+        corpus.gc()  # of the rows without vectors
     return path
 
 

@@ -88,16 +88,16 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
     diff = difference(new, old.evidence, old.placements, complete, import_.now)
     revision = _revision(old, new, diff, crowded)
-    added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
+    of_new_rows = int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
     next_ = Next(base, old, revision, redactor=import_.redactor, commits=import_.commits)
-    after = next_.write(_fresh(new, old, diff, revision), import_.now, added)
+    after = next_.write(_fresh(new, old, diff, revision), import_.now, diff.placements_gained + of_new_rows)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
         generation=after.manifest.generation,
         new_rows=int(np.count_nonzero(diff.known < 0)),
         described_anew=len(diff.described_anew),
         unchanged_rows=int(np.count_nonzero((diff.known >= 0) & ~np.isin(diff.known, other))),
-        new_placements=added,
+        new_placements=diff.placements_added + of_new_rows,
         closed_placements=diff.placements_closed,
         segments_written=_written(base, after),
     )
@@ -119,17 +119,17 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, and half-empty
     and small packs rewritten.
     """
-    segments, packs = base.segments(), _small_packs(base, 2, SEGMENT_ROWS)
+    segments, packs = base.segments(), _small_packs(base, 1, SEGMENT_ROWS)
     sparse = {pack for pack, rows in base.live.items() if 2 * rows < base.packs[pack].sizes.sum()}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
     amended = base.deltas.counts
-    chosen = [
-        s
-        for s in segments
-        if s.pack in sparse | packs
-        or s.segment_id in amended
-        or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
-    ]
+
+    def rewritten(s: PackSegment) -> bool:
+        several = 4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1
+        return several or s.pack in sparse or s.segment_id in amended
+
+    gathered = packs if len(packs) > 1 or any(map(rewritten, segments)) else ()
+    chosen = [s for s in segments if s.pack in gathered or rewritten(s)]
     old = StoredRows.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
@@ -226,6 +226,8 @@ class ImportDifference:
     changed: pa.Table
     placements_added: int
     placements_closed: int
+    placements_gained: int
+    """By which stored rows have more than before: those added, without stored ones that are parts of imported ones."""
 
 
 def difference(
@@ -242,7 +244,7 @@ def difference(
     """
     known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
-        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
+        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
     anew = at[pc.not_equal(new.evidence["row_digest"].take(pa.array(at)), stored_digests).to_numpy()]
@@ -269,12 +271,15 @@ def difference(
         modified |= ends[name] != micros(old[name], OPEN_END)
     touched = np.union1d(old["row"].to_numpy()[modified | part], added["row"].to_numpy())
     after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched) & ~part))
+    changed = sorted_placements(pa.concat_tables([after, added]))
     return ImportDifference(
         known=known,
         described_anew=anew,
-        changed=sorted_placements(pa.concat_tables([after, added])),
+        changed=changed,
         placements_added=added.num_rows,
         placements_closed=int(np.count_nonzero(modified & ~part & is_open(old))),
+        placements_gained=changed.num_rows
+        - int(np.count_nonzero(np.isin(old["row"].to_numpy(), changed["row"].to_numpy()))),
     )
 
 

@@ -197,6 +197,7 @@ class _Import:
         )
         if self.grant and not opened:
             _grant(self.settings, self.report)
+        pa.default_memory_pool().release_unused()  # of the largest part so far
         return report
 
     def embed(self) -> str:

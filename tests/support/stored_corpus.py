@@ -56,4 +56,4 @@ def repin(path: Path) -> None:
         if file.exists():
             body["manifest"] = hashlib.sha256(file.read_bytes()).hexdigest()
             file.rename(file.with_name(f"{line.number:09d}-{body['manifest'][:16]}.json"))
-        chain.add(body)
+        chain.append(chain.last(), body)
