@@ -75,7 +75,7 @@ def _from_batches(batches: Sequence[pa.RecordBatch], index: NDArray[np.int64]) -
     ]
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    return pa.concat_batches(parts or batches[:1]).take(pa.array(place))
+    return pa.concat_batches(parts or [batches[0].slice(0, 0)]).take(pa.array(place))
 
 
 def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
