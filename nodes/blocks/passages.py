@@ -70,7 +70,7 @@ class AskedWords:
         found = {word[:PREFIX].lower() for word in _WORD.findall(text)}
         if not text.isascii():
             found.update(first + second for first, second in _PAIR.findall(text))
-        return found & self.words.keys()
+        return found.intersection(self.words)
 
 
 def asked_by(terms: pa.Table, anchors: pa.Table | None = None) -> dict[str, AskedWords]:

@@ -14,11 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered
-from ..columns.ragged import Ragged
 from ..frames import posting_keys
 from .index_keys import id_keys
 from .references import named_records
-from .same_texts import numbers_of
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -51,17 +49,13 @@ def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Ar
     other = other[np.isin(owner[other], owner[seed])]
     if not len(other):
         return places
-    seed = seed[np.argsort(place[seed], kind="stable")]
-    texts = gathered(text, row[seed])
-    named = named_records(pa.nulls(len(seed), pa.string()), texts)
-    own = Ragged.of(entity.take(pa.array(other))).expand(lambda name: posting_keys("id", id_keys(name)))
-    keys = pa.concat_arrays([named.key, own.vocabulary.take(pa.array(own.codes)).cast(named.key.type)])
-    number = numbers_of(np.concatenate([owner[seed[named.row]], owner[other[own.rows]]]), keys)
-    named_keys, mine = np.split(number, [len(named.row)])
-    code, first = np.unique(named_keys, return_index=True)
-    held = np.isin(mine, code)
-    at = np.searchsorted(code, mine[held])
-    leader = seed[named.row[first[at]]]
-    target = other[own.rows[held]]
-    np.minimum.at(places, target, place[leader] * 2 + 1)
+    named = named_records(pa.nulls(len(seed), pa.string()), gathered(text, row[seed]))
+    leaders: dict[tuple[int, str], int] = {}
+    for at, key in zip(seed[named.row].tolist(), named.key.to_pylist(), strict=True):
+        pair = int(owner[at]), key
+        leaders[pair] = min(leaders.get(pair, int(place[at])), int(place[at]))
+    for at, name in zip(other.tolist(), entity.take(pa.array(other)).to_pylist(), strict=True):
+        keys = posting_keys("id", id_keys(name)) if name else []
+        leading = [leaders[pair] for key in keys if (pair := (int(owner[at]), key)) in leaders]
+        places[at] = min([places[at], *(2 * leader + 1 for leader in leading)])
     return places
