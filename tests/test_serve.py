@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -376,6 +377,16 @@ def test_the_last_recall_of_a_session_is_explained_without_asking_anew(client: T
     assert len(client.get("/v1/snapshots").json()["snapshots"]) == 2
     wrong = client.get("/v1/recall/explain?format=html")
     assert "Expected one of json, text, markdown" in problem(wrong, 400, "invalid_request")
+
+
+def test_an_answer_that_is_not_kept_has_no_x_ray(settings: Settings):
+    unkept = replace(settings, values={**settings.values, "record": SettingValue(False, "flag -c")})
+    with TestClient(application(unkept), base_url="http://localhost", client=LOCAL, headers=PROGRAM) as client:
+        answer = client.post("/v1/retrieve", json=ASKED).json()
+        assert (answer["status"], "There is no default role" in answer["block"]) == ("ok", True)
+        found = client.get("/v1/recall/xray", params={"q": "default role"})
+        assert (found.status_code, found.json()) == (200, {"snapshotFound": False})
+        assert client.get("/v1/snapshots").json()["snapshots"] == []
 
 
 def test_nobody_s_recall_is_explained_to_another(guarded: Callable[..., TestClient]):

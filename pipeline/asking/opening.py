@@ -76,7 +76,7 @@ def open_retriever(
     retriever = Retriever.open(
         corpus,
         principal=settings.principal,
-        runs=runs_of(settings, create=True),
+        runs=runs_of(settings, create=True) if settings["record"] else None,
         grants=settings.grants_path,
         policies=load_policies(settings["policies"], settings["weights"]),
         lanes=settings["lanes"],

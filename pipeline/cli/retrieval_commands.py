@@ -203,7 +203,7 @@ def ask(
         deliver(json_document(answer_values(found)), None)
     else:
         deliver(found.block, None)
-    note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    note(f"snapshot: {(settings['record'] and found.snapshot_id) or 'none'} ({found.status})")
     if others := defaults.get("denied_sources"):
         note(f"not from other work trees of this repository: {', '.join(others)}")
     for condition in found.conditions:

@@ -102,6 +102,8 @@ def xray(
         "namespace": namespace,
         "budget": {"max_chars": budget},
     }
+    if not settings["record"]:
+        raise InputError.described("answers to be kept", "the setting record = false", "record")
     with open_retriever(settings) as retriever:
         found = retriever.retrieve(fields)
     if found.snapshot_id is None:

@@ -68,6 +68,12 @@ SETTINGS: Mapping[str, Setting] = {
             project_file=True,
         ),
         Setting(
+            "record",
+            "flag",
+            True,
+            "every answer of `ask`, `xray` and the servers is kept as a snapshot; off, there is none to show or verify",
+        ),
+        Setting(
             "signing_key",
             "path",
             None,

@@ -167,7 +167,7 @@ class PrincipalSession:
             raise InputError.described("a question", "none", "q")
         fields = {"session_id": session, "namespace": namespace, "budget": {"max_chars": budget}}
         found = self._retrieved({"question": question, **fields})
-        if found.snapshot_id is None:
+        if found.snapshot_id is None or not self.settings["record"]:
             return envelope(None), None
         return envelope(shown(self.settings, found.snapshot_id).xray), found.snapshot_id
 
