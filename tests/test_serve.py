@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.log import RunLog
+from scoped_retrieval.pipeline.views.recall_text import render_xray
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 from scoped_retrieval.pipeline.servers.http_app import application, serve
@@ -377,6 +378,13 @@ def test_the_last_recall_of_a_session_is_explained_without_asking_anew(client: T
     assert len(client.get("/v1/snapshots").json()["snapshots"]) == 2
     wrong = client.get("/v1/recall/explain?format=html")
     assert "Expected one of json, text, markdown" in problem(wrong, 400, "invalid_request")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_the_json_of_an_x_ray_is_rendered_to_what_is_served(client: TestClient, form: str):
+    received = client.get("/v1/recall/xray", params={"q": "default role", "session": "s-1"}).json()["snapshot"]
+    served = client.get("/v1/recall/explain", params={"session": "s-1", "format": form})
+    assert render_xray(received, form) == served.text
 
 
 def test_an_answer_that_is_not_kept_has_no_x_ray(settings: Settings):
