@@ -182,13 +182,14 @@ def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import with an encoder encodes every row of the segments that it adds to."""
+    """An import with an encoder encodes every row of the owners that it names."""
     right = embedding.unencoded
 
     def wrong(base: Any, ids: Any) -> Any:
         old, rows = right(base, ids)
-        own = old.segments_of(rows)
-        return old, np.flatnonzero(np.isin(old.segments_of(np.arange(old.evidence.num_rows)), own))
+        owners = [segment.owner for segment in old.segments]
+        own = {owners[at] for at in old.segments_of(rows)}
+        return old, np.flatnonzero([owners[at] in own for at in old.segments_of(np.arange(old.evidence.num_rows))])
 
     monkeypatch.setattr(embedding, "unencoded", wrong)
     monkeypatch.setattr(store, "unencoded", wrong)
