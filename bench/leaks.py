@@ -21,7 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from scoped_retrieval.pipeline.config.settings import LANES, load_settings
+from scoped_retrieval.nodes.lanes import LANE_NAMES
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.encoders.encoder import load_encoder
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
@@ -42,7 +43,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     collection = open_collection(options.collection)
-    lanes = [lane for lane in LANES if lane != "semantic" or options.semantic]
+    lanes = [lane for lane in LANE_NAMES if lane != "semantic" or options.semantic]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as work:
         rows = index(collection, Path(work), semantic=options.semantic)
