@@ -36,8 +36,9 @@ def test_an_unknown_or_foreign_reference_is_an_unknown_snapshot(
 ) -> None:
     block, _ = ask(capsys=capsys)
     reference = block.splitlines()[0].rpartition(" ")[2]
-    for command in ("show", "why"):
-        assert run(command, "0" * 16, capsys=capsys)[0] == 3
+    commands = (("show",), ("why", "docs/roles.md"))
+    for command, *what in commands:
+        assert run(command, "0" * 16, *what, capsys=capsys)[0] == 3
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    for command in ("show", "why"):
-        assert run(command, reference, capsys=capsys)[0] == 3
+    for command, *what in commands:
+        assert run(command, reference, *what, capsys=capsys)[0] == 3
