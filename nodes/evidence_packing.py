@@ -13,8 +13,6 @@ them. A role only orders the kept rows (its first and last kinds, and one item o
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
 from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
-from .blocks.passages import AskedWords, asked_by
+from .blocks.neighbors import AskedWords, reaches
 from .columns.keys import (
     among,
     constants,
@@ -33,7 +31,6 @@ from .columns.keys import (
     first_that_holds,
     flags_at,
     flat,
-    gathered,
     gathered_columns,
     integers,
     order_by,
@@ -95,8 +92,8 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    asked = _Asked(row, owner, evidence["text"], match_terms, contracts["request_id"])
-    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked.words))
+    asked = AskedWords(owner, row, evidence["text"], match_terms, contracts["request_id"])
+    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, ids)
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
@@ -227,14 +224,14 @@ def _runs(
     standing: pa.Array,
     disputed: Bool,
     limit: Int,
-    words: Callable[[list[int]], list[set[bytes]]],
+    asked: AskedWords,
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version and the same rights around their
     best; else -1.
 
     `source` is a number per request, source and path: most rows are alone there and need no further comparison. Rows
     farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
-    add none of the asked `words` to the best row.
+    add no word of the question to the best row.
     """
     start, end, first, last = (
         integers(rows[name].fill_null(-1)) for name in ("byte_start", "byte_end", "line_start", "line_end")
@@ -256,38 +253,20 @@ def _runs(
     order = index[order_by(document[index], start[index])]
     here, before = order[1:], order[:-1]
     touching = (end[before] == start[here]) | ((first[here] == last[before] + 1) & (end[before] <= start[here]))
-    apart = (~((document[here] == document[before]) & touching)).nonzero()[0] + 1
-    for first_at, end_at in pairwise([0, *apart.tolist(), len(order)]):
-        if end_at - first_at > 1:
-            chain = order[first_at:end_at]
-            lead = int(chain.min())
-            room = max(limit[lead] - (end[lead] - start[lead]), 0) // 2
-            near = chain[(end[chain] - end[lead] <= room) & (start[lead] - start[chain] <= room)].tolist()
-            found = dict(zip(near, words(near), strict=True))
-            adding = [n for n, row in enumerate(near) if row == lead or found[row] - found[lead]]
-            runs[near[adding[0] : adding[-1] + 1]] = lead
+    chained = np.zeros(len(order), dtype=bool)
+    chained[1:] = (document[here] == document[before]) & touching
+    if not chained.any():
+        return runs
+    chain = (~chained).cumsum()
+    best = np.full(int(chain.max(initial=0)) + 1, len(source), dtype=np.int64)
+    np.minimum.at(best, chain, order)
+    lead = best[chain]
+    room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
+    near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
+    own = order == lead
+    near[near & ~own] = reaches(chain, own, near, asked.adds(order[near & ~own], lead[near & ~own]))
+    runs[order[near]] = lead[near]
     return runs
-
-
-class _Asked:
-    """The words of the questions in texts of rows; nothing is read before it is needed."""
-
-    def __init__(
-        self, rows: Int, owner: Int, texts: pa.ChunkedArray, terms: pa.Table, requests: pa.ChunkedArray
-    ) -> None:
-        self._rows, self._owner, self._texts, self._terms, self._requests = rows, owner, texts, terms, requests
-
-    @cached_property
-    def _by_request(self) -> list[AskedWords]:
-        asked = asked_by(self._terms)
-        return [asked[request] for request in self._requests.to_pylist()]
-
-    def words(self, rows: list[int]) -> list[set[bytes]]:
-        """Which words of its request each row contains."""
-        texts = gathered(self._texts, self._rows[rows]).to_pylist()
-        owners = self._owner[rows].tolist()
-
-        return [self._by_request[own].words_in(text.encode()) for own, text in zip(owners, texts, strict=True)]
 
 
 def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:

@@ -341,12 +341,12 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
     for name in ("FRAME", "BARE_FRAME"):
         monkeypatch.setattr(greedy_fit, name, "")
-    monkeypatch.setattr(budget_trimming._Printing, "frames", lambda *_: [""])
+    monkeypatch.setattr(greedy_fit, "_beside", lambda asked, *_: dict.fromkeys(asked, (0, 0)))
 
 
 def lines_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block is as long as its lines, whatever its counter finds in the whole."""
-    monkeypatch.setattr(budget_trimming, "_count_whole", lambda *_: None)
+    monkeypatch.setattr(budget_trimming, "_counted_whole", lambda result, *_: result)
 
 
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
