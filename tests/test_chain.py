@@ -18,11 +18,11 @@ from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_o
 from scoped_retrieval.pipeline.storage.signing import Signer
 
 
-def add(chain: Chain, body: object) -> None:
+def add(chain: Chain, body: Any) -> None:
     """Append a line after whatever line is last."""
     while True:
         with suppress(MovedOnError), chain.writing():
-            chain.append(chain.last(), body)  # type: ignore[arg-type]
+            chain.append(chain.last(), body)
             return
 
 

@@ -13,10 +13,10 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.storage.signing import Signer
+from stored_corpus import manifest_at, repin
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
 from signing_keys import keys  # noqa: E402  # only with the extra
-from stored_corpus import manifest_at, repin  # noqa: E402
 
 
 @pytest.fixture
