@@ -23,7 +23,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
 from ...nodes.recall.bm25 import Bm25
@@ -41,6 +40,7 @@ from ..line.provenance import difference, package_versions, with_part
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
+from ..reading.grants import grants_in_force
 from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
@@ -366,10 +366,8 @@ class Retriever:
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""
-        grants = self.grants.table
-        in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(self._clock())), True)
-        mine = pc.and_(pc.and_(pc.equal(grants["principal"], self.principal), grants["audit"]), in_force)
-        return frozenset(grants["project"].filter(mine).to_pylist())
+        mine = grants_in_force(self.grants.table, self.principal, self._clock())
+        return frozenset(mine.filter(mine["audit"])["project"].to_pylist())
 
 
 def _choice(encoder: str | EncoderChoice) -> EncoderChoice:

@@ -35,9 +35,9 @@ __all__ = [
 Audience = Literal["audit", "caller"]
 
 
-def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
+def grants_in_force(grants: pa.Table, principal: str, now: datetime | None = None) -> pa.Table:
     """The grants of a principal that have not expired."""
-    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
+    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(now or datetime.now(UTC))), True)
     return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
 
 
