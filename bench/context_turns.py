@@ -191,7 +191,7 @@ def of_generated(turns: int) -> Row:
                 taken.append(milliseconds(lambda: made.project_turns(
                     turns=[rows[turn]], events=logs[turn].view(places[turn]), snapshots=shown[turn], **given  # noqa: B023
                 )))  # fmt: skip
-        size = (Path(folder) / str(last) / "events.jsonl").stat().st_size
+        size = (Path(folder) / str(last) / "EVENTS").stat().st_size
     medians = {turn: statistics.median(taken) for turn, taken in times.items()}
     return {
         "turns": turns, "events": len(events), "ledger_rows": found.tables["context_decisions"].num_rows,

@@ -137,8 +137,6 @@ def log(
         except InputError as error:
             raise of_other_file(error, file) from error
     events = opened.count()
-    for sentence in opened.notes:
-        note(f"log: {sentence}")
     if skipped:
         note(f"log: {counted(skipped, 'line')} could not be read and were left out")
     value = {"session_id": opened.session_id, "events": events, "appended": added}

@@ -93,7 +93,7 @@ class Artifacts:
         if kind == "event":
             for event in self._masked(self._events(), zones):
                 if name in (str(event[each]) for each in EVENT_ID if event.get(each) is not None):
-                    return json.dumps(event, ensure_ascii=False, indent=1)
+                    return json.dumps(event, ensure_ascii=False, indent=1, sort_keys=True)
         if kind == "artifact":
             for event in self._masked(self._events(), zones):
                 record = Record("event", event)
@@ -114,4 +114,4 @@ def _is_seen(event: Mapping[str, Any], zones: Collection[str]) -> bool:
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -27,7 +27,7 @@ from .artifacts import EVENT_ID, Artifacts, plain_json
 from .event_rows import event_row
 from .masking import listed, masked_values
 
-__all__ = ["LogReader", "LogTables", "Row", "event_line", "read_events"]
+__all__ = ["LogReader", "LogTables", "Row", "as_read", "read_events"]
 
 Row = dict[str, Any]
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ class LogReader:
         Raises:
             InputError: an event is malformed, or its id was used before with different content.
         """
-        given = [event_line(value, at(number))[1] for number, value in enumerate(values)]
+        given = [as_read(value, at(number)) for number, value in enumerate(values)]
         rows = self.rows(given, at)
         taken = [given[number] for number in rows]
         return LogTables.of(list(rows.values()), self.memories, Artifacts(lambda: taken))
@@ -125,16 +125,15 @@ def _created(record: Record) -> datetime:
     return created
 
 
-def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
-    """An event as the line that a log stores, and as it is read back.
+def as_read(event: Any, at: str) -> dict[str, Any]:
+    """An event as it is read back from the line of a log.
 
     Raises:
         InputError: it is not an object, or contains values that JSON lacks.
     """
     if not isinstance(event, Mapping):
         raise InputError.of_kind("a JSON object", event, at)
-    line = json_text(dict(event), at, plain_json).encode()
-    return line, parse_json(line, at)
+    return parse_json(json_text(dict(event), at, plain_json).encode(), at)
 
 
 def _digest(fields: Mapping[str, Any]) -> str:

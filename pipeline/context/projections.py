@@ -179,7 +179,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     log = SessionLog.open(out, session_id=session_id)
     held = set(log.ids())
     new = log.append([event for event in events if event["id"] not in held])
-    notes = list(log.notes)
+    notes = list[str]()
     if others := len(held - {event["id"] for event in events}):
         notes.append(
             f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "

@@ -1,6 +1,6 @@
-"""A session log, or a record of inputs, whose writer is killed at every touch of a file, one after the other, and what is left.
+"""A record of inputs whose writer is killed at every touch of a file, one after the other, and what is left.
 
-`python killed_log.py append|create|record|erase FOLDER` prints how many kills there were. Each is a process of its own, forked from
+`python killed_log.py record|erase FOLDER` prints how many kills there were. Each is a process of its own, forked from
 this one: touches are audit events of opening, renaming, removing, cutting and making folders below the folder, and syncs.
 """
 
@@ -14,10 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scoped_retrieval.pipeline.context.log import SessionLog
-
 TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.truncate")
-BEFORE, AFTER = 20, 30
 
 
 def session(count: int) -> list[dict[str, Any]]:
@@ -72,26 +69,6 @@ def expect(is_so: bool, what: object) -> None:
         sys.exit(f"not so: {what}")
 
 
-def append(folder: Path, step: int) -> bool:
-    events = session(AFTER)
-    killed = killed_at(step, folder, lambda: SessionLog.open(folder).append(events[BEFORE:]))
-    found = SessionLog.open(folder).ids()
-    whole = found == [event["id"] for event in events[: len(found)]] and len(found) in (BEFORE, AFTER)
-    expect(whole, (step, len(found)))
-    log = SessionLog.open(folder)
-    expect(log.append(events) == AFTER - len(found), (step, "the rest is appended"))
-    expect(SessionLog.open(folder).ids() == [event["id"] for event in events], (step, "every event once"))
-    return killed
-
-
-def create(folder: Path, step: int) -> bool:
-    shutil.rmtree(folder)
-    killed = killed_at(step, folder, lambda: SessionLog.open(folder, session_id="session"))
-    log = SessionLog.open(folder, session_id="session")
-    expect(log.append(session(3)) == 3 and log.ids() == ["e0", "e1", "e2"], (step, "a new log"))
-    return killed
-
-
 @cache
 def inputs() -> Any:
     """Three inputs that show a row of evidence, made once."""
@@ -137,14 +114,11 @@ def erase(folder: Path, step: int) -> bool:
 
 
 def main(what: str, folder: Path) -> None:
-    before = folder / "before"
-    log = SessionLog.open(before, session_id="session")
-    log.append(session(BEFORE))
     step = 0
     while True:
         work = folder / "work"
-        shutil.copytree(before, work)
-        killed = {"append": append, "create": create, "record": record, "erase": erase}[what](work, step)
+        work.mkdir()
+        killed = {"record": record, "erase": erase}[what](work, step)
         shutil.rmtree(work)
         if not killed:
             break
