@@ -10,13 +10,15 @@ checks shadowing by a work tree, because that needs other rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.keys import (
-    among,
+    Column,
     constants,
     expect_same_rows,
     flags_at,
@@ -64,6 +66,7 @@ _ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "
 _UNTRUSTED_KINDS = ("test-log", "tool-output")
 _UNTRUSTED_ORIGINS = ("external", "mcp-resource")
 _RULE_ORIGINS = ("workspace", "project-doc", "team-standard")
+_SPEAKING_BY = ["lifecycle", "evidence_kind", "origin_class", "declared_standing"]
 _SPEAKING = ("evidence", "history", "hint", "untrusted")
 _VISIBLE = ("model-visible", "user-only", "runtime-only", "denied")
 
@@ -80,7 +83,7 @@ def verdicts(
 
     The walls disagree about a candidate that passes here but was recalled as withheld, or that fails here but was not.
     """
-    order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
+    order = positions(candidates["request_id"], contracts["request_id"])
     rows = pa.table(gathered_columns(evidence, _JUDGED, candidates["row"]))
     asked = pa.table(gathered_columns(contracts, _ASKED, order))
     gates = plugins.order
@@ -88,21 +91,20 @@ def verdicts(
     place = gates.removed(place, evidence, candidates["row"], contracts, order)
     moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
     removed_by = np.where(place > 0, place, moment)
-    admitted = removed_by == 0
+    admitted, readable = removed_by == 0, gates.passes_access(place)
     return VERDICTS.build(
         {
             "request_id": candidates["request_id"],
             "evidence_id": candidates["evidence_id"],
             "pool_rank": candidates["pool_rank"],
             "admitted": admitted,
-            "source_access": gates.passes_access(place),
-            "model_visibility": _model_visibility(rows, place, gates.passes_access(place)),
+            "source_access": readable,
+            "model_visibility": _model_visibility(rows["declared_visibility"], place, readable),
             "admitted_by": constants(gates.passed).take(pa.array(removed_by)),
             "decided_by": _by_gate(gates.names, removed_by),
             "reason_code": _by_gate(gates.reasons, removed_by),
             "would_reject_by": _would_reject_by(rows, admitted),
-            "standing": _standing(rows, asked, _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])),
-            "validity": _validity(rows, asked),
+            "standing": _standings(rows, asked, _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])),
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
     )
@@ -143,61 +145,59 @@ def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:
     return constants((None, *words)).take(pa.array(removed_by))
 
 
-def _model_visibility(rows: pa.Table, place: NDArray[np.int64], readable: Mask) -> pa.Array:
+def _model_visibility(declared: Column, place: NDArray[np.int64], readable: Mask) -> list[str]:
     """The declared visibility if the system may read the row; runtime-only where a later visibility gate stops it."""
-    declared = pc.if_else(
-        pc.is_in(rows["declared_visibility"], constants(_VISIBLE)), rows["declared_visibility"], "denied"
-    )
-    later = pc.if_else(pa.array(place > _VISIBILITY), "runtime-only", flat(declared))
-    return pc.if_else(pa.array(readable), later, "denied")
+    words = zip(declared.to_pylist(), (place > _VISIBILITY).tolist(), readable.tolist(), strict=True)
+    return [
+        "denied" if not read else "runtime-only" if later else word if word in _VISIBLE else "denied"
+        for word, later, read in words
+    ]
 
 
-def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
+def _would_reject_by(rows: pa.Table, admitted: Mask) -> list[str | None]:
     """For admitted rows, the first gate a stricter contract would close: `lifecycle` if unverified, else `safety`."""
-    unverified = ~among(rows["lifecycle"], ("verified",))
-    unreviewed = ~among(rows["declared_safety"], ("safe",))
-    none = pa.scalar(None, pa.string())
-    soft = pc.if_else(pa.array(unverified), "lifecycle", pc.if_else(pa.array(unreviewed), "safety", none))
-    return pc.if_else(pa.array(admitted), soft, none)
+    words = zip(*(rows[name].to_pylist() for name in ("lifecycle", "declared_safety")), admitted.tolist(), strict=True)
+    return [
+        None if not shown else "lifecycle" if state != "verified" else "safety" if safety != "safe" else None
+        for state, safety, shown in words
+    ]
 
 
-def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
-    """How the text may speak: no text promotes itself, and the less trusted standing wins.
+def _standings(rows: pa.Table, asked: pa.Table, over: Mask) -> list[str]:
+    """How each text may speak; equal words speak alike."""
+    own = np.asarray(pc.equal(rows["owner_project"], asked["project"]))
+    own &= _may_instruct(rows, asked["instruction_sources"])
+    words = zip(*(rows[name].to_pylist() for name in _SPEAKING_BY), own.tolist(), over.tolist(), strict=True)
+    known: dict[tuple[Any, ...], str] = {}
+    return [known[one] if one in known else known.setdefault(one, _standing(*one)) for one in words]
+
+
+def _standing(
+    lifecycle: str | None, evidence_kind: str, origin_class: str, declared_standing: str | None, own: bool, over: bool
+) -> str:
+    """How a text may speak: no text promotes itself, and the less trusted standing wins.
 
     A path that the contract names is not enough for `instruction`: the row must also be a verified rule from the
     requested project's own files, declared at least evidence.
     """
-    declared = rows["declared_standing"]
-    historical = among(rows["lifecycle"], _HISTORICAL) | over
-    unverified = ~among(rows["lifecycle"], ("verified", "revoked", *_HISTORICAL))
-    untrusted = among(rows["evidence_kind"], _UNTRUSTED_KINDS) | among(rows["origin_class"], _UNTRUSTED_ORIGINS)
-    instructing = (
-        among(declared, ("evidence", "instruction"))
-        & among(rows["origin_class"], _RULE_ORIGINS)
-        & np.asarray(pc.equal(rows["owner_project"], asked["project"]))
-    )
-    if instructing.any():
-        instructing &= _in_instruction_sources(rows["path"], asked["instruction_sources"])
-    speaking = pc.if_else(pc.equal(declared, "instruction").fill_null(False), "evidence", declared)
-    speaking = pc.if_else(pc.is_in(speaking, constants(_SPEAKING)), speaking, "untrusted")
-    words = constants(("history", "hint", "untrusted", "instruction")).take(
-        pa.array(np.argmax(np.stack([historical, unverified, untrusted, instructing]), axis=0))
-    )
-    return pc.if_else(pa.array(historical | unverified | untrusted | instructing), words, flat(speaking))
+    if over or lifecycle in _HISTORICAL:
+        return "history"
+    if lifecycle not in ("verified", "revoked"):
+        return "hint"
+    if evidence_kind in _UNTRUSTED_KINDS or origin_class in _UNTRUSTED_ORIGINS:
+        return "untrusted"
+    if own and declared_standing in ("evidence", "instruction") and origin_class in _RULE_ORIGINS:
+        return "instruction"
+    declared = "evidence" if declared_standing == "instruction" else declared_standing
+    return declared if declared in _SPEAKING else "untrusted"
 
 
-def _in_instruction_sources(paths: pa.ChunkedArray, globs: pa.ChunkedArray) -> Mask:
+def _may_instruct(rows: pa.Table, globs: pa.ChunkedArray) -> Mask:
     """Whether each path matches a glob of its contract; evaluated once per distinct list of globs."""
     lists = pc.binary_join(flat(globs), "\0").dictionary_encode()
     which = lists.indices.to_numpy()
     matched = np.zeros(len(which), dtype=bool)
     for number, wanted in enumerate(lists.dictionary.to_pylist()):
         mine = which == number
-        matched[mine] = glob_mask(paths.filter(pa.array(mine)), wanted.split("\0"))
+        matched[mine] = glob_mask(rows["path"].filter(pa.array(mine)), wanted.split("\0"))
     return matched
-
-
-def _validity(rows: pa.Table, asked: pa.Table) -> pa.Array:
-    begun = pc.less_equal(rows["valid_from"], asked["as_of"]).fill_null(True)
-    over = pc.less_equal(rows["valid_until"], asked["as_of"]).fill_null(False)
-    return pc.if_else(flat(begun), pc.if_else(flat(over), "expired", "valid"), "not_yet")

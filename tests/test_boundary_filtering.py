@@ -148,19 +148,6 @@ def test_soft_gates_are_named_on_admitted_rows(row, request_change, gate):
     assert (found["admitted"], found["would_reject_by"]) == (True, gate)
 
 
-@pytest.mark.parametrize(
-    ("row", "validity"),
-    [
-        ({}, "valid"),
-        ({"valid_from": NOON + DAY}, "not_yet"),
-        ({"valid_until": NOON}, "expired"),
-        ({"valid_from": NOON}, "valid"),
-    ],
-)
-def test_validity_is_judged_at_as_of(row, validity):
-    assert verdict(row)["validity"] == validity
-
-
 def test_a_request_about_which_the_walls_disagree_keeps_no_candidate():
     rows = [{}, {"withheld": True}, {"declared_safety": "blocked", "withheld": True}]
     world = world_of(rows, [{}], [{}])

@@ -85,7 +85,7 @@ def test_a_candidate_carries_its_provenance_from_the_start(story: Story):
     (score,), (verdict,) = tables["score_terms"].to_pylist(), tables["verdicts"].to_pylist()
     assert candidate["evidence_id"] == stored["evidence_id"] == placed["evidence_id"]
     assert (stored["source_id"], stored["path"], placed["version"]) == ("rule:story", "docs/role.md", "v3")
-    assert (stored["captured_time"], stored["valid_until"], verdict["validity"]) == (NOON, until, "valid")
+    assert (stored["captured_time"], stored["valid_until"], verdict["admitted"]) == (NOON, until, True)
     assert all(0 <= score[name] <= 1 for name in ("semantic", "lexical", "recency", "authority", "actionability"))
     (mask,) = stored["redactions"]
     assert (verdict["model_visibility"], stored["evidence_kind"]) == ("model-visible", "rule")

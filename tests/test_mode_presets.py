@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope.mode_choices import filled
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
-from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
+from scoped_retrieval.nodes.walls.second_wall import leads_to
 from wall_worlds import REQUEST
 
 POLICY = {

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.scope.selectors import matching_paths
 from scoped_retrieval.nodes.tables import EVIDENCE, GRANTS, REQUESTS
 from scoped_retrieval.nodes.walls.gates import NUMBER
-from scoped_retrieval.nodes.walls.second_wall import place_stops
-from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
+from scoped_retrieval.nodes.walls.second_wall import leads_to, place_stops
 from wall_worlds import GRANT, REQUEST, ROW, contract_bounds_of, contracts_of
 
 

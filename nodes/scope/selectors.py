@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -123,6 +124,7 @@ def matching_paths(distinct: pa.Array, globs: Sequence[str]) -> NDArray[np.bool_
     return picked
 
 
+@lru_cache(maxsize=1024)
 def glob_regex(glob: str, *, names: bool = False) -> str:
     """The anchored RE2 pattern of a glob: of a path, or with `names` of a source id."""
     glob = f"{glob}**" if glob.endswith("/") else glob

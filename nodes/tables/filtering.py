@@ -21,7 +21,6 @@ VERDICTS = table(
     reason_code=string("its reason; null = admitted", nullable=True),
     would_reject_by=string("first soft gate that would have rejected an admitted row", nullable=True),
     standing=string("how the text may speak under this contract"),
-    validity=string("valid, not_yet or expired at as_of"),
     wall_disagreement=boolean("one of the two walls lets it through and the other does not"),
 )
 

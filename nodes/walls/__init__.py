@@ -4,5 +4,5 @@
 - `gate_order`: the gates of a run in order, including those of plugins
 - `gate_predicates`: access and visibility gates over `segment_columns`; `time_gates`: time, as a predicate
 - `clocks`: the time bounds of requests; `moments`: what rows show at an instant, kept between two of their times
-- `second_wall`: every gate again, from contract and stored row alone; `second_wall_patterns`: selectors and globs again
+- `second_wall`: every gate again, from contract and stored row alone
 """

@@ -1,45 +1,62 @@
-"""The gates of the second wall, as comparisons of (candidate, bound) and (candidate, placement) pairs.
+"""The second wall: every gate again, in plain comparisons of the words of a stored row and of its contract.
 
 Reads the candidates' stored rows and their contracts. Gives per candidate the number of the first gate that removes it,
-0 where none does. Deliberately independent of the first wall's predicates: it compares columns of two tables pair by
-pair where the first wall codes a segment's columns, and `second_wall_patterns` matches globs by its own rules.
+0 where none does. Deliberately independent of the first wall's predicates: it compares words, where the first wall
+codes a segment's columns, and matches selectors and globs by its own rules. Each distinct pair of words and contract is
+judged once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, gathered_columns, last_of_runs, present, truth
-from ..columns.list_columns import flattened
+from ..columns.keys import distinct_numbers, gathered_columns, last_of_runs
 from ..columns.ragged import expand_ranges
-from ..vocabulary import LIFECYCLES, ZONES
+from ..frames import OPEN_END, OPEN_START, micros
+from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from .gates import GATES, NUMBER
-from .second_wall_patterns import Column, Ints, Mask, on_allowed_path, on_denied_path, picked
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Words = Mapping[str, Any]
+"""Columns of a row, of a contract or of a bound, by name."""
+Removed = Iterable[tuple[str, bool]]
+"""Gates, and whether each removes a row."""
 
 _PASSED = len(GATES) + 1
-_PLACED = ("recorded_time", "superseded_at", "deleted_at")
-_STORED = ("event_time", "valid_from", "valid_until")
-_CLOCK = ("as_of", "window_start", "window_end", "include_deleted")
-"""The columns that the time gates compare: of placements, of rows and of contracts."""
-_NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
-_ASKED = (*_NAMED, "workspace_root", "min_authority")
-_ALLOWED_PATHS = ("allowed_paths", "search_paths")
-_BOUNDED = ["owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "path"]
-"""The columns of a row that a grant bounds."""
-_ACCEPTS = (
-    ("workspace", "current-workspace"),
-    ("project-doc", "project-doc"),
-    ("team-standard", "project-doc"),
-    ("decision-record", "project-doc"),
-    ("memory", "verified-memory"),
-    ("session-event", "session-event"),
-    ("artifact", "session-event"),
-)
+_BOUNDED = ("owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "principals")
+"""The columns of a row, besides its path, that a grant bounds."""
+_OF_ROW = (*_BOUNDED, "workspace_root", "branch", "test_suite", "level", "declared_visibility", "declared_safety",
+           "excluded_roles", "authority")  # fmt: skip
+_LISTS = {"principals", "excluded_roles"}
+_PATHS = ("allowed_paths", "search_paths", "denied_paths", "excluded_paths")
+_RIGHTS = ("principal", "groups")
+_ASKED = (*_RIGHTS, *_PATHS, "allowed_sources", "role_sources", "denied_sources", "forbidden_sources", "excluded_zones",
+          "excluded_levels", "namespace", "workspace_root", "branch", "test_suite", "include_states", "role",
+          "accepted_authority", "min_authority")  # fmt: skip
+_ACCEPTS = {
+    "workspace": "current-workspace",
+    "project-doc": "project-doc",
+    "team-standard": "project-doc",
+    "decision-record": "project-doc",
+    "memory": "verified-memory",
+    "session-event": "session-event",
+    "artifact": "session-event",
+}
+
+
+class Scope(NamedTuple):
+    """What decides about places: a contract, and the bounds through which it reaches."""
+
+    contract: Words
+    bounds: Sequence[Words]
 
 
 def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
@@ -53,32 +70,253 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
         contracts: CONTRACTS.
         contract_bounds: CONTRACT_BOUNDS.
     """
-    candidate, bound = _pairs(order, contracts, contract_bounds)
-    by_contract = _first(_by_contract(rows, order, contracts), len(order))
-    alone = np.array_equal(candidate, np.arange(len(order)))
-    bounded = rows if alone else rows.select(_BOUNDED).take(pa.array(candidate))
-    stop = np.minimum(by_contract[candidate], _first(_by_bound(bounded, bound, contract_bounds), len(candidate)))
-    furthest = np.full(len(order), NUMBER["project"], dtype=np.int64)
-    np.maximum.at(furthest, candidate, stop)
-    return np.where(furthest == _PASSED, 0, furthest)
+    return _judged(_stop, rows, _OF_ROW, order, _scopes(contracts.select(["request_id", *_ASKED]), contract_bounds))
 
 
 def granted(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Mask:
     """Which rows the grants behind their contract admit, whatever else the contract asks for."""
-    candidate, bound = _pairs(order, contracts, contract_bounds)
-    refused = _by_bound(rows.select(_BOUNDED).take(pa.array(candidate)), bound, contract_bounds)
-    admitted = np.zeros(len(order), dtype=bool)
-    admitted[candidate[_first(refused, len(candidate)) == _PASSED]] = True
-    return admitted & ~(present(rows["principals"]) & ~_entitled(rows, order, contracts))
+    scopes = _scopes(contracts.select(["request_id", *_RIGHTS]), contract_bounds)
+    return _judged(_granted, rows, _BOUNDED, order, scopes) > 0
 
 
-def _pairs(order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> tuple[Ints, Ints]:
-    """Every (candidate, bound of its contract)."""
-    owner = pc.index_in(flat(contract_bounds["request_id"]), flat(contracts["request_id"])).to_numpy()
-    starts = owner.searchsorted(np.arange(contracts.num_rows + 1))
-    counts = (starts[1:] - starts[:-1])[order]
-    candidate = np.arange(len(order)).repeat(counts)
-    return candidate, expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))
+def _judged(
+    judge: Callable[[Words, Scope], int],
+    rows: pa.Table,
+    names: Sequence[str],
+    order: Ints,
+    of: tuple[list[Scope], Ints],
+) -> Ints:
+    """The judgment of each row under the scope of its contract; paths are compared only where a scope names some."""
+    scopes, of_contract = of
+    named = any(_names_paths(scope) for scope in scopes)
+    words, which = _distinct(rows, (*names, "path") if named else names)
+    pairs, pair = distinct_numbers(of_contract[order] * max(len(words), 1) + which)
+    found = [judge(words[at % len(words)], scopes[at // len(words)]) for at in pairs.tolist()]
+    return np.array(found, dtype=np.int64)[pair]
+
+
+def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[Scope], Ints]:
+    """The distinct scopes, and that of each contract."""
+    bounds: dict[str, list[Words]] = {}
+    for bound in contract_bounds.drop_columns(["rule_id"]).to_pylist():
+        bounds.setdefault(bound.pop("request_id"), []).append(bound)
+    scopes = [Scope(row, bounds.get(row.pop("request_id"), [])) for row in contracts.to_pylist()]
+    known: dict[str, int] = {}
+    scopes, number = list[Scope](), list[int]()
+    for row in contracts.to_pylist():
+        scope = Scope(row, bounds.get(row.pop("request_id"), []))
+        number.append(known.setdefault(repr(scope), len(scopes)))
+        if number[-1] == len(scopes):
+            scopes.append(scope)
+    return scopes, np.array(number, dtype=np.int64)
+
+
+def _names_paths(scope: Scope) -> bool:
+    allowed = [scope.contract.get(name) for name in _PATHS[:2]] + [bound["paths"] for bound in scope.bounds]
+    denied = [scope.contract.get(name) for name in _PATHS[2:]] + [bound["denied_paths"] for bound in scope.bounds]
+    return any(denied) or any(globs is not None for globs in allowed)
+
+
+def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[list[Words], Ints]:
+    """The distinct values of some columns as dictionaries, and the place of each row among them."""
+    columns = {name: rows[name].to_pylist() for name in names}
+    for name in _LISTS.intersection(names):
+        columns[name] = [None if values is None else tuple(values) for values in columns[name]]
+    known: dict[tuple[Any, ...], int] = {}
+    which = []
+    for values in zip(*columns.values(), strict=True):
+        if values not in known:
+            known[values] = len(known)
+        which.append(known[values])
+    return [dict(zip(names, values, strict=True)) for values in known], np.array(which, dtype=np.int64)
+
+
+def _stop(row: Words, scope: Scope) -> int:
+    """The gate that removes a row under a scope; 0 where none does."""
+    by_contract = _first(_by_contract(row, scope.contract))
+    stops = [min(by_contract, _first(_by_bound(row, bound))) for bound in scope.bounds]
+    furthest = max(stops, default=NUMBER["project"])
+    return 0 if furthest == _PASSED else furthest
+
+
+def _granted(row: Words, scope: Scope) -> bool:
+    return _entitled(row, scope.contract) and any(_first(_by_bound(row, bound)) == _PASSED for bound in scope.bounds)
+
+
+def _first(removed: Removed) -> int:
+    """The lowest number of the gates that remove a row; `_PASSED` where none does."""
+    return min([NUMBER[gate] for gate, holds in removed if holds], default=_PASSED)
+
+
+def _by_contract(row: Words, contract: Words) -> Removed:
+    """Whether each gate removes a row, where the contract alone decides."""
+    state = _lifecycle(row)
+    return (
+        ("principals", not _entitled(row, contract)),
+        ("source_deny", _picked(contract["denied_sources"], row)),
+        ("source_allow", _outside(contract["allowed_sources"], row) or _outside(contract["role_sources"], row)),
+        ("path_allow", _off_path(contract["allowed_paths"], row) or _off_path(contract["search_paths"], row)),
+        ("path_deny", _on_denied_path(contract["denied_paths"], row) or _on_denied_path(contract["excluded_paths"], row)),
+        ("zone", _zone(row) in contract["excluded_zones"]),
+        *((name, _elsewhere(row[name], contract[name])) for name in ("namespace", "branch", "test_suite")),
+        ("workspace", row["workspace_root"] is not None and row["workspace_root"] != contract["workspace_root"]),
+        ("level", row["level"] is not None and row["level"].lower() in contract["excluded_levels"]),
+        ("visibility", row["declared_visibility"] != "model-visible"),
+        ("lifecycle", state not in contract["include_states"]),
+        ("safety", row["declared_safety"] == "blocked"),
+        ("role_source", _picked(contract["forbidden_sources"], row)),
+        ("role", contract["role"] in (row["excluded_roles"] or ())),
+        ("accepted_authority", not _accepted(contract["accepted_authority"], row["origin_class"], state)),
+        ("min_authority", (row["authority"] or 0) < contract["min_authority"]),
+    )  # fmt: skip
+
+
+def _by_bound(row: Words, bound: Words) -> Removed:
+    """Whether each gate removes a row, where a grant decides."""
+    name = row["namespace"]
+    highest = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES.values else -1
+    return (
+        ("project", row["owner_project"] != bound["project"]),
+        ("owner", row["owner_user"] is not None and row["owner_user"] not in bound["users"]),
+        ("zone", ZONES.values.index(_zone(row)) > highest),
+        ("source_allow", _outside(bound["sources"], row)),
+        ("path_allow", _off_path(bound["paths"], row)),
+        ("path_deny", _on_denied_path(bound["denied_paths"], row)),
+        ("namespace", name is not None and bound["namespaces"] is not None and name not in bound["namespaces"]),
+        ("lifecycle", bound["states"] is not None and _lifecycle(row) not in bound["states"]),
+    )
+
+
+def _entitled(row: Words, contract: Words) -> bool:
+    """Whether a row has no list of readers, or one that names the principal or one of its groups."""
+    readers = row["principals"]
+    return readers is None or not {contract["principal"], *contract["groups"]}.isdisjoint(readers)
+
+
+def _lifecycle(row: Words) -> str:
+    return row["lifecycle"] if row["lifecycle"] in LIFECYCLES.values else "candidate"
+
+
+def _zone(row: Words) -> str:
+    return row["zone"] if row["zone"] in ZONES.values else "restricted"
+
+
+def _elsewhere(own: str | None, asked: str | None) -> bool:
+    return own is not None and asked is not None and own != asked
+
+
+def _accepted(accepted: Sequence[str] | None, origin: str, state: str) -> bool:
+    """Whether a contract accepts a row's class of source; memories are accepted only while verified."""
+    if accepted is None:
+        return True
+    class_ = _ACCEPTS.get(origin)
+    return class_ in accepted and (class_ != "verified-memory" or state == "verified")
+
+
+AND = "\n"
+_LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
+_WILD = re.compile(r"[*?\[]")
+_TOKEN = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
+
+
+def _outside(selectors: Sequence[str] | None, row: Words) -> bool:
+    return selectors is not None and not _picked(selectors, row)
+
+
+def _picked(selectors: Sequence[str], row: Words) -> bool:
+    """Whether a selector picks the source of a row."""
+    source = row["source_id"], row["origin_class"]
+    return any(all(_selects(part, *source) for part in selector.split(AND)) for selector in selectors)
+
+
+def _off_path(globs: Sequence[str] | None, row: Words) -> bool:
+    """Whether a list does not allow the path of a row; a row without a path needs the entry `(none)`."""
+    if globs is None:
+        return False
+    if row["path"] is None:
+        return not any({*glob.split(AND)} == {"(none)"} for glob in globs)
+    return not _on_path(globs, row["path"])
+
+
+def _on_denied_path(globs: Sequence[str], row: Words) -> bool:
+    """Whether a list denies the path of a row; every glob but `path:GLOB` denies rows without a path, too."""
+    if not globs:
+        return False
+    if row["path"] is None:
+        return any(not glob.startswith("path:") for glob in globs)
+    return _on_path(globs, row["path"])
+
+
+def _on_path(globs: Sequence[str], path: str) -> bool:
+    return any(all(_leads(part, path) for part in glob.split(AND)) for glob in globs)
+
+
+def _leads(glob: str, path: str) -> bool:
+    """Whether a glob of a list matches a path. One without the text that every match contains is ruled out first."""
+    glob, pathless = glob.removeprefix("path:"), glob == "(none)"
+    return not pathless and all(word in path for word in _words_of(glob)) and leads_to(glob, path)
+
+
+@lru_cache(maxsize=1 << 10)
+def _selects(selector: str, source_id: str, origin_class: str) -> bool:
+    """Whether a selector names this origin class, or its glob this source id as a whole."""
+    if selector in ORIGIN_CLASSES.values or selector in ORIGIN_CLASSES.aliases:
+        return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
+    glob = selector + "*" if selector.endswith("/") else selector
+    reached = {0}
+    for token in _LETTER.findall(glob):
+        if token == "*":
+            reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if at < len(source_id) and (token == "?" or _is(token, source_id[at]))}
+    return len(source_id) in reached
+
+
+def _is(token: str, character: str) -> bool:
+    """Whether one glob token (a character or a bracketed one) matches this character."""
+    return character == (token[1] if len(token) == 3 else token)
+
+
+@lru_cache(maxsize=1 << 10)
+def _words_of(glob: str) -> tuple[str, ...]:
+    """Texts that every match of a glob contains."""
+    return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
+
+
+@lru_cache(maxsize=1 << 16)
+def leads_to(glob: str, path: str) -> bool:
+    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
+
+    `[*]`, `[?]` and `[[]` are the characters in the brackets. A name that ends a glob may be that of a folder above the path.
+    """
+    glob = glob + "**" if glob.endswith("/") else glob
+    reached, before = {0}, "/"
+    for token in _TOKEN.findall(glob):
+        if token == "?":
+            reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
+        elif token == "*":
+            reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
+        elif token == "**/":
+            ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
+            reached = ends | reached if before == "/" else ends
+        elif token.startswith("**"):
+            reached = set(range(min(reached), len(path) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if _is(token, path[at : at + 1])}
+        before = token[-1]
+    named = not _WILD.search(glob.rpartition("/")[2])
+    return len(path) in reached or (named and any(path[at : at + 1] == "/" for at in reached))
+
+
+def _segment_end(path: str, at: int) -> int:
+    end = path.find("/", at)
+    return len(path) if end < 0 else end
+
+
+_TIMES = {"recorded_time": OPEN_START, "superseded_at": OPEN_END, "deleted_at": OPEN_END}
+_VALID = {"event_time": OPEN_START, "valid_from": OPEN_START, "valid_until": OPEN_END}
+_CLOCK = {"as_of": OPEN_END, "window_start": OPEN_START, "window_end": OPEN_END}
+"""The times of placements, of rows and of contracts that the time gates compare, and what null counts as."""
 
 
 def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
@@ -92,168 +330,31 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
     starts = held.searchsorted(row)
     counts = held.searchsorted(row, side="right") - starts
     candidate = np.arange(len(row)).repeat(counts)
-    placed = gathered_columns(placements, _PLACED, expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
-    stored, clock = (gathered_columns(table, names, candidate) for table, names in ((rows, _STORED), (asked, _CLOCK)))
-    as_of, recorded = clock["as_of"], placed["recorded_time"]
-    happened = pc.coalesce(stored["event_time"], recorded)
-    unrecorded = _holds(pc.greater, recorded, as_of)
-    replaced = _holds(pc.less_equal, placed["superseded_at"], as_of)
-    gone = _holds(pc.less_equal, placed["deleted_at"], as_of)
-    current_only = ~truth(clock["include_deleted"])
-    removed = [
-        ("recorded", unrecorded),
+    placed = gathered_columns(placements, _TIMES, expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
+    recorded, superseded, deleted = (micros(placed[name], null) for name, null in _TIMES.items())
+    event, begins, ends = (micros(rows[name], null)[candidate] for name, null in _VALID.items())
+    as_of, start, end = (micros(asked[name], null)[candidate] for name, null in _CLOCK.items())
+    current_only = ~np.asarray(asked["include_deleted"])[candidate]
+    happened = np.where(event == OPEN_START, recorded, event)
+    replaced, gone = superseded <= as_of, deleted <= as_of
+    removed = (
+        ("recorded", recorded > as_of),
         ("superseded", replaced & current_only),
         ("deleted", gone & current_only),
-        ("valid_from", _holds(pc.greater, stored["valid_from"], as_of)),
-        ("valid_until", _holds(pc.less_equal, stored["valid_until"], as_of)),
-        ("window_start", _holds(pc.less, happened, clock["window_start"])),
-        ("window_end", _holds(pc.greater_equal, happened, clock["window_end"])),
-    ]
-    stop = _first(removed, len(candidate))
+        ("valid_from", begins > as_of),
+        ("valid_until", ends <= as_of),
+        ("window_start", happened < start),
+        ("window_end", happened >= end),
+    )
+    stop = np.full(len(candidate), _PASSED, dtype=np.int64)
+    for gate, mask in reversed(removed):
+        stop[mask] = NUMBER[gate]
     ended = replaced | gone
-    grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(unrecorded, 0, np.where(ended, 1, 2)))
-    when = recorded.cast(pa.int64()).to_numpy()
-    best = np.lexsort((np.where(grade > 0, when, -when), grade, candidate))
+    grade = np.where(stop == _PASSED, np.where(ended, 3, 4), np.where(recorded > as_of, 0, np.where(ended, 1, 2)))
+    best = np.lexsort((np.where(grade > 0, recorded, -recorded), grade, candidate))
     last = best[last_of_runs(candidate[best])]
     result = np.full(len(row), NUMBER["recorded"], dtype=np.int64)
     result[candidate[last]] = np.where(stop[last] == _PASSED, 0, stop[last])
     over = np.zeros(len(row), dtype=bool)
     over[candidate[last]] = ended[last]
     return result, over
-
-
-def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
-    """The lowest number of the gates that remove each pair; `_PASSED` where none does."""
-    lowest = np.full(count, _PASSED, dtype=np.int64)
-    for gate, mask in removed:
-        lowest[mask] = np.minimum(lowest[mask], NUMBER[gate])
-    return lowest
-
-
-def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple[str, Mask]]:
-    """Which candidates each gate removes, where the contract alone decides."""
-    asked = gathered_columns(contracts, _ASKED, order)
-    state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
-    zone = _word(rows["zone"], ZONES.values, "restricted")
-    named = [(gate, _both(rows[name], asked[name]) & ~_equal(rows[name], asked[name])) for gate, name in _NAMED.items()]
-    elsewhere = present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
-    allowed = [("source_allow", contracts[name], picked) for name in ("allowed_sources", "role_sources")]
-    allowed += [("path_allow", contracts[name], on_allowed_path) for name in _ALLOWED_PATHS]
-    return [
-        ("principals", present(rows["principals"]) & ~_entitled(rows, order, contracts)),
-        ("source_deny", picked(rows, order, contracts["denied_sources"])),
-        *((gate, _outside(rows, order, lists, reached)) for gate, lists, reached in allowed),
-        *(("path_deny", on_denied_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
-        ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
-        *named,
-        ("workspace", elsewhere),
-        ("level", _belongs(order, pc.utf8_lower(rows["level"]), *flattened(contracts["excluded_levels"]))),
-        ("visibility", ~_equal(rows["declared_visibility"], "model-visible")),
-        ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
-        ("safety", _equal(rows["declared_safety"], "blocked")),
-        ("role_source", picked(rows, order, contracts["forbidden_sources"])),
-        ("role", _for_others(rows, order, contracts)),
-        ("accepted_authority", _unaccepted(rows, state, order, contracts["accepted_authority"])),
-        ("min_authority", truth(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
-    ]
-
-
-def _entitled(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
-    """Which candidates name the principal of their contract, or one of its groups."""
-    entitled = np.zeros(len(order), dtype=bool)
-    listing, reader = flattened(rows["principals"])
-    if len(listing):
-        group_of, groups = flattened(contracts["groups"])
-        who = pa.concat_arrays([flat(groups), flat(contracts["principal"])])
-        members = np.concatenate([group_of, np.arange(contracts.num_rows)])
-        entitled[listing[_belongs(order[listing], reader, members, who)]] = True
-    return entitled
-
-
-def _for_others(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
-    """Which candidates exclude the role of their contract."""
-    unwanted = np.zeros(len(order), dtype=bool)
-    excluding, excluded = flattened(rows["excluded_roles"])
-    if len(excluding):
-        unwanted[excluding[_equal(excluded, flat(contracts["role"]).take(pa.array(order[excluding])))]] = True
-    return unwanted
-
-
-def _outside(rows: pa.Table, order: Ints, lists: Column, reached: Callable[[pa.Table, Ints, Column], Mask]) -> Mask:
-    """Which rows are outside list `order[i]`; none where the list is null."""
-    if lists.null_count == len(lists):
-        return np.zeros(len(order), dtype=bool)
-    return present(lists)[order] & ~reached(rows, order, lists)
-
-
-def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, Mask]]:
-    """Which (candidate, bound) pairs each gate removes, where a grant decides; `bound[i]` is the bound of row `i`."""
-    zones = constants(ZONES.values)
-    zone = pc.index_in(_word(row["zone"], ZONES.values, "restricted"), zones)
-    highest = pc.index_in(flat(bounds["zone"]), zones).fill_null(-1).take(pa.array(bound))
-    state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
-    namespaces = flattened(bounds["namespaces"])
-    return [
-        ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
-        ("owner", present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
-        ("zone", truth(pc.greater(zone, highest))),
-        ("source_allow", _outside(row, bound, bounds["sources"], picked)),
-        ("path_allow", _outside(row, bound, bounds["paths"], on_allowed_path)),
-        ("path_deny", on_denied_path(row, bound, bounds["denied_paths"])),
-        (
-            "namespace",
-            present(row["namespace"])
-            & _outside(
-                row, bound, bounds["namespaces"], lambda row, at, _: _belongs(at, row["namespace"], *namespaces)
-            ),
-        ),
-        (
-            "lifecycle",
-            _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),
-        ),
-    ]
-
-
-def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
-    """Whether the contract refuses the row's class of source; memories are accepted only while verified."""
-    if accepted.null_count == len(accepted):
-        return np.zeros(len(order), dtype=bool)
-    origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
-    class_of = name.take(pc.index_in(flat(rows["origin_class"]), origin))
-    unverified = _equal(class_of, "verified-memory") & ~_equal(state, "verified")
-    return present(accepted)[order] & ~(_belongs(order, class_of, *flattened(accepted)) & ~unverified)
-
-
-def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
-    """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in no set."""
-    if not len(set_values):
-        return np.zeros(len(group), dtype=bool)
-    words = pa.concat_arrays([flat(values), flat(set_values)]).dictionary_encode()
-    code = words.indices.fill_null(-1).to_numpy().astype(np.int64)
-    width = len(words.dictionary) + 1
-    asked, known = code[: len(group)], code[len(group) :]
-    sets = np.sort(set_group * width + known)
-    wanted = group * width + asked
-    return (asked >= 0) & (sets[np.minimum(sets.searchsorted(wanted), len(sets) - 1)] == wanted)
-
-
-def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
-    """The column with `null` in place of nulls and of words that are not in the list."""
-    array = flat(column)
-    return pc.if_else(pc.is_in(array, constants(words)), array, null)
-
-
-def _equal(one: Column, other: Column | str) -> Mask:
-    return _holds(pc.equal, one, other)
-
-
-def _holds(compare: Callable[[Any, Any], Column], one: Column, other: Column | str) -> Mask:
-    """Where a comparison is true; it is false where one side is null."""
-    if one.null_count == len(one) or (type(other) is not str and other.null_count == len(other)):
-        return np.zeros(len(one), dtype=bool)
-    return truth(compare(one, other))
-
-
-def _both(one: Column, other: Column) -> Mask:
-    """Where neither value is null."""
-    return present(one) & present(other)

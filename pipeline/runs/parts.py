@@ -23,7 +23,7 @@ from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-VERSION = 22
+VERSION = 23
 """Raised with every change of a stored column or of the manifest."""
 FORMAT = f"scoped-retrieval/run/{VERSION}"
 """The format of runs; no other is read."""

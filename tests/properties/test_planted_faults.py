@@ -134,9 +134,7 @@ def _without(gate: int) -> Plant:
         monkeypatch.setattr(gate_predicates, "GATES", left)
         place = second_wall._first
         name_ = boundary_gates.GATES[gate - 1].name
-        monkeypatch.setattr(
-            second_wall, "_first", lambda removed, count: place([(n, m) for n, m in removed if n != name_], count)
-        )
+        monkeypatch.setattr(second_wall, "_first", lambda removed: place([(n, m) for n, m in removed if n != name_]))
 
     return plant
 

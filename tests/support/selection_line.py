@@ -153,7 +153,7 @@ def line(
             verdicts.append(
                 {
                     **key, "admitted": True, "source_access": True, "model_visibility": "model-visible", "admitted_by": "",
-                    "standing": row.get("standing", "evidence"), "validity": "valid", "wall_disagreement": False,
+                    "standing": row.get("standing", "evidence"), "wall_disagreement": False,
                 }
             )  # fmt: skip
     policy = {name: CONTRACT[name] for name in TABLES["purpose_policies"].columns if name in CONTRACT}
