@@ -6,7 +6,6 @@ folders import each other in one direction only; the project's import rules enfo
 
 The steps, in the order of the line, each with the folder it uses most:
 
-- `mode_presets`: what the mode of each request chooses; `scope`
 - `scope_resolution`: contracts, their bounds, layers and groups; `scope`
 - `session_trail`: the last events of the request's own session
 - `query_planning`: anchors, sub-queries and terms; `text`

@@ -24,12 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .columns.digests import digests_by_request, table_digest
-from .columns.kept import OfTable
+from .columns.kept import OfTable, rows_by
 from .columns.keys import flat
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .schema import TIMESTAMP, Table
 from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of, distinct
+from .scope.mode_choices import chosen
 from .score_terms import terms_of_plugins
 from .tables import (
     CONTRACT_BOUNDS,
@@ -41,7 +42,7 @@ from .tables import (
     ContractLayers,
     Contracts,
     Grants,
-    ModePresets,
+    ModePolicies,
     PurposePolicies,
     Requests,
     RolePolicies,
@@ -94,7 +95,7 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
     """The grants that hold for each request, by request id, and the refusals."""
     requests = _ordered(requests)
-    held, roles = active_grants_of(requests, grants), _roles(role_policies)
+    held, roles = active_grants_of(requests, grants), rows_by(role_policies, "role")
     asked = zip(requests.select([*_ALLOWANCES, "role"]).to_pylist(), held.acting, held.granted, strict=True)
     reasons = [
         ACT_AS_NOT_GRANTED if not acting else NOTHING_GRANTED if not granted else _empty_list(request, roles)
@@ -116,7 +117,7 @@ def contracts(
     reach: ActiveGrants,
     contract_bounds: ContractBounds,
     purpose_policies: PurposePolicies,
-    mode_presets: ModePresets,
+    mode_policies: ModePolicies,
     role_policies: RolePolicies,
 ) -> Contracts:
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
@@ -127,8 +128,7 @@ def contracts(
     allowed and forbidden sources apply in addition.
     """
     requests = _ordered(requests)
-    # Presets are sorted by request id, like the requests now.
-    layered = _layered(requests, purpose_policies, mode_presets, role_policies)
+    layered = _layered(requests, purpose_policies, mode_policies, role_policies)
     resolved = [_resolved(one, allowed) for one, allowed in zip(layered, reach.states, strict=True)]
     columns = {
         "request_id": requests["request_id"],
@@ -137,8 +137,6 @@ def contracts(
         "denied_reason": reach.refused,
         "groups": reach.groups(),
         "window_end": requests["exclude_after"],
-        "mode_lanes": mode_presets["lanes"],
-        **{name: mode_presets[name] for name in _PRESET},
         **{name: requests[name] for name in (*_COPIED, *_weights_of(requests))},
     }
     table = CONTRACTS.build(columns | CONTRACTS.others(resolved, columns))
@@ -151,7 +149,7 @@ def contract_layers(
     grants: Grants,
     reach: ActiveGrants,
     purpose_policies: PurposePolicies,
-    mode_presets: ModePresets,
+    mode_policies: ModePolicies,
     role_policies: RolePolicies,
 ) -> ContractLayers:
     """The layers of each contract, by request id and ordinal, in the order of the list below.
@@ -162,7 +160,7 @@ def contract_layers(
     granted_by, weights = _grants_version(grants), _weights_of(requests)
     rows: list[dict[str, Any]] = []
     reached = zip(reach.acting, reach.granted, reach.narrowed, strict=True)
-    layered = _layered(requests, purpose_policies, mode_presets, role_policies)
+    layered = _layered(requests, purpose_policies, mode_policies, role_policies)
     for (request, preset, policy, role), (acting, granted, narrowed) in zip(layered, reached, strict=True):
         given = [name for name in (*_NARROWING, *_COUNTS, *_CHOICES) if request[name] is not None]
         by_purpose = [name for name in (*_COUNTS, *_CHOICES) if request[name] is None]
@@ -215,9 +213,6 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
 
 _grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])
 
-_roles = OfTable[dict[str, dict[str, Any]]](lambda roles: {row["role"]: row for row in roles.to_pylist()})
-_purposes = OfTable[dict[str, dict[str, Any]]](lambda policies: {row["purpose"]: row for row in policies.to_pylist()})
-
 
 class _Layered(NamedTuple):
     """A request, and the rows of the policies that apply to it; `role` is empty where none does."""
@@ -229,13 +224,15 @@ class _Layered(NamedTuple):
 
 
 def _layered(
-    requests: pa.Table, purpose_policies: pa.Table, mode_presets: pa.Table, role_policies: pa.Table
+    requests: pa.Table, purpose_policies: pa.Table, mode_policies: pa.Table, role_policies: pa.Table
 ) -> list[_Layered]:
     """Each request with its policies; instants are microseconds."""
-    policies, roles = _purposes(purpose_policies), _roles(role_policies)
+    policies, roles = rows_by(purpose_policies, "purpose"), rows_by(role_policies, "role")
     names = (
         "request_id",
         "role",
+        "mode",
+        "variables",
         "preset",
         "required_evidence",
         *_NAMES_READ,
@@ -250,11 +247,14 @@ def _layered(
         request["as_of"], request["after"] = as_of, after
         if request["purpose"] not in policies:
             raise PolicyError.one_of(list(policies), request["purpose"], "requests.purpose")
-    presets = mode_presets.select(["mode", "version", "window_days", "include_deleted", *_CAPPED]).to_pylist()
+    modes = rows_by(mode_policies, "mode")
     return [
-        _Layered(request, preset, policies[request["purpose"]], roles.get(request["role"]) or {})
-        for request, preset in zip(given, presets, strict=True)
-    ]
+        _Layered(
+            request, chosen(request["mode"], request["variables"], modes), policies[request["purpose"]],
+            roles.get(request["role"]) or {},
+        )
+        for request in given
+    ]  # fmt: skip
 
 
 def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
@@ -262,6 +262,8 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
     request, preset, policy, role = layers
     counts = _counts(*layers)
     return {
+        **{name: preset[name] for name in _PRESET},
+        "mode_lanes": preset["lanes"],
         "window_start": _window_start(request),
         "include_states": _include_states(layers, counts["max_unverified_items"], allowed),
         "min_authority": max(request["min_authority"] or 0, 0),

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from .columns.kept import OfTable
 from .columns.keys import (
-    constants,
     first_of_runs,
     flat,
     floats,
@@ -31,7 +31,6 @@ from .columns.keys import (
     order_by,
     positions,
     rank_within,
-    take_or,
 )
 from .columns.numbers import quantise, share_of
 from .frames import PostingIndex, VectorIndex
@@ -45,7 +44,7 @@ from .recall.turn_scores import scores_of_rows
 from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.name_terms import name_terms
-from .reranking.reasons import reasons, source_signal
+from .reranking.reasons import AUTHORITATIVE, RECENT, reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import Rows, age_in_days, authority_term, recency_term, scope_term
 from .score_terms import TERMS, terms_of_plugins
@@ -55,7 +54,6 @@ from .tables import (
     RANKED,
     RERANK_WEIGHTS,
     SCORE_TERMS,
-    STORED,
     Anchors,
     Contracts,
     CrossEncoderScores,
@@ -75,7 +73,7 @@ from .tables import (
     RoleRules,
     ScoreTerms,
 )
-from .vocabulary import PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
+from .vocabulary import PURPOSE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as SCORE_TERM_NAMES
 
 _POOL_PER_ITEM = 3
@@ -84,6 +82,11 @@ _NO_SHARE = (0.0, "lexical")
 _SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
 """The part of one of a role's four weights (S4.16) that each term has."""
 
+_OWN = {f"weight_{name}": name for name in WEIGHED_TERMS}
+"""The columns of the requests' own weights, with their terms."""
+_READ = ("evidence_kind", "document_type", "origin_class", "source_id", "path", "authority", "confidence", "lifecycle", "generated",
+         "event_time", "owner_project", "owner_user", "branch", "session_id", "test_suite", "recorded_time")  # fmt: skip
+"""The columns of the pool that are read, besides scores and places."""
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
 """The columns read from each candidate's contract."""
 
@@ -153,14 +156,13 @@ def plain_terms(
     and their rows have terms of a file.
     """
     owner, row = integers(pool["contract"]), integers(pool["row"])
-    rows = {name: flat(pool[name]) for name in (*STORED, "recorded_time")}
+    rows = {name: flat(pool[name]) for name in _READ}
     asked = gathered_columns(contracts, _ASKED, owner)
     anchor_owner = positions(anchors["request_id"], contracts["request_id"])
     if (anchor_owner < 0).any():
         anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
     anchored = anchor_term(owner, row, evidence, anchors, anchor_owner, contracts.num_rows)
-    policy = _kind_policy(asked["purpose"], rows, kind_policies)
-    half_life = floats(take_or(kind_policies["half_life_days"], policy, np.inf))
+    actionability, half_life = _by_kind(asked["purpose"], rows, kind_policies)
     age, undated = age_in_days(rows["event_time"], rows["recorded_time"], asked["as_of"])
     recency = recency_term(age, half_life)
     authority = authority_term(rows, evidence, row)
@@ -189,7 +191,7 @@ def plain_terms(
             "anchor": anchored.value,
             "authority": authority * prior,
             "recency": recency * prior,
-            "actionability": quantise(floats(take_or(kind_policies["actionability"], policy, 0.0))) * prior,
+            "actionability": quantise(actionability) * prior,
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
             "turn_context": share_of(floats(lane_scores["context"]), reach, least=-1.0),
             "turn_answer": share_of(floats(lane_scores["answer"]), reach),
@@ -204,7 +206,7 @@ def plain_terms(
             "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
-            "source_signal": source_signal(rows, authority, recency),
+            "source_signal": _source_signals(rows, authority, recency),
             "role_signal": by_role.signal,
             "feedback_rank": feedback["rank"],
             **_of_plugins(plugins, row, contracts, owner, evidence),
@@ -280,25 +282,36 @@ def rerank_weights(
     A role has no weight for a cross-encoder, a file, a turn or a plugin term: the purpose's weights apply under it. A
     plugin term has its own weight where neither request nor purpose sets one.
     """
-    policy = positions(contracts["purpose"], purpose_policies["purpose"])
-    role = positions(contracts["role"], role_policies["role"])
-    known, weights = (role >= 0).any(), {}
-    for name in SCORE_TERM_NAMES:
-        weights[name] = np.zeros(len(role))
-        if name not in ROLE_TERMS:
-            weights[name] = _at(purpose_policies[f"weight_{name}"], policy)
-        if known and name not in PURPOSE_TERMS:
-            share, of = _SHARES[name]
-            weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
-        if name in WEIGHED_TERMS:
-            weights[name] = _own_or(weights[name], contracts[f"weight_{name}"])
-    for term in plugins.score_terms:
-        weights[term.name] = np.full(len(role), term.weight)
-        if (stated := f"weight_{term.name}") in purpose_policies.column_names:
-            weights[term.name] = floats(take_or(purpose_policies[stated], policy, term.weight))
-        if stated in contracts.column_names:
-            weights[term.name] = _own_or(weights[term.name], contracts[stated])
-    return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
+    purposes, roles = _weights_of_purposes(purpose_policies), _weights_of_roles(role_policies)
+    own = _OWN | {name: name[7:] for name in terms_of_plugins(contracts.column_names)}
+    of_plugins, rows = {term.name: term.weight for term in plugins.score_terms}, []
+    for one in contracts.select(["request_id", "purpose", "role", *own]).to_pylist():
+        of_role = roles.get(one["role"], {})
+        asked = {term: one[name] for name, term in own.items() if one[name] is not None}
+        rows.append({"request_id": one["request_id"]} | of_plugins | purposes[one["purpose"]] | of_role | asked)
+    return RERANK_WEIGHTS.from_rows(rows)
+
+
+_weights_of_purposes = OfTable[dict[str, dict[str, float]]](
+    lambda policies: {
+        row["purpose"]: dict.fromkeys(SCORE_TERM_NAMES, 0.0)
+        | {name[7:]: weight for name, weight in row.items() if name.startswith("weight_") and weight is not None}
+        for row in policies.to_pylist()
+    }
+)
+"""The weights of each purpose, by term."""
+
+_weights_of_roles = OfTable[dict[str, dict[str, float]]](
+    lambda policies: {
+        row["role"]: {
+            name: share * (row[f"weight_{of}"] or 0.0)
+            for name, (share, of) in _SHARES.items()
+            if name not in PURPOSE_TERMS
+        }
+        for row in policies.to_pylist()
+    }
+)
+"""The weights of each role, by the terms that have other weights under it."""
 
 
 def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plugins = NO_PLUGINS) -> Ranked:
@@ -313,58 +326,57 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
     weights, terms = (np.asarray(table.select(names), dtype=np.float64) for table in (rerank_weights, score_terms))
     weighed = quantise(weights[weight] * terms)
     base = weighed.sum(axis=1)
-    evidence_order = np.asarray(pc.array_sort_indices(flat(score_terms["evidence_id"])))
     id_rank = np.empty(len(base), dtype=np.int64)
-    id_rank[evidence_order] = np.arange(len(base))
+    id_rank[np.asarray(pc.array_sort_indices(flat(score_terms["evidence_id"])))] = np.arange(len(base))
     kind = np.asarray(flat(score_terms["evidence_kind"]).dictionary_encode().indices)
     best_first = order_by(weight, kind, -base, id_rank)
     first = np.zeros(len(base), dtype=bool)
     first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
     diversity = quantise(floats(rerank_weights["diversity"])[weight]) * first
-    contributions = dict(zip(names, weighed.T, strict=True)) | {"diversity": diversity}
     final = base + diversity
     order = order_by(weight, -final, id_rank)
-    rank = rank_within(weight[order]) + 1
+    why = reasons(score_terms, tuple(names), weighed, plugins.score_terms)
     return RANKED.build(
         {
             **gathered_columns(score_terms, ("request_id", "evidence_id"), order),
             "place": order,
-            "rank": rank.astype(np.int32),
+            "rank": (rank_within(weight[order]) + 1).astype(np.int32),
             "final": final[order],
-            **{name: values[order] for name, values in contributions.items()},
-            "selected_reason": reasons(score_terms, contributions, plugins.score_terms).take(pa.array(order)),
+            **dict(zip(names, weighed[order].T, strict=True)),
+            "diversity": diversity[order],
+            "selected_reason": [why[at] for at in order.tolist()],
         }
     )
 
 
-def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
-    """The row of KIND_POLICIES for each candidate: that of its document type, else that of its kind; -1 for neither."""
-    of_row = {"purpose": purpose, "evidence_kind": rows["evidence_kind"], "document_type": rows["document_type"]}
-    places, stated, shape, values = [], [], [], []
-    for name, column in of_row.items():
-        stating = flat(kind_policies[name]).dictionary_encode()
-        places.append(positions(column, stating.dictionary))
-        stated.append(np.asarray(stating.indices))
-        shape.append(len(stating.dictionary) + 1)
-        values.append(stating.dictionary)
-    among = np.full(shape, -1, dtype=np.int64)  # the last position is for values without a policy, -1
-    among[tuple(stated)] = np.arange(kind_policies.num_rows)
-    any_type = int(positions(constants(("",)), values[-1])[0])
-    narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
-    return np.where(narrow >= 0, narrow, wide)
+def _by_kind(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> tuple[Float, Float]:
+    """Actionability and half-life of each candidate: those of its document type, else those of its kind, else 0 and none."""
+    stated = _stated_by_kind(kind_policies)
+    keys = zip(*(column.to_pylist() for column in (purpose, rows["evidence_kind"], rows["document_type"])), strict=True)
+    known: dict[tuple[Any, ...], tuple[float, float]] = {}
+    found = [
+        known[one]
+        if one in known
+        else known.setdefault(one, stated.get(one) or stated.get((*one[:2], ""), (0.0, np.inf)))
+        for one in keys
+    ]
+    actionability, half_life = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return actionability, half_life
 
 
-def _own_or(weights: Float, own: pa.ChunkedArray) -> Float:
-    """The requests' own weights of a term, else those of their purpose or role."""
-    values = flat(own)
-    return (
-        np.where(values.is_valid(), floats(values.fill_null(0.0)), weights)
-        if values.null_count < len(values)
-        else weights
-    )
+_stated_by_kind = OfTable[dict[tuple[Any, ...], tuple[float, float]]](
+    lambda table: {
+        (row["purpose"], row["evidence_kind"], row["document_type"]): (row["actionability"], row["half_life_days"])
+        for row in table.to_pylist()
+    }
+)
 
 
-def _at(column: pa.ChunkedArray, index: Int) -> Float:
-    """A column at `index`; 0 where the index is -1 and where the value is null."""
-    values = floats(pc.fill_null(column, 0.0) if column.null_count else column)
-    return np.concatenate((values, [0.0]))[index]
+def _source_signals(rows: Rows, authority: Float, recency: Float) -> list[str]:
+    """The kind of source of each candidate, in words; equal ones are named once."""
+    words = (rows[name].to_pylist() for name in ("evidence_kind", "origin_class", "lifecycle"))
+    known: dict[tuple[Any, ...], str] = {}
+    return [
+        known[one] if one in known else known.setdefault(one, source_signal(*one))
+        for one in zip(*words, (authority >= AUTHORITATIVE).tolist(), (recency >= RECENT).tolist(), strict=True)
+    ]

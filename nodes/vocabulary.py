@@ -228,31 +228,6 @@ STAGES = Vocabulary(
     "stage",
     ("resolve", "plan", "recall", "gate", "merge", "rank", "select", "pack", "trim", "cite", "snapshot", "project"),
 )
-PLAIN_REASONS = (
-    "selected",
-    "redacted",
-    "unverified_cap",
-    "stopped_by_plugin",
-    "stale",
-    "duplicate",
-    "near_duplicate",
-    "replaced",
-    "merged",
-    "low_score",
-    "below_overlap_floor",
-    "diversity_cut",
-    "conflict_downrank",
-    "source_cap",
-    "budget_items",
-    "budget_tokens",
-    "budget_part",
-    "not_recalled",
-    "lane_failed",
-    "wall_disagreement",
-    "superseded_by_sot",
-    "citation_unresolved",
-)
-"""Reasons that do not come from a gate; a gate declares its own."""
 CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"), {"bundle-only": "bundle_only"})
 FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})

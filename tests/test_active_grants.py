@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of, seen
-from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope.active_grants import active_grants_of, bounds_of
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
@@ -58,7 +57,7 @@ def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
     requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
     held = grants_of({}, BOT)
     layers = CONTRACT_LAYERS.check(
-        contract_layers(requests, held, reach(requests, held, ROLES), POLICIES, mode_presets(requests, MODES), ROLES)
+        contract_layers(requests, held, reach(requests, held, ROLES), POLICIES, MODES, ROLES)
     ).to_pylist()
     told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
     plain = ["grants", "purpose", "request"]

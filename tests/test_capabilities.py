@@ -51,7 +51,7 @@ def test_scope_and_plan_are_settled_before_the_corpus_is_looked_at():
     assert {"contracts", "contract_bounds", "admissible"} <= upstream("hits")
 
 
-BESIDE = ("mode_presets", "session_trail", "relevance_feedback", "fact_verification")
+BESIDE = ("session_trail", "relevance_feedback", "fact_verification")
 """Steps that document 000 does not name."""
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of
-from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach, scope_groups
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
@@ -21,9 +20,7 @@ from wall_worlds import MODES, NOON, POLICIES, ROLES, contract_bounds_of, contra
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    return contract_layers(
-        requests, grants, reach(requests, grants, ROLES), POLICIES, mode_presets(requests, MODES), ROLES
-    )
+    return contract_layers(requests, grants, reach(requests, grants, ROLES), POLICIES, MODES, ROLES)
 
 
 def resolve(request: dict, *grants: dict) -> dict:

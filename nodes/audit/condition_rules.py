@@ -9,30 +9,20 @@ lexical index; where a role added nothing, every lexical match is a match of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import (
-    codes_of,
-    constants,
-    flags_at,
-    flat,
-    floats,
-    gathered,
-    gathered_columns,
-    objects,
-    positions,
-    take_or,
-    truth,
-)
+from ..columns.keys import codes_of, flat, gathered, gathered_columns, positions, take_or
 from ..columns.ragged import Ragged
-from ..facts.fact_conditions import mismatches, stale_records
+from ..facts.fact_conditions import FlagsAndMessages, mismatches, stale_records
 from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
 from ..text.text_analysis import query_tokens, terms_by_kind
@@ -45,9 +35,11 @@ STRONG_LEXICAL = 0.25
 the words, since a word that occurs once scores about half of its maximum."""
 FEW_ITEMS = 3
 """Below this many items, diversity is not assessed."""
+_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
 
-Row = tuple[NDArray[np.bool_], str, str, str, str | NDArray[np.object_]]
-"""One flag per request, whether the condition holds; condition, subject, action, message."""
+Row = Mapping[str, Any]
+Condition = tuple[str, str, str, str]
+"""Condition, subject, action, message."""
 
 
 @dataclass(frozen=True)
@@ -70,226 +62,204 @@ class Answered:
     admissible: pa.Table
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What the rules read of one request."""
+
+    request: Row | None
+    contract: Row | None
+    error: str | None
+    lanes: Sequence[Row]
+    walls: bool
+    """The walls disagree about a candidate."""
+    selected: Sequence[Row]
+    packed: bool
+    """A candidate reached trimming."""
+    reasons: Collection[str]
+    """The reasons of its decisions."""
+    block: Row
+    noted: bool
+    """An item is marked as disputed."""
+    disagree: str
+    """What rows with high trust disagree about; empty if nothing."""
+    mismatch: str
+    stale: str
+    admissible: Row
+
+
 def condition_rows(tables: Answered) -> pa.Table:
     """CONDITIONS of every request and failure."""
-    failures, contracts, candidates = tables.failures, tables.contracts, tables.candidates
-    ids = _ids(tables.requests, failures)
-    contract = positions(ids, contracts["request_id"])
-    failed = positions(ids, failures["request_id"])
-    walls = np.zeros(len(ids), bool)
-    walls[positions(candidates["request_id"].filter(candidates["verdicts.wall_disagreement"]), ids)] = True
-    denied = flags_at(contracts["denied"], contract)
-    rules: list[Row] = [
-        (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
-        (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
-        (denied & (failed < 0), "nothing_granted", "", "block", "nothing that was asked for is granted"),
-        *_lane_rules(ids, tables.lane_states),
-        *_overlay_rules(ids, tables.requests, contracts),
-    ]  # fmt: skip
-    open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
-    shown = _shown_rules(ids, contract, tables)
-    rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
-    rules += [
-        (held & open_, name, "", "warn", message)
-        for name, (held, message) in (
-            ("fact_mismatch", mismatches(ids, tables.fact_checks, tables.trimmed)),
-            ("sot_stale", stale_records(ids, tables.structured_facts)),
-        )
-    ]
-    rules.append(_unmatched_rule(ids, tables.admissible, open_))
-    reported = np.zeros(len(ids), bool)
-    for mask, name, *_ in rules:
-        if name not in AUDIT_CONDITIONS:
-            reported |= mask
-    rules.append((~reported, "healthy", "", "continue", "nothing to remark"))
-    return _table(ids, rules)
+    rows = []
+    for request_id, answer in _answers(tables):
+        found = [*_rules(answer)]
+        if all(name in AUDIT_CONDITIONS for name, *_ in found):
+            found.append(("healthy", "", "continue", "nothing to remark"))
+        rows += [
+            {
+                "request_id": request_id,
+                "condition": condition,
+                "subject": subject,
+                "action": action,
+                "message": message,
+                "audience": "audit" if condition in AUDIT_CONDITIONS else "caller",
+            }
+            for condition, subject, action, message in found
+        ]
+    return CONDITIONS.from_rows(sorted(rows, key=itemgetter(*CONDITIONS.order)))
 
 
-def worst_actions(ids: pa.Array, conditions: pa.Table) -> NDArray[np.object_]:
+def worst_actions(ids: pa.Array, conditions: pa.Table) -> list[str]:
     """The worst action of the conditions that each caller may see; `continue` where there are none."""
-    conditions = conditions.filter(pc.equal(conditions["audience"], "caller"))
-    level = positions(conditions["action"], constants(ACTIONS.values))
-    worst = np.zeros(len(ids), np.int64)
-    np.maximum.at(worst, positions(conditions["request_id"], ids), level)
-    return np.asarray(ACTIONS.values, dtype=object)[worst]
+    worst = dict.fromkeys(ids.to_pylist(), 0)
+    for request_id, action, audience in zip(
+        *(conditions[name].to_pylist() for name in ("request_id", "action", "audience")), strict=True
+    ):
+        if audience == "caller":
+            worst[request_id] = max(worst[request_id], ACTIONS.values.index(action))
+    return [ACTIONS.values[level] for level in worst.values()]
 
 
-def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
-    both = pa.concat_arrays([flat(requests["request_id"]), flat(failures["request_id"])])
-    return pc.unique(both.take(pc.sort_indices(both)))
+def _answers(tables: Answered) -> Iterator[tuple[str, _Answer]]:
+    """What was answered, by request id."""
+    requests = _by_id(tables.requests, ("role", "as_of"))
+    contracts = _by_id(tables.contracts, ("denied", "role", "max_tokens", "required_evidence"))
+    errors = _by_id(tables.failures, ("error",))
+    blocks = _by_id(tables.blocks, ("items", "tokens", "bound_by"))
+    admissible = _by_id(tables.admissible, ("rows", "unmatched_sources"))
+    lanes = defaultdict[str, list[Row]](list)
+    for row in tables.lane_states.to_pylist():
+        lanes[row["request_id"]].append(row)
+    noted = {*tables.trimmed["request_id"].filter(tables.trimmed["conflict_note"]).to_pylist()}
+    names = ("request_id", "verdicts.wall_disagreement", "packs.kept", "decisions.reason_code", "decisions.outcome")
+    walls, packed, reasons = set[str](), set[str](), defaultdict[str, set[str]](set)
+    candidates = [tables.candidates[name].to_pylist() for name in names]
+    for owner, disagrees, kept, reason, _ in zip(*candidates, strict=True):
+        if disagrees:
+            walls.add(owner)
+        if kept:
+            packed.add(owner)
+        if reason not in reasons[owner]:
+            reasons[owner].add(reason)
+    shown = np.array([outcome == "selected" for outcome in candidates[-1]], dtype=bool)
+    selected = _selected(tables, shown)
+    ids = sorted({*requests, *errors})
+    column = pa.array(ids, pa.string())
+    disagree = _messages(rivals(column, tables.candidates, shown, tables.evidence, tables.contracts))
+    wrong = _messages(mismatches(column, tables.fact_checks, tables.trimmed))
+    stale = _messages(stale_records(column, tables.structured_facts))
+    for at, one in enumerate(ids):
+        yield one, _Answer(
+            requests.get(one), contracts.get(one), errors[one]["error"] if one in errors else None, lanes[one], one in walls,
+            selected[one], one in packed, reasons[one], blocks.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
+            one in noted, disagree[at], wrong[at], stale[at], admissible.get(one) or {"rows": 1, "unmatched_sources": []},
+        )  # fmt: skip
 
 
-def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_]) -> Row:
-    """Source names in the request that match no row it may see (S0.21): often misspelled."""
-    at = positions(ids, admissible["request_id"])
-    names = pc.binary_join(flat(admissible["unmatched_sources"]), ", ")
-    unmatched = objects(take_or(pc.replace_substring(names, "\n", " and "), at, ""))
-    return (
-        (unmatched != "") & open_,
-        "source_unmatched",
-        "sources",
-        "warn",
-        "no row that may be shown is of: " + unmatched,
-    )
+def _by_id(table: pa.Table, names: Sequence[str]) -> dict[str, Row]:
+    return {row["request_id"]: row for row in table.select(["request_id", *names]).to_pylist()}
 
 
-def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
-    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())  # a handful: the loop below is over lane names
-    at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
-    state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
-    state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])
-    for lane, own, text in zip(lanes, state, message, strict=True):
-        yield own == "failed", "lane_failed", lane, "degrade", text
-        yield own == "off", "lane_off", lane, "continue", text
+def _messages(found: FlagsAndMessages) -> list[str]:
+    """The message of each request for which a condition holds, else an empty text."""
+    flags, messages = found
+    return np.where(flags, messages, "").tolist()
 
 
-def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
-    """A requested role without an overlay sees the shared corpus (S4.9)."""
-    at, contract = positions(ids, requests["request_id"]), positions(ids, contracts["request_id"])
-    given = np.asarray(take_or(requests["role"], at).is_valid())
-    applied = np.asarray(take_or(contracts["role"], contract).is_valid())
-    yield given & ~applied, "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
+def _selected(tables: Answered, shown: NDArray[np.bool_]) -> Mapping[str, list[Row]]:
+    """The selected rows of each request: their scores and what is stored of them."""
+    rows = tables.candidates.filter(pa.array(shown))
+    scores = {name: rows[f"score_terms.{name}"] for name in ("anchor", "semantic", "lexical", "freshness")}
+    owner, row = rows["request_id"], flat(rows["candidates.row"])
+    own = says_own_words(owner, row, tables.sub_queries, tables.contracts, tables.role_policies, tables.evidence)
+    stored = gathered_columns(tables.evidence, ("lifecycle", "conflict_set", "evidence_kind"), row)
+    found = defaultdict[str, list[Row]](list)
+    for one in pa.table({"owner": owner, "own_words": own, **scores, **stored}).to_pylist():
+        found[one["owner"]].append(one)
+    return found
 
 
-def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -> Iterator[Row]:
-    """The conditions about shown or missing items; `contract` is the row of each request's contract."""
-    contracts, candidates, trimmed = tables.contracts, tables.candidates, tables.trimmed
-    blocks, evidence = tables.blocks, tables.evidence
-    chosen = pc.equal(candidates["decisions.outcome"], "selected")
-    selected = candidates.filter(chosen)
-    row = flat(selected["candidates.row"])
-    owner = positions(selected["request_id"], ids)
-    count = np.bincount(owner, minlength=len(ids))
-    block = positions(ids, blocks["request_id"])
-    items = np.asarray(take_or(blocks["items"], block, 0))
+def _rules(one: _Answer) -> Iterator[Condition]:
+    """The conditions that hold for a request."""
+    if one.error is not None:
+        yield "request_failed", "", "block", one.error
+    if one.walls:
+        yield "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"
+    denied = one.contract is not None and one.contract["denied"]
+    if denied and one.error is None:
+        yield "nothing_granted", "", "block", "nothing that was asked for is granted"
+    for lane in one.lanes:
+        action = {"failed": "degrade", "off": "continue"}[lane["state"]]
+        yield f"lane_{lane['state']}", lane["lane"], action, lane["message"]
+    if one.request is not None and one.request["role"] and not (one.contract and one.contract["role"]):
+        yield "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
+    if one.contract is not None and not denied and not one.walls and one.error is None:
+        yield from _of_items(one)
+        yield from _of_block(one, one.contract)
+        yield from _missing(one.contract["required_evidence"], one.selected)
+        if unmatched := ", ".join(one.admissible["unmatched_sources"]).replace("\n", " and "):
+            yield "source_unmatched", "sources", "warn", f"no row that may be shown is of: {unmatched}"
 
-    def at_least(column: str, floor: float) -> NDArray[np.bool_]:
-        return floats(selected[f"score_terms.{column}"]) >= floor
 
-    def number(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(owner[mask], minlength=len(ids))
-
-    packed = (
-        np.bincount(positions(candidates["request_id"].filter(candidates["packs.kept"]), ids), minlength=len(ids)) > 0
-    )
-    over = packed & (items == 0)
-    own_words = says_own_words(
-        selected["request_id"], row, tables.sub_queries, contracts, tables.role_policies, evidence
-    )
-    strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC)
-    strong |= at_least("lexical", STRONG_LEXICAL) & own_words
-    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, tables)
-
-    stale = objects(selected["score_terms.freshness"]) == "stale"
-    yield (
-        (count > 0) & (2 * number(stale) > count),
-        "stale_dominant",
-        "",
-        "warn",
-        "most of what is shown is old for its kind",
-    )
-
-    stored = gathered_columns(evidence, ("lifecycle", "conflict_set"), row)
-    lifecycle = objects(stored["lifecycle"])
-    unverified = (lifecycle == "candidate") | (lifecycle == None)  # noqa: E711 - element-wise
-    yield (count > 0) & (number(unverified) == count), "unverified_only", "", "degrade", "nothing shown is verified"
-
-    noted = np.bincount(positions(trimmed["request_id"].filter(trimmed["conflict_note"]), ids), minlength=len(ids))
+def _of_items(one: _Answer) -> Iterator[Condition]:
+    """The conditions about what is shown, or that little of it answers."""
+    shown, items = one.selected, one.block["items"]
+    if not any(_is_strong(row) for row in shown) and (items or not one.packed):
+        yield "no_strong_match", "", "warn", _weakness(one)
+    if shown and 2 * sum(row["freshness"] == "stale" for row in shown) > len(shown):
+        yield "stale_dominant", "", "warn", "most of what is shown is old for its kind"
+    if shown and all(row["lifecycle"] in (None, "candidate") for row in shown):
+        yield "unverified_only", "", "degrade", "nothing shown is verified"
     # A claim shown with its rivals is as disputed as one without them.
-    noted += number(np.asarray(stored["conflict_set"].is_valid()))
-    disagree, message = rivals(ids, candidates, truth(chosen), evidence, contracts)
-    message = np.where(noted > 0, "competing claims exist about something shown", message)
-    disputed = ((noted > 0) | disagree) & (items > 0)
-    unshown = _decided(candidates, "conflict_downrank", ids) & ~disputed
-    message = np.where(unshown, "competing claims have no room together, and none of them is shown", message)
-    yield disputed | unshown, "conflicting", "", "warn", message
-
-    withheld = _decided(candidates, "forbidden_source", ids)
-    yield withheld, "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
-
-    kinds = objects(selected["decisions.evidence_kind"])
-    distinct = np.zeros(len(ids), np.int64)
-    for kind in sorted(set(kinds.tolist())):
-        distinct += number(kinds == kind) > 0
-    few = (items >= FEW_ITEMS) & (distinct == 1)
-    yield few, "low_diversity", "", "continue", "everything shown is of one kind"
-
-    bound_by = objects(take_or(blocks["bound_by"], block))
-    yield over, "over_budget", "", "degrade", "the budget is too small for any item"
-    for limit in ("max_items", "max_tokens", "max_chars", "max_chunk_tokens"):
-        yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
-    tokens, most = take_or(blocks["tokens"], block, 0), take_or(contracts["max_tokens"], contract, 0)
-    unused = 2 * np.asarray(tokens).astype(np.int64) < np.asarray(most)
-    advice = pc.binary_join_element_wise(tokens.cast(pa.string()), most.cast(pa.string()), " of ")
-    advice = "max_items ended the block at " + objects(advice) + " tokens: raise it for more"
-    yield (bound_by == "max_items") & unused & ~over, "budget_unused", "max_items", "continue", advice
-
-    yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
+    noted = one.noted or any(row["conflict_set"] is not None for row in shown)
+    if items and (noted or one.disagree):
+        yield "conflicting", "", "warn", "competing claims exist about something shown" if noted else one.disagree
+    elif "conflict_downrank" in one.reasons:
+        yield "conflicting", "", "warn", "competing claims have no room together, and none of them is shown"
+    if "forbidden_source" in one.reasons:
+        yield "forbidden_hit", "", "continue", "rows of sources that the role forbids were withheld"
+    if items >= FEW_ITEMS and len({row["evidence_kind"] for row in shown}) == 1:
+        yield "low_diversity", "", "continue", "everything shown is of one kind"
+    if one.mismatch:
+        yield "fact_mismatch", "", "warn", one.mismatch
+    if one.stale:
+        yield "sot_stale", "", "warn", one.stale
 
 
-def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
-    """The message for requests with nothing shown: that nothing matches or, where A(r) is empty, that there is no row.
+def _is_strong(row: Row) -> bool:
+    by_words = row["lexical"] >= STRONG_LEXICAL and row["own_words"]
+    return row["anchor"] > 0 or row["semantic"] >= STRONG_SEMANTIC or by_words
+
+
+def _weakness(one: _Answer) -> str:
+    """The message for a weak answer: where nothing is shown, that nothing matches or, if A(r) is empty, that it has no row.
 
     The latter names `as_of`, whether or not there are rows at another time, and whenever it was asked.
     """
-    at = positions(ids, requests["request_id"])
-    rows = np.asarray(take_or(admissible["rows"], positions(ids, admissible["request_id"]), 1))
-    seconds = take_or(requests["as_of"], at).cast(pa.timestamp("s", "UTC"), safe=False)
-    time = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%SZ")
-    none = objects(pc.binary_join_element_wise("there is no row that may be shown as of", time, " "))
-    return np.where(rows > 0, "nothing that may be shown matches the question", none).astype(object)
+    if one.block["items"]:
+        return "nothing shown matches the question strongly"
+    if one.admissible["rows"] or one.request is None:
+        return "nothing that may be shown matches the question"
+    return f"there is no row that may be shown as of {one.request['as_of']:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _decided(candidates: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Whether each request has a decision with this reason."""
-    found = candidates["request_id"].filter(pc.equal(candidates["decisions.reason_code"], reason))
-    return np.bincount(positions(found, ids), minlength=len(ids)) > 0
-
-
-def _weakness(ids: pa.Array, items: NDArray[np.int64], tables: Answered) -> NDArray[np.object_]:
-    """The message for each request whose answer is weak."""
-    message = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
-    bare = np.flatnonzero(items == 0)
-    if len(bare):
-        message[bare] = _nothing(ids.take(pa.array(bare)), tables.requests, tables.admissible)
-    return message
-
-
-def _missing(
-    ids: pa.Array,
-    contracts: pa.Table,
-    contract: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    kinds: NDArray[np.object_],
-    lifecycle: NDArray[np.object_],
-) -> Iterator[Row]:
-    required = take_or(contracts["required_evidence"], contract)
-    parents, values = np.asarray(pc.list_parent_indices(required)), objects(pc.list_flatten(required))
-    if not len(values):
+def _of_block(one: _Answer, contract: Row) -> Iterator[Condition]:
+    """The conditions about limits."""
+    items, tokens, bound_by = (one.block[name] for name in ("items", "tokens", "bound_by"))
+    if one.packed and not items:
+        yield "over_budget", "", "degrade", "the budget is too small for any item"
         return
+    if bound_by in _LIMITS:
+        yield "over_budget", bound_by, "continue", f"{bound_by} cut something that was ranked"
+    if bound_by == "max_items" and 2 * tokens < contract["max_tokens"]:
+        used = f"{tokens} of {contract['max_tokens']}"
+        yield "budget_unused", "max_items", "continue", f"max_items ended the block at {used} tokens: raise it for more"
+
+
+def _missing(required: Sequence[str], shown: Sequence[Row]) -> Iterator[Condition]:
     for need, (kind, state) in EVIDENCE_NEEDS.items():
-        asked = np.zeros(len(ids), bool)
-        asked[parents[values == need]] = True
-        served = kinds == kind if state is None else (kinds == kind) & (lifecycle == state)
-        found = np.bincount(owner[served], minlength=len(ids)) > 0
-        yield asked & ~found, "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
-
-
-def _table(ids: pa.Array, rules: list[Row]) -> pa.Table:
-    names = ids.to_pylist()
-    rows = [
-        {
-            "request_id": names[at],
-            "condition": condition,
-            "subject": subject,
-            "action": action,
-            "message": message if isinstance(message, str) else message[at],
-            "audience": "audit" if condition in AUDIT_CONDITIONS else "caller",
-        }
-        for mask, condition, subject, action, message in rules
-        for at in mask.nonzero()[0].tolist()
-    ]
-    return CONDITIONS.from_rows(sorted(rows, key=itemgetter(*CONDITIONS.order)))
+        served = (row["evidence_kind"] == kind and state in (None, row["lifecycle"]) for row in shown)
+        if need in required and not any(served):
+            yield "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
 
 
 _INDEXED = ("title", "path", "section", "text")

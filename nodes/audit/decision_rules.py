@@ -6,22 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import (
-    codes_of,
-    distinct_rows,
-    expect_same_rows,
-    flags_at,
-    flat,
-    integers,
-    present,
-    take_or,
-    truth,
-)
+from ..columns.keys import expect_same_rows, integers, present, take_or, truth
 from ..columns.list_columns import flattened
-from ..vocabulary import OUTCOMES, PLAIN_REASONS, STAGES, Vocabulary
 from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
 
@@ -67,8 +55,6 @@ WORDS = {
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
     PLUGIN_REASON: "a gate of a plugin stops it, the one that decided",
 }
-REASON_CODES = Vocabulary("reason_code", (*dict.fromkeys(gate.reason_code for gate in GATES), *PLAIN_REASONS))
-"""Every reason that a decision may have: a gate declares its own."""
 REASON_WORDS = {gate.reason_code: f"required: {gate.doc}" for gate in GATES} | WORDS
 """Reasons in words: the rule that a row did not meet."""
 
@@ -87,75 +73,70 @@ def decision_columns(
     """The columns of DECISIONS that come from the line's tables, in the order of `candidates`."""
     expect_same_rows(candidates, verdicts)
     rows = pool.num_rows
-    admitted = truth(verdicts["admitted"])
-    replaced = present(candidates["replaced_by"])
-    place = _rows_at(pool["candidate"], candidates.num_rows)
-    rank = _through(_rows_at(ranked["place"], rows), place)
-    pack = _through(_rows_at(packs["place"], rows), place)
+    place = _rows_at(pool["candidate"], candidates.num_rows)[:-1]
+    rank = _rows_at(ranked["place"], rows)[place]
+    pack = _rows_at(packs["place"], rows)[place]
     # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
-    lead = _through(_leads(packs, rows), pack)
-    lead_place = _through(integers(packs["place"]), lead)
-    item, citation = (_through(_rows_at(table["place"], rows), lead_place) for table in (trimmed, citations))
-    cut = _through(_rows_at(fits["pack"], packs.num_rows), lead)
-    kept = flags_at(packs["kept"], lead)
+    lead = _leads(packs, rows)[pack]
+    lead_place = np.append(integers(packs["place"]), -1)[lead]
+    item, citation = (_rows_at(table["place"], rows)[lead_place] for table in (trimmed, citations))
+    cut = _rows_at(fits["pack"], packs.num_rows)[lead]
     shown = np.zeros(rows + 1, dtype=bool)
     shown[integers(flattened(trimmed["members"])[1])] = True
-    required = flags_at(contracts["require_citation"], _through(integers(pool["contract"]), place))
-    cited = flags_at(citations["resolves"], citation) | ~required
+    required = truth(contracts["require_citation"])[integers(pool["contract"])]
+    cited = np.append(truth(citations["resolves"]), False)[citation] | ~np.append(required, False)[place]
 
     # The first step that holds decides, see `_STEPS`; the last one, for rows that pass every step, always holds.
     steps = [
-        ~admitted, (place < 0) & replaced, place < 0, rank < 0, pack < 0, ~kept, item < 0,
-        ~cited, (lead != pack) & ~shown[place], lead != pack, np.ones(len(pack), dtype=bool),
+        ~truth(verdicts["admitted"]), (place < 0) & present(candidates["replaced_by"]), place < 0, rank < 0, pack < 0,
+        ~np.append(truth(packs["kept"]), False)[lead], item < 0, ~cited, (lead != pack) & ~shown[place], lead != pack,
+        np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
-    step = np.stack(steps).argmax(axis=0)
-    codes = [
-        flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
-        take_or(packs["reason_code"], lead), take_or(fits["bound_by"], cut),
-    ]  # fmt: skip
-    # Candidates share a few dozen outcomes: each is computed once, in Python, and used for all its rows.
-    first, of = distinct_rows(codes_of([pa.array(step), *codes]))
-    words = (column.take(pa.array(first)).to_pylist() for column in codes)
-    fates = [_fate(*one) for one in zip((_STEPS[one] for one in step[first].tolist()), *words, strict=True)]
-    chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
-    reasons = [fate.reason for fate in fates]
-    texts = pa.array(
-        [None if reason == "selected" else REASON_WORDS.get(reason, reason) for reason in reasons], pa.string()
+    pack_reason, bound_by, forms, why = (
+        [*column.to_pylist(), None]
+        for column in (packs["reason_code"], fits["bound_by"], trimmed["form"], ranked["selected_reason"])
     )
-    at = pa.array(of)
+    known: dict[tuple[Any, ...], _Fate] = {}
+    fates = [
+        known[one] if one in known else known.setdefault(one, _fate(*one))
+        for one in zip(
+            np.stack(steps).argmax(axis=0).tolist(), verdicts["decided_by"].to_pylist(), verdicts["reason_code"].to_pylist(),
+            [pack_reason[at] for at in lead.tolist()], [bound_by[at] for at in cut.tolist()], strict=True,
+        )
+    ]  # fmt: skip
+    # Of a shown row the words are why it was selected.
+    words = {fate.reason: REASON_WORDS.get(fate.reason, fate.reason) for fate in known.values()} | {"selected": None}
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
         "candidate": np.arange(candidates.num_rows),
-        "outcome": OUTCOMES.column([fate.outcome for fate in fates]).take(at),
-        "stage": STAGES.column([fate.stage for fate in fates]).take(at),
-        "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
-        "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
+        "outcome": [fate.outcome for fate in fates],
+        "stage": [fate.stage for fate in fates],
+        "form": [
+            forms[at] if fate.outcome == "selected" else "none" for fate, at in zip(fates, item.tolist(), strict=True)
+        ],
+        "decided_by": [fate.decided_by for fate in fates],
         "would_reject_by": verdicts["would_reject_by"],
-        "admitted_by": flat(verdicts["admitted_by"]).fill_null(""),
-        "reason_code": REASON_CODES.column(reasons).take(at),
-        "reason_text": pc.coalesce(texts.take(at), take_or(ranked["selected_reason"], rank, "selected")),
+        "admitted_by": verdicts["admitted_by"],
+        "reason_code": [fate.reason for fate in fates],
+        "reason_text": [words[fate.reason] or why[at] for fate, at in zip(fates, rank.tolist(), strict=True)],
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
 
 
 def _rows_at(places: pa.ChunkedArray, count: int) -> Int:
-    """The row of a table at each of `count` places, by the place of each row; -1 where there is none."""
-    rows = np.full(count, -1)
+    """The row of a table at each of `count` places, by the place of each row; -1 where there is none, and at place -1."""
+    rows = np.full(count + 1, -1)
     rows[integers(places)] = np.arange(len(places))
     return rows
 
 
-def _through(values: Int, index: Int) -> Int:
-    """The values at `index`; -1 where that is -1."""
-    return np.append(values, -1)[index]
-
-
 def _leads(packs: pa.Table, rows: int) -> Int:
-    """For each pack the one that shows it: the item that it was merged into, else itself."""
-    merged = truth(pc.equal(packs["reason_code"], "merged"))
-    leads = np.arange(packs.num_rows)
+    """For each pack the one that shows it: the item that it was merged into, else itself; -1 for pack -1."""
+    merged = np.array([reason == "merged" for reason in packs["reason_code"].to_pylist()], dtype=bool)
+    leads = np.arange(packs.num_rows + 1)
+    leads[-1] = -1
     item, member = flattened(packs["members"])
     item, member = item[~merged[item]], integers(member)[~merged[item]]
     leads[_rows_at(packs["place"], rows)[member]] = item
@@ -173,9 +154,9 @@ class _Fate(NamedTuple):
     reason: str
 
 
-def _fate(step: str, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
+def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
     """The outcome of a candidate at the step that decides it; many candidates share one."""
-    match step:
+    match _STEPS[step]:
         case "gate":
             return _Fate("hidden" if gate in HIDING else "rejected", "gate", gate, gate_reason or "")
         case "replaced":
@@ -200,6 +181,6 @@ def _fate(step: str, gate: str | None, gate_reason: str | None, pack_reason: str
 def masked_rows(pool: pa.Table, candidates: int, trimmed: pa.Table) -> Bool:
     """Which candidates are in an item with text masked by policy."""
     masked = np.zeros(candidates, dtype=bool)
-    items = trimmed.filter(pc.is_valid(trimmed["masked_by"]))
+    items = trimmed.filter(trimmed["masked_by"].is_valid())
     masked[integers(pool["candidate"])[integers(flattened(items["members"])[1])]] = True
     return masked

@@ -19,7 +19,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..errors import SchemaError
@@ -48,8 +47,6 @@ FORM = "scoped-retrieval/logical-form/5"
 """Version of the canonical form; every digest starts with it."""
 
 _STRING, _STRINGS = pa.string(), pa.list_(pa.string())
-_TEXT, _BYTES = pa.large_string(), pa.large_binary()
-_LISTS = {_STRINGS.id, pa.large_list(_STRING).id}
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
@@ -110,24 +107,17 @@ def hashed(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], dict[str, bytes
     """Free-text columns in stored form, SHA-256 of each text or of each item of each list, and the texts by hash; null
     stays null.
     """
-    ends, texts = list[pa.Array | None](), list[pa.Array]()
-    for array in columns:
-        if array.type.id in _LISTS:
-            if array.null_count or array.offset:
-                array = array.take(pa.array(np.arange(len(array))))  # lists with offsets from 0
-            ends.append(array.offsets)
-            array = array.flatten()
-        else:
-            ends.append(None)
-        texts.append(array if array.type == _TEXT else array.cast(_TEXT))
-    values = pa.concat_arrays(texts).view(_BYTES).to_pylist()
-    known = {text: None if text is None else hashlib.sha256(text).hexdigest() for text in set(values)}
-    every, start, found = pa.array([known[text] for text in values], _STRING), 0, list[pa.Array]()
-    for array, own, text in zip(columns, ends, texts, strict=True):
-        sha256, start = every.slice(start, len(text)), start + len(text)
-        missing = pc.is_null(array) if own is not None and array.null_count else None
-        found.append(sha256 if own is None else pa.ListArray.from_arrays(own, sha256, mask=missing))
-    return found, {sha256: text for text, sha256 in known.items() if text is not None and sha256 is not None}
+    given = [(is_list(column.type), column.to_pylist()) for column in columns]
+    every = {text for lists, values in given for one in values for text in ((one or ()) if lists else (one,))}
+    texts = {text: text.encode() for text in every if text is not None}
+    known = {None: None} | {text: hashlib.sha256(data).hexdigest() for text, data in texts.items()}
+    columns_of_hashes = [
+        [one and [known[text] for text in one] for one in values] if lists else [known[one] for one in values]
+        for lists, values in given
+    ]
+    stored = pa.struct([pa.field(str(place), _STRINGS if lists else _STRING) for place, (lists, _) in enumerate(given)])
+    found = pa.array([*zip(*columns_of_hashes, strict=True)], stored).flatten()
+    return found, {sha256: texts[text] for text, sha256 in known.items() if text is not None and sha256 is not None}
 
 
 @lru_cache(maxsize=256)

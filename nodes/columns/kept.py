@@ -115,5 +115,9 @@ class OfTable(Generic[Value]):
         return len(self._held)
 
 
+rows_by = OfTable[dict[Any, dict[str, Any]]](lambda table, key: {row[key]: row for row in table.to_pylist()})
+"""The rows of a table as dictionaries, by its key column: for policies, which are few."""
+
+
 def _same(some: Arrays, others: Arrays) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))

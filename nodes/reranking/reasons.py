@@ -5,80 +5,81 @@ The words are those that the score terms declare (`ScoreTerm.reason`, `ScoreTerm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, first_that_holds, flat, positions
 from ..score_terms import TERMS, ScoreTerm, terms_of_plugins
-from ..vocabulary import EVIDENCE_KINDS, FILE_TERMS
+from ..vocabulary import FILE_TERMS
 
-_RECENT, _AUTHORITATIVE = 0.5, 0.6
+RECENT, AUTHORITATIVE = 0.5, 0.6
+"""Least values of the recency and the authority term."""
 
 Float = NDArray[np.float64]
-Rows = dict[str, pa.Array]
+Flags = NDArray[np.bool_]
 
 
-def source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
+def source_signal(kind: str, origin: str, state: str | None, authoritative: bool, recent: bool) -> str:
     """The kind of source, in the words of S0.60."""
-    kind = _by_word(rows["evidence_kind"], EVIDENCE_KINDS.values)
-    origin = _by_word(rows["origin_class"], ("workspace", "user-preference"))
-    state = _by_word(rows["lifecycle"], ("verified", "deprecated", "expired"))
-    recent = recency >= _RECENT
-    rules = (
-        (kind["code"] & origin["workspace"], "current workspace file"),
-        (kind["code"], "code"),
-        (kind["rule"] & origin["user-preference"], "preference of the user"),
-        (kind["rule"] & state["verified"], "verified project rule"),
-        (kind["rule"], "rule"),
-        (kind["decision-record"] & (authority >= _AUTHORITATIVE), "high authority decision record"),
-        (kind["decision-record"], "decision record"),
-        (kind["test-log"] & recent, "recent test log"),
-        (kind["test-log"], "earlier test log"),
-        (kind["session-event"] & recent, "recent session observation"),
-        (kind["session-event"], "earlier session observation"),
-        (kind["memory"] & state["verified"], "verified memory"),
-        (kind["memory"] & state["deprecated"], "deprecated memory"),
-        (kind["memory"] & state["expired"], "expired memory"),
-        (kind["memory"], "unverified memory"),
-        (kind["structured-fact"], "recorded fact"),
-        (kind["tool-output"], "tool output"),
-    )
-    return first_that_holds(rules, "project document", len(recency))
-
-
-def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.bool_]]:
-    """Where a column equals each of some words."""
-    place = positions(column, constants(words))
-    return {word: place == number for number, word in enumerate(words)}
+    match kind:
+        case "code":
+            return "current workspace file" if origin == "workspace" else "code"
+        case "rule" if origin == "user-preference":
+            return "preference of the user"
+        case "rule":
+            return "verified project rule" if state == "verified" else "rule"
+        case "decision-record":
+            return "high authority decision record" if authoritative else "decision record"
+        case "test-log":
+            return "recent test log" if recent else "earlier test log"
+        case "session-event":
+            return "recent session observation" if recent else "earlier session observation"
+        case "memory":
+            return f"{state if state in ('verified', 'deprecated', 'expired') else 'unverified'} memory"
+        case "structured-fact":
+            return "recorded fact"
+        case "tool-output":
+            return "tool output"
+    return "project document"
 
 
 def reasons(
-    score_terms: pa.Table, contributions: Mapping[str, Float], of_plugins: Iterable[ScoreTerm] = ()
-) -> pa.Array:
+    score_terms: pa.Table, names: tuple[str, ...], weighed: Float, of_plugins: tuple[ScoreTerm, ...] = ()
+) -> list[str]:
     """The strongest anchor that it hits; else the role's reason, where the role counts more than any other term of the
     row; else the reason whose terms contribute most: among equals the kind of source first, then in the order of the
     terms.
+
+    `weighed` has the contribution of each term by name, one column each.
+    """
+    words, groups, of_row = _reasons_of(names, of_plugins)
+    sums = weighed @ groups
+    role, anchored = sums[:, 0], sums[:, 1] > 0
+    preferred = (role > np.max(weighed[:, of_row], axis=1, initial=0.0)).tolist() if role.any() else [False] * len(role)
+    best = sums[:, 2:].argmax(axis=1).tolist()
+    signals = (score_terms[f"{name}_signal"].to_pylist() for name in ("source", "role", "anchor"))
+    return [
+        (by_anchor if hit else None) or (by_role if ahead else None) or words[at] or of_source
+        for at, hit, ahead, of_source, by_role, by_anchor in zip(
+            best, anchored.tolist(), preferred, *signals, strict=True
+        )
+    ]
+
+
+@lru_cache(maxsize=64)
+def _reasons_of(names: tuple[str, ...], of_plugins: tuple[ScoreTerm, ...]) -> tuple[list[str | None], Float, Flags]:
+    """The reasons of some terms but the role's and the anchors', None for the kind of source; the terms of every
+    reason, role and anchors first, one column each; and the terms that a role is compared with.
     """
     declared = {term.name: term for term in (*TERMS, *of_plugins)}
-    terms = [declared.get(name) or ScoreTerm(name, "") for name in contributions]
-    groups: dict[str, list[str]] = {"source_signal": []}
-    for term in terms:
-        of_plugin = f"strong in {term.name}" if terms_of_plugins((term.name,)) else ""
+    groups: dict[str, list[str]] = {"role_signal": [], "anchor_signal": [], "source_signal": []}
+    for name in names:
+        term = declared.get(name) or ScoreTerm(name, "")
+        of_plugin = f"strong in {name}" if terms_of_plugins((name,)) else ""
         if why := term.signal or term.reason or of_plugin:
-            groups.setdefault(why, []).append(term.name)
-    sums = {why: np.sum([contributions[name] for name in names], axis=0) for why, names in groups.items()}
-    role, anchored = sums.pop("role_signal"), sums.pop("anchor_signal") > 0
-    of_source, *others = sums
-    reason = constants((None, *others)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
-    words = pc.coalesce(reason, flat(score_terms[of_source]))
-    if role.any():
-        of_row = [name for why in sums for name in groups[why] if name not in FILE_TERMS]
-        preferred = role > np.max([contributions[name] for name in of_row], axis=0, initial=0.0)
-        words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
-    if anchored.any():
-        words = pc.coalesce(pc.if_else(pa.array(anchored), flat(score_terms["anchor_signal"]), None), words)
-    return words
+            groups.setdefault(why, []).append(name)
+    counted = np.array([[name in group for group in groups.values()] for name in names], dtype=np.float64)
+    of_row = counted[:, 2:].any(axis=1) & np.array([name not in FILE_TERMS for name in names])
+    return [None, *list(groups)[3:]], counted, of_row

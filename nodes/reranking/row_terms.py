@@ -7,17 +7,19 @@ Note: age is measured at `as_of` (S0.96), from the event, or from the record whe
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, floats, gathered, pair_keys, positions, truth
+from ..columns.keys import flat, floats, gathered, pair_keys, positions, truth
 from ..columns.numbers import quantise
 from ..frames import MICROS_PER_DAY, OPEN_START, micros
 from ..vocabulary import AUTHORITY
 
-_LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
+_LIFECYCLE_FACTOR = {"verified": 1.0, None: 0.5, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
 _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
@@ -41,14 +43,15 @@ def authority_term(rows: Rows, evidence: pa.Table, row: Int) -> Float:
     hunch.
     """
     rank = floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
-    state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
-    factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
+    states = rows["lifecycle"].to_pylist()
+    factor = np.array([*map(_LIFECYCLE_FACTOR.get, states, repeat(0.0))])
     confidence = 0.5 + 0.5 * np.clip(floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
     generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
-    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory")).nonzero()[0]
-    sources = gathered(evidence["source_refs"], row[memory]).value_lengths().fill_null(0)
+    memory = np.flatnonzero([kind == "memory" for kind in rows["evidence_kind"].to_pylist()])
     unsourced = np.ones(len(row))
-    unsourced[memory[np.asarray(sources) == 0]] = _UNSOURCED_FACTOR
+    if len(memory):
+        sources = gathered(evidence["source_refs"], row[memory]).to_pylist()
+        unsourced[memory[[not refs for refs in sources]]] = _UNSOURCED_FACTOR
     return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
 
 

@@ -1,4 +1,4 @@
-"""The reach of a request: the parts of `scope_resolution` and `mode_presets`.
+"""The reach of a request: the parts of `scope_resolution`.
 
 - `active_grants`: the access that grants give
 - `selectors`: which sources and paths a list of patterns picks, and which pick no source

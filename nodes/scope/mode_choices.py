@@ -1,6 +1,9 @@
 """The choices of one mode for one set of variables: used by the node and, to refuse a request early, on arrival.
 
-Reads a row of MODE_POLICIES and the variables of a request. Gives the columns of MODE_PRESETS.
+Reads a row of MODE_POLICIES and the variables of a request. Gives what the mode chooses.
+
+Note: a mode grants no access. The gates apply its paths, levels and zones in addition to those of grants and request, so
+A(r) itself is narrower and every statistic is computed inside it.
 
 A path of a mode begins at the root of the portfolio (S1.2): `/decisions/` is the folder `decisions` of the indexed
 tree, so the filled path loses the leading slash, which stored paths do not have. `{current_venture}` and `{venture}`
@@ -16,13 +19,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..columns.kept import OfTable
 from ..errors import InputError
 
 _CHOSEN = ("lanes", "lane_k", "max_items", "window_days", "chunk_expansion", "exact_lookups", "citation_chaining",
            "include_deleted", "newest_first", "version")  # fmt: skip
 _EXCLUSIONS = {"path": "excluded_paths", "level": "excluded_levels", "zone": "excluded_zones"}
 _NO_MODE: dict[str, Any] = {
+    **dict.fromkeys(("mode", "version", "lane_k", "pool_k", "max_items", "window_days")),
     "search_paths": None,
     "excluded_paths": [],
     "excluded_levels": [],
@@ -38,14 +41,10 @@ _NO_MODE: dict[str, Any] = {
 """The choices for a request without a mode: every path, and the defaults of the line."""
 
 
-policies_by_mode = OfTable[dict[str, dict[str, Any]]](lambda table: {row["mode"]: row for row in table.to_pylist()})
-"""The rows of MODE_POLICIES by mode."""
-
-
 def chosen(
     mode: str | None, variables: str | None, policies: Mapping[str, Mapping[str, Any]], at: str = "requests"
 ) -> dict[str, Any]:
-    """The columns of MODE_PRESETS for a mode and the variables of a request (JSON); `policies` are rows of MODE_POLICIES.
+    """What a mode chooses for the variables of a request (JSON), by field; `policies` are rows of MODE_POLICIES by mode.
 
     Raises:
         InputError: a path needs a variable that is missing or not a valid name; `at` names the request.

@@ -6,7 +6,7 @@ multiples of 2**-30. A column marked `caller(...)` may be shown to the caller; a
 
 - `corpus`: the corpus: evidence, placements, segments
 - `inputs`: inputs of the line: requests, grants, policies, and records about a run
-- `scope`: tables of `mode_presets` and `scope_resolution`
+- `scope`: tables of `scope_resolution`
 - `planning`: tables of `session_trail` and `query_planning`
 - `gates`: tables of `boundary_gates`, the first wall
 - `recall`: tables of `candidate_recall`

@@ -1,34 +1,9 @@
-"""Tables of `mode_presets` and `scope_resolution`."""
+"""Tables of `scope_resolution`."""
 
 from __future__ import annotations
 
 from ..schema import boolean, caller, float64, int32, string, strings, table, timestamp
 from .inputs import _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS
-
-MODE_PRESETS = table(
-    "mode_presets",
-    key=("request_id",),
-    order=("request_id",),
-    doc="The mode of each request with its paths filled in; a request without a mode has a row that chooses nothing.",
-    request_id=string("the request", digest=False),
-    mode=string("planning, execution or review", nullable=True),
-    version=string("SHA-256 of the mode's file, first 16 hex digits", nullable=True),
-    search_paths=strings("path globs it searches, variables filled in; null = every path", nullable=True),
-    excluded_paths=strings("path globs it leaves out"),
-    excluded_levels=strings("levels it leaves out"),
-    excluded_zones=strings("zones it leaves out"),
-    lanes=strings("lanes that every sub-query uses in addition to its own"),
-    lane_k=int32("`k_in`: rows a lane returns", nullable=True),
-    pool_k=int32("twice `k_in` (S1.27)", nullable=True),
-    max_items=int32("`k_out`: items in the block", nullable=True),
-    window_days=float64("age up to which rows of `window_paths` return, days", nullable=True),
-    window_paths=strings("path globs the window holds for"),
-    chunk_expansion=boolean("neighbors, parents and children of hits return"),
-    exact_lookups=boolean("records that hits name return, and facts are checked against them"),
-    citation_chaining=boolean("documents that hits refer to return"),
-    include_deleted=boolean("superseded and deleted text is shown as history"),
-    newest_first=boolean("the block is in order of time, newest first"),
-)
 
 CONTRACTS = table(
     "contracts",
@@ -145,7 +120,6 @@ SCOPE_GROUPS = table(
     leader=boolean("the first request of its group, whose contract row speaks for the group"),
 )
 
-ModePresets = MODE_PRESETS.annotation
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation
 ContractLayers = CONTRACT_LAYERS.annotation

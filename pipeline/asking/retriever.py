@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ...nodes.columns.kept import rows_by
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
 from ...nodes.recall.bm25 import Bm25
-from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies, load_policies
@@ -172,7 +172,7 @@ class Retriever:
         source = source if isinstance(source, GrantsFile) else fixed_place(source)
         current = load_grants(source)
         roles = None if policies.any_role else policies.roles.names
-        modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names
+        modes, terms = rows_by(policies.mode_policies, "mode"), options.plugins.term_names
         known = AllowedNames(modes, roles, registered(tokenizers), terms)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
         line, settings = opened_line(viewed, policies, current, options)

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.columns.kept import rows_by
 from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
-from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import CONTRACTS, REQUESTS
 from ...nodes.walls.clocks import clocks
@@ -117,7 +117,7 @@ class ContractResolver:
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
         policies, terms = self.policies, self.plugins.term_names
-        known = AllowedNames(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers, terms)
+        known = AllowedNames(rows_by(policies.mode_policies, "mode"), policies.roles.names, self.tokenizers, terms)
         resolver = RequestResolver(self.principal, self.corpus, self.grants, None, known, self.work_trees)
         requests, failures = resolver.resolve([row], self.asked_at, self.defaults)
         if failures.num_rows:

@@ -37,7 +37,6 @@ from .planned_driver import PlannedDriver, declared_table, driver_of, failed_nod
 from .query_vectors import QueryVectors
 
 STEPS = (
-    "mode_presets",
     "scope_resolution",
     "query_planning",
     "boundary_gates",
@@ -55,7 +54,7 @@ STEPS = (
 )
 """The step modules in the order of the line."""
 
-SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
+SCOPED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 """Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
 WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")

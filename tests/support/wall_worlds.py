@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, reach
 from scoped_retrieval.nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from scoped_retrieval.nodes.walls.gates import GATES
@@ -136,7 +135,7 @@ def contracts_of(
     """CONTRACTS under the bundled purposes, or other policies of them, and these worlds' roles."""
     held = reach(requests, grants, ROLES)
     bounds = contract_bounds(requests, held)
-    return contracts(requests, held, bounds, policies, mode_presets(requests, modes), ROLES)
+    return contracts(requests, held, bounds, policies, modes, ROLES)
 
 
 def contract_bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:

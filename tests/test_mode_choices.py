@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.scope import mode_choices
 from scoped_retrieval.nodes.scope.mode_choices import filled
-from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
 from scoped_retrieval.nodes.walls.second_wall import leads_to
-from wall_worlds import REQUEST
 
 POLICY = {
     "mode": "planning", "version": "v", "search_paths": ["/ventures/{venture}/", "/decisions/"],
@@ -26,9 +24,7 @@ POLICY = {
 
 
 def chosen(mode: str | None = "planning", **variables: Any) -> dict[str, Any]:
-    request = REQUEST | {"request_id": "r", "mode": mode, "variables": json.dumps(variables) if variables else None}
-    table = mode_presets(REQUESTS.from_rows([request]), MODE_POLICIES.from_rows([POLICY]))
-    return MODE_PRESETS.check(table).to_pylist()[0]
+    return mode_choices.chosen(mode, json.dumps(variables) if variables else None, {"planning": POLICY})
 
 
 def test_variables_fill_the_paths_and_the_leading_slash_is_the_root() -> None:
