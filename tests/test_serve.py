@@ -15,7 +15,6 @@ import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
-from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.runs.log import RunLog
 from scoped_retrieval.pipeline.views.recall_text import render_xray
 
@@ -289,23 +288,6 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
     ) as client:
         assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
         released.set()
-
-
-@pytest.mark.parametrize(("who", "fields"), [("eve", {}), ("bob", {"project": "pay"}), ("bob", {"principal": "ana"})])
-def test_a_long_text_is_not_read_unless_a_grant_permits_its_request(
-    guarded: Callable[..., TestClient], settings: Settings, who: str, fields: dict[str, Any]
-):
-    grants = yaml.safe_load(settings.grants_path.read_text())
-    grants["principals"] |= {"eve": {}, "bob": {"projects": ["shop"]}}
-    grants["tokens"][hashlib.sha256(b"token-of-eve").hexdigest()] = "eve"
-    settings.grants_path.write_text(yaml.safe_dump(grants))
-    long = "okapi " * 300
-    sent = {"project": "shop", **fields, "question": long, "state": {"note": long}, "anchor_symbols": ["zebra"]}
-    assert guarded(f"token-of-{who}").post("/v1/retrieve", json=sent).json()["status"] == "denied"
-    assert guarded(TOKENS["bob"]).post("/v1/retrieve", json={"project": "shop", "question": long}).status_code == 200
-    tables = [run.table("requests", texts=True) for run in Runs(settings["runs"]).list()]
-    stored = [row for table in tables for row in table.to_pylist()]
-    assert [row["principal"] for row in stored if "okapi" in f"{row['question']} {row['state']}"] == ["bob"]
 
 
 def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_back(

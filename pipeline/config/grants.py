@@ -198,21 +198,9 @@ class GrantsFile:
         """The projects that a principal may ask in, expired grants included."""
         return sorted(project for who, project in self._own if who == principal and project)
 
-    def may_ask(self, credential: str, principal: str, project: str | None) -> bool:
-        """Whether a credential has any grant, expired or not, to ask as a principal in a project."""
-        return (principal, project) in self._own and (
-            principal == credential or (credential, principal) in self._acting
-        )
-
     def holders(self, project: str) -> list[str]:
         """The principals that may ask in a project by their own grants, expired ones included."""
         return sorted(who for who, own in self._own if own == project)
-
-    @cached_property
-    def _acting(self) -> set[tuple[str, str]]:
-        """The principals, each with one that it may act as."""
-        pairs = zip(self.table["principal"].to_pylist(), self.table["act_as"].to_pylist(), strict=True)
-        return {(who, other) for who, others in pairs for other in others or ()}
 
     @cached_property
     def _own(self) -> set[tuple[str, str | None]]:

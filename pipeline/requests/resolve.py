@@ -5,8 +5,8 @@ Gives: REQUESTS and FAILURES; a bad row does not affect the others.
 
 The caller comes from the credential. A row may name another principal whose rights to use: the contract decides whether
 the credential may. `asked_at` judges rights and is never taken from a row; `as_of` judges facts and defaults to it.
-Secrets in free text, including that of a work tree's `SHO.json`, are masked here, before anything else reads it; in
-ids, names and patterns, which bounds compare, they are refused.
+Secrets in a row are masked before anything else reads it, as are those of a work tree's `SHO.json`; in ids, names and
+patterns, which bounds compare, they are refused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,10 @@ from ...nodes.tables import FAILURES, REQUESTS
 from ..parsing.values import instant
 from ..redaction.masking import redact_text
 from .allowed_names import AllowedNames
-from .converters import MAX_NAME
+from .converters import json_text
 from .fields import (
     BOUNDS,
     FIELDS,
-    TEXTS,
     columns_of,
     identifier,
     name,
@@ -46,8 +45,6 @@ from .presets import Preset
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
 
-UNREAD = "[not read: no grant permits this request]"
-"""Replaces a long text of a request that no grant permits."""
 TOKENIZER = "approx-bpe/1"
 """The bundled counter, used unless the request names another."""
 
@@ -65,23 +62,19 @@ DEFAULTS: dict[str, Any] = {
 _ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace", "state")
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
 """Envelope columns, which are in no request digest."""
-_REDACTED_LISTS = ("current_files", "anchor_symbols")
 _COMPARED = tuple(
     column
     for column, converter in FIELDS.items()
     if (column in BOUNDS or converter in (name, identifier, names))
-    and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
+    and column not in ("current_files", "anchor_symbols")
 )
 """Ids, names and patterns: equal masks would make different ones compare as equal."""
-_MASKED = frozenset({*TEXTS, *_REDACTED_LISTS, *_COMPARED, "principal"})
-"""Columns with texts whose secrets are masked or refused."""
+_MASK = "[REDACTED:"
 ANY = AllowedNames()
 """Allows any mode and role, and no tokenizer file."""
-_DEPTH = 8
-"""Nesting levels of a row that a message can name: groups in groups, lists of names."""
 
 
-def resolve_requests(  # noqa: PLR0913 - options by keyword
+def resolve_requests(
     rows: Iterable[Row],
     *,
     principal: str,
@@ -91,7 +84,6 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     preset: Preset | None = None,
     known: AllowedNames = ANY,
     work_trees: Collection[Path] = (),
-    permitted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
 
@@ -101,8 +93,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that omit them
     (project, purpose, ...), and `preset` bounds every row. `known` lists the modes, roles, tokenizer files and terms of
     plugins that a request may name. A request with a work tree and no mode takes the mode from the `SHO.json` there, if
-    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none. Of a row that is not
-    `permitted`, by its columns, long texts are not read: the contract denies it, and masking them would be wasted.
+    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is invalid.
@@ -111,20 +102,19 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
         raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    parsed = [_parse(row, index) for index, row in enumerate(rows)]
-    parsed = [row if permitted(row.given) else _unread(row) for row in parsed]
-    masked = _masked(parsed)
+    masks: dict[str, str] = {}
+    parsed = [_parse(row, index, masks) for index, row in enumerate(rows)]
 
-    def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
-        at = row.at
-        given = preset.bound(given, at) if preset else given
+    def resolve(row: _Parsed) -> tuple[dict[str, Any], bool]:
+        if row.error:
+            raise row.error
+        _refuse_secrets(row)
+        given = preset.bound(row.given, row.at) if preset else row.given
         merged = common | given
         if merged.get("workspace_root") and not merged.get("mode") and not (preset and "mode" in preset.fields.without):
-            left = handoff(merged["workspace_root"], work_trees)
-            masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys()))
-            given = {name: masked.get(value, value) for name, value in left.items()} | given
-        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
-        return known.expect(request, row.place_of, at), named
+            given = _without_secrets(handoff(merged["workspace_root"], work_trees)) | given
+        request, named = _resolve(given, common, principal, asked_at, corpus, row)
+        return known.expect(request, row.place_of, row.at), named
 
     written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
     repeats: Counter[str] = Counter()
@@ -133,10 +123,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     nameless: list[_Failed] = []
     for row in parsed:
         try:
-            if row.error:
-                raise row.error
-            _refuse_secrets(row, masked)
-            request, named = resolve(row.given, masked, row)
+            request, named = resolve(row)
             if not named:
                 digest = request["request_id"]
                 repeats[digest] += 1
@@ -146,7 +133,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
             resolved[request["request_id"]] = request
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
-            if own and masked[own] == own and own not in resolved and own not in failed:
+            if own and _MASK not in own and own not in resolved and own not in failed:
                 failed[own] = _Failed(row, error)
             else:
                 nameless.append(_Failed(row, error))
@@ -155,14 +142,14 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
     plugins = dict.fromkeys(f"weight_{term}" for term in known.score_terms)
     requests = REQUESTS.from_rows([plugins | resolved[key] for key in sorted(resolved)])
-    return requests, _failures(failed, common, masked, resolve) if failed else FAILURES.empty()
+    return requests, _failures(failed, common)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
     """One row with its place and columns, or an error; then `given` has the readable columns."""
 
-    raw: Row
+    raw: Mapping[str, Any]
     at: str
     place: str
     given: dict[str, Any]
@@ -179,120 +166,62 @@ class _Failed:
     error: ScopedRetrievalError
 
 
-def _parse(row: Row, index: int) -> _Parsed:
+def _parse(row: Row, index: int, masks: dict[str, str]) -> _Parsed:
+    """A row, its secrets masked; `masks` collects the masked form of each text."""
     place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
     at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
     if isinstance(row, Unreadable):
-        return _Parsed(row, at, place, {}, InputError(row.reason))
+        return _Parsed({}, at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):
-        return _Parsed(row, at, place, {}, InputError.of_kind("an object", row, at))
+        return _Parsed({}, at, place, {}, InputError.of_kind("an object", row, at))
     try:
-        return _Parsed(row, at, place, columns_of(row, at))
-    except ScopedRetrievalError as error:
-        return _Parsed(row, at, place, readable_columns(row), error)
-    except RecursionError:
-        return _Parsed(row, at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
-
-
-def _unread(row: _Parsed) -> _Parsed:
-    """The row with a note in place of each text that is longer than a name."""
-    long = {text: UNREAD for text in (*_texts(row.raw), *_texts(row.given)) if len(text) > MAX_NAME}
-    return replace(row, raw=_replaced(row.raw, long), given=_replaced(row.given, long))
-
-
-def _failures(
-    failed: Mapping[str, _Failed],
-    common: Mapping[str, Any],
-    masked: Mapping[str, str],
-    resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
-) -> pa.Table:
-    """FAILURES: the readable columns of each row, and its message.
-
-    A message quotes the start of a value, and a detector does not recognize the start of a secret. So each message
-    comes from resolving the row again with all of its texts masked.
-    """
-    mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)})
-    messages = []
-    for row, error in ((failure.row, failure.error) for failure in failed.values()):
+        masked = _masked(row, masks)
         try:
-            if isinstance(row.raw, Mapping):
-                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row)
-        except RecursionError:
-            _refuse_secrets(row, masked)
-        except ScopedRetrievalError as again:
-            error = again
-        messages.append(str(error))
-    texts = _masks(set(messages))
-    rows = []
-    for (request_id, failure), message in zip(failed.items(), messages, strict=True):
-        known = {**common, **failure.row.given}
-        question = known.get("question") or None
-        rows.append(
-            {
-                "request_id": request_id,
-                "error": texts[message],
-                "project": masked.get(known.get("project") or "", known.get("project")),
-                "purpose": known.get("purpose"),
-                "question": masked.get(question, question) if question else None,
-            }
-        )
-    return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
+            return _Parsed(masked, at, place, _without_secrets(columns_of(masked, at)))
+        except ScopedRetrievalError as error:
+            return _Parsed(masked, at, place, _without_secrets(readable_columns(masked)), error)
+    except RecursionError:
+        return _Parsed({}, at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in a value down to `_DEPTH`, including field names."""
+def _masked(value: Any, masks: dict[str, str]) -> Any:
+    """The value with the secrets of every text in it masked, those of field names included: a message may quote any, and
+    the start of a secret is not recognized as one.
+    """
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)) and depth < _DEPTH:
-        for item in [*value, *value.values()] if isinstance(value, Mapping) else value:
-            yield from _texts(item, depth + 1)
-
-
-def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
-    """The value with every text masked, cut off at `_DEPTH`."""
-    if isinstance(value, str):
-        return mask.get(value, value)
-    if not isinstance(value, (Mapping, list, tuple)):
-        return value
-    if depth >= _DEPTH:
-        return type(value)()
+        if value not in masks:
+            masks[value] = redact_text(value)
+        return masks[value]
     if isinstance(value, Mapping):
-        return {mask.get(key, key): _replaced(item, mask, depth + 1) for key, item in value.items()}
-    return [_replaced(item, mask, depth + 1) for item in value]
+        return {_masked(key, masks): _masked(item, masks) for key, item in value.items()}
+    return [_masked(item, masks) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _masks(texts: set[str]) -> dict[str, str]:
-    """Each text mapped to its masked form; texts that are not valid Unicode are omitted."""
-    return {text: redact_text(text) for text in sorted(texts) if text.isascii() or _encodes(text)}
+def _without_secrets(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns with the JSON of objects masked: there, a name beside a value tells a secret."""
+    objects = {name for name in columns if FIELDS.get(name) is json_text and columns[name]}
+    return columns | {name: redact_text(columns[name]) for name in objects}
 
 
-def _encodes(text: str) -> bool:
-    try:
-        return bool(text.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _masked(parsed: Iterable[_Parsed]) -> dict[str, str]:
-    """Each distinct free text of the rows, mapped to its masked form."""
-    found = {text for row in parsed for column in row.given.keys() & _MASKED for text in _given_texts(row, column)}
-    return _masks(found)
-
-
-def _given_texts(row: _Parsed, column: str) -> list[str]:
-    """The texts of a column of a row, one or a list."""
-    value = row.given.get(column)
-    return [value] if isinstance(value, str) else value or []
-
-
-def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
+def _refuse_secrets(row: _Parsed) -> None:
     for column in _COMPARED:
-        if column in row.given and any(masked.get(text, text) != text for text in _given_texts(row, column)):
+        value = row.given.get(column) or ()
+        if any(_MASK in text for text in ([value] if isinstance(value, str) else value)):
             raise InputError(
                 f"Expected a {column} without a secret, got one with a secret",
                 at=row.place_of(column),
                 hint="it is compared with bounds, so it cannot be masked: use another value, or omit it",
             )
+
+
+def _failures(failed: Mapping[str, _Failed], common: Mapping[str, Any]) -> pa.Table:
+    """FAILURES: the readable columns of each row, and its message."""
+    rows = []
+    for request_id, failure in failed.items():
+        known = {**common, **failure.row.given}
+        kept = {name: known.get(name) or None for name in ("project", "purpose", "question")}
+        rows.append({"request_id": request_id, "error": redact_text(str(failure.error)), **kept})
+    return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
 
 
 def _resolve(
@@ -301,25 +230,16 @@ def _resolve(
     principal: str,
     asked_at: datetime,
     corpus: object | None,
-    masked: Mapping[str, str],
     row: _Parsed,
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether its row has an id; one without gets the digest of its fields."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
-        if masked.get(request["principal"], request["principal"]) != request["principal"]:
-            raise InputError("Expected the name of a principal, got a secret", at=row.place_of("principal"))
         request["asked_by"] = principal
     for required in ("project", "purpose"):
         if not request.get(required):
             hint = "name one in the request or by `--project`; `status` lists yours" if required == "project" else ""
             raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
-    for column in TEXTS:
-        if request.get(column):
-            request[column] = masked.get(request[column], request[column])
-    for column in _REDACTED_LISTS:
-        if request.get(column):
-            request[column] = [masked.get(item, item) for item in request[column]]
     if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
         raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
     named = "request_id" in request

@@ -43,13 +43,7 @@ class RequestResolver:
         self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any]
     ) -> tuple[pa.Table, pa.Table]:
         """Rows as REQUESTS and FAILURES; `defaults` are fields for rows that omit them."""
-        preset = self.preset.fields.given if self.preset else {}
-
-        def permitted(given: Mapping[str, Any]) -> bool:
-            named = {"principal": self.principal, **defaults, **preset, **given}
-            return self.grants.may_ask(self.principal, named["principal"], named.get("project"))
-
         return resolve_requests(
-            rows, permitted=permitted, principal=self.principal, asked_at=asked_at, corpus=Commits(self.corpus, self.grants.table),
+            rows, principal=self.principal, asked_at=asked_at, corpus=Commits(self.corpus, self.grants.table),
             defaults=defaults, preset=self.preset, known=self.known, work_trees=self.work_trees,
         )  # fmt: skip
