@@ -21,10 +21,12 @@ import synthetic
 from bench_records import Row
 from bench_world import World, open_world
 from options import Options
+from scoped_retrieval.nodes.audit.records import COVERED
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.runs import packed
-from scoped_retrieval.pipeline.runs.writing import write_shard
-from scoped_retrieval.pipeline.storage.durable import sync_all, write_atomic
+from scoped_retrieval.pipeline.runs.parts import stored_whole
+from scoped_retrieval.pipeline.runs.writing import write_parts
+from scoped_retrieval.pipeline.storage.durable import write_atomic
 
 REQUESTS = 2_000
 WARM_UP = 40
@@ -116,8 +118,7 @@ def as_file(place: Path, tables: Mapping[str, pa.Table]) -> None:
 
 def as_shard(place: Path, tables: Mapping[str, pa.Table]) -> None:
     """What a batch of this request alone would write, without its manifest."""
-    receipt = write_shard(place, 0, tables)
-    sync_all([place / part["path"] for part in receipt["parts"]], place)
+    write_parts(place, "00000", stored_whole(tables, COVERED))
 
 
 def start_rows(world: World, folder: Path, options: Options) -> Iterator[Row]:

@@ -88,7 +88,7 @@ def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: P
 def test_no_erasure_comes_between_what_a_compaction_reads_and_what_it_writes(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):
-    run, refused, write = live(Runs(tmp_path), line_tables), list[bool](), compacting.write_stored
+    run, refused, write = live(Runs(tmp_path), line_tables), list[bool](), compacting.write_parts
     monkeypatch.setattr(chain, "WAIT_SECONDS", 0.0)
 
     def another() -> None:
@@ -102,6 +102,6 @@ def test_no_erasure_comes_between_what_a_compaction_reads_and_what_it_writes(
         other.join()
         return write(*given, **options)
 
-    monkeypatch.setattr(compacting, "write_stored", written)
+    monkeypatch.setattr(compacting, "write_parts", written)
     compact(run.store, run.run_id)
     assert refused and all(refused)

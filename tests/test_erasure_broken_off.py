@@ -11,7 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from erasing_world import (
     QUESTION,
@@ -186,14 +185,14 @@ class Killed(BaseException):
 def killed_shard(story: Story) -> None:
     """The process ends amid the first shard of a run: its texts are written, and no table that says what they show."""
 
-    def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
-        if Path(path).parts[1] in ("request_record", "item_record", "answer_record"):
+    def texts_alone(path: Path, data: memoryview, *, sync: bool) -> str:
+        if path.parent.name in ("request_record", "item_record", "answer_record"):
             raise Killed
-        return right(folder, path, table)
+        return right(path, data, sync=sync)
 
-    right = runs_writing._write_part
+    right = runs_writing.write_bytes
     with pytest.MonkeyPatch.context() as patch, story.open(runs=story.folder / "runs") as retriever:
-        patch.setattr(runs_writing, "_write_part", texts_alone)
+        patch.setattr(runs_writing, "write_bytes", texts_alone)
         with pytest.raises(Killed):
             retriever.run([QUESTION])
 

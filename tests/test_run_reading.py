@@ -92,7 +92,7 @@ def forge(run: Run, table: str, column: str, value: str) -> None:
     tables[table] = rows.set_column(
         place, rows.schema.field(place), pa.array([value] * rows.num_rows, rows[column].type)
     )
-    data = _bytes_of(tables, {})
+    data = _bytes_of(tables)
     path.write_bytes(data)
     changed = lines[0].body["snapshots"][0] | {"sha256": hashlib.sha256(data).hexdigest()}
     first = ("live", {**lines[0].body, "snapshots": [changed]})

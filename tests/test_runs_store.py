@@ -103,16 +103,6 @@ def test_resuming_repeats_no_finished_shard(tmp_path: Path, line_tables: Maker):
     assert store.resume(staged.run_id).pending() == [1]
 
 
-def test_a_part_that_does_not_match_its_receipt_is_run_again(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    staged = stage(store, line_tables)
-    staged.write(0, line_tables(2, run_id=staged.run_id))
-    part = staged.folder / "tables/candidate_record/part-00000.parquet"
-    part.write_bytes(part.read_bytes()[:-1])
-    assert store.resume(staged.run_id).pending() == [0, 1]
-    assert verify(store, do_the_rest(store.resume(staged.run_id), line_tables).run_id).ok
-
-
 def changed_by(table: pa.Table, **by: int) -> pa.Table:
     """A table whose numbers are so much greater."""
     for name, more in by.items():

@@ -13,7 +13,7 @@ from scoped_retrieval.pipeline.runs.parts import FORMAT, PERSISTED, stored_schem
 
 GOLDEN = Path(__file__).parent / "golden"
 HINTS = {
-    "runs": "raise VERSION in pipeline/runs/parts.py, then `make golden`",
+    "runs": "raise FORMAT in pipeline/runs/parts.py, then `make golden`",
     "inputs": "raise FORMAT in pipeline/context/store.py; then `make golden`",
 }
 

@@ -6,8 +6,7 @@ runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `g
 runs/contexts/<record>/           recorded model inputs, see `context.store`
 runs/.index/<run_id>.arrow        cached rows of lists; derived, and removed by an erasure
 runs/<run_id>/manifest.json       provenance, and every part's SHA-256
-runs/<run_id>/timings.json        seconds of the line, by snapshot or shard; in no digest
-runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
+runs/<run_id>/tables/<name>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              exists while the run is being written
 
@@ -15,7 +14,7 @@ What a line of LOG names is on disk before the line; what no line names does not
 file is immutable, except that an erasure, whose line comes first, rewrites parts of texts.
 
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
-- writing a batch: `writing`; an interactive run: `live`, `timings`, `compacting`
+- writing a batch: `writing`; an interactive run: `live`, `compacting`
 - reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
 - erasure: `erasing`, `erased_texts` (which texts show a row, or are those of requests), `model_inputs` (recorded inputs)
 """
@@ -27,11 +26,10 @@ from .compacting import compact
 from .erased_texts import RequestSelection, Unheld
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, PackedSnapshot, RunTakenError, packed
-from .parts import FORMAT
+from .parts import FORMAT, LineTimings
 from .replay import Replay, replay
 from .run import Run
 from .store import Runs, StagedRun
-from .timings import LineTimings
 from .verify import RunProblem, VerifyReport, verify
 
 __all__ = [

@@ -17,10 +17,10 @@ from ...nodes.errors import StoreError
 from ..storage.durable import make_folders
 from .live import live_file
 from .log import Line, of_kind
-from .parts import FORMAT, PER_RUN, TEXTS
+from .parts import FORMAT, PER_RUN
 from .run import INTERACTIVE, Run
 from .store import Runs
-from .writing import write_manifest, write_stored
+from .writing import INPUTS, shard_name, write_manifest, write_parts
 
 __all__ = ["compact"]
 
@@ -61,11 +61,10 @@ def _lines(store: Runs, run_id: str, *kinds: str) -> list[Line]:
 def _written(run: Run) -> str:
     """Write the parts and the manifest; returns its SHA-256."""
     make_folders(run.folder, run.store.path)
-    names = [*run.kept]
-    inputs = {name: run.stored(name).combine_chunks() for name in PER_RUN}
-    receipts = [write_stored(run.folder, 0, inputs, TEXTS.empty_table())]
+    names, inputs = [*run.kept], run.tables(dict.fromkeys(PER_RUN))
+    receipts = {INPUTS: write_parts(run.folder, INPUTS, inputs)}
     for shard, at in enumerate(range(0, len(names), SNAPSHOTS_EACH)):
-        receipts.append(_write_shard(run, shard, names[at : at + SNAPSHOTS_EACH]))
+        receipts[shard_name(shard)] = _write_shard(run, shard_name(shard), names[at : at + SNAPSHOTS_EACH])
     created = run.table("snapshots", snapshot_id=names[0])["created_at"][0].as_py().isoformat()
     plan = {
         "format": FORMAT,
@@ -74,14 +73,14 @@ def _written(run: Run) -> str:
         "settings": run.settings,
         "lineage_sha256": run.lineage_sha256,
     }
-    return write_manifest(run.folder, plan, receipts, kind=INTERACTIVE, timings=run.timings)
+    return write_manifest(run.folder, plan, receipts, inputs["provenance"], kind=INTERACTIVE)
 
 
-def _write_shard(run: Run, shard: int, names: Sequence[str]) -> dict[str, Any]:
+def _write_shard(run: Run, shard: str, names: Sequence[str]) -> dict[str, Any]:
     """Write some snapshots as the parts of a shard; returns its receipt."""
-    read = run.joined_live([*(table.name for table in COVERED), "texts"], names)
-    texts = read.pop("texts").combine_chunks()
+    read = run.tables(dict.fromkeys([*(table.name for table in COVERED), "texts", "timings"]), names)
+    stored = {name: table.combine_chunks() for name, table in read.items()}
+    texts = stored["texts"]
     texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
-    stored = {name: table.combine_chunks() for name, table in read.items()}
-    return write_stored(run.folder, shard, stored, texts.take(first).sort_by("sha256"))
+    return write_parts(run.folder, shard, stored | {"texts": texts.take(first).sort_by("sha256")})

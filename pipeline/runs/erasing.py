@@ -21,16 +21,16 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError
 from ..progress import counted
-from ..storage.durable import remove_tree, sync_path
+from ..storage.durable import sync_path
 from .compacting import compact
 from .erased_texts import READS, RequestSelection, Unheld, chosen_among, gone_from
-from .files import files_below, is_unnamed, parquet_bytes, read_parquet, write_bytes
+from .files import files_below, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .log import Line, of_kind
 from .parts import TEXTS
 from .run import Run
 from .store import Runs, StagedRun
-from .writing import STAGE
+from .writing import part_path
 
 __all__ = ["Erased", "RunsErased", "erase_evidence", "erase_texts"]
 
@@ -195,25 +195,23 @@ def erase_texts(store: Runs, run_id: str, sha256s: Collection[str], *, reason: s
 def _parts_without(run: Run, texts: Collection[str]) -> tuple[set[str], dict[str, memoryview]]:
     """Which of these texts a run contains, and the parts with any of them, without them."""
     found, changed, gone = set[str](), dict[str, memoryview](), pa.array(sorted(texts), pa.string())
-    for part in run.manifest["tables"]["texts"]["parts"]:
-        table = read_parquet(run.folder / part["path"], TEXTS)
+    for path in [part_path("texts", shard) for shard, parts in run.parts.items() if "texts" in parts]:
+        table = read_parquet(run.folder / path, TEXTS)
         hit = pc.is_in(table["sha256"], value_set=gone)
         if pc.any(hit).as_py():
             found |= {*table["sha256"].filter(hit).to_pylist()}
-            changed[part["path"]] = parquet_bytes(table.filter(pc.invert(hit)))
+            changed[path] = parquet_bytes(table.filter(pc.invert(hit)))
     return found, changed
 
 
 def _tidy(store: Runs, run: Run) -> None:
     """Remove what crashed writers left in the folder of a finished run: it may contain erased text."""
-    named = {part["path"] for table in run.manifest["tables"].values() for part in table["parts"]}
-    unnamed = [path for path in files_below(run.folder) if is_unnamed(path, named)]
+    named = {"manifest.json", *(part_path(name, shard) for shard, parts in run.parts.items() for name in parts)}
+    unnamed = [path for path in files_below(run.folder) if path not in named]
     for path in unnamed:
         (run.folder / path).unlink(missing_ok=True)
     for folder in sorted({(run.folder / path).parent for path in unnamed}, key=str):
         sync_path(folder)
-    with suppress(FileNotFoundError):
-        remove_tree(run.folder / STAGE)
 
 
 @contextmanager

@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..storage.durable import TEMPORARY, write_atomic
+from ..storage.durable import write_atomic
 from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
@@ -152,11 +152,6 @@ def files_below(folder: Place) -> Iterator[str]:
         return
     found = (Path(root, name) for root, _, names in os.walk(folder, onerror=_unlisted) for name in names)
     yield from sorted(path.relative_to(folder).as_posix() for path in found)
-
-
-def is_unnamed(name: str, named: Collection[str]) -> bool:
-    """Whether a file of a run is temporary, or a part that is not in `named`."""
-    return Path(name).name.startswith(TEMPORARY) or (name.startswith(("tables/", "texts/")) and name not in named)
 
 
 def _unlisted(error: OSError) -> None:

@@ -88,7 +88,7 @@ def _keep(file: Path, table: pa.Table, stamp: str) -> None:
 def _read(run: Run, snapshots: list[str] | None) -> pa.Table:
     """The rows of a run, or of some of its interactive snapshots."""
     names = [*_SOURCES, "texts"]
-    stored = {name: run.stored(name) for name in names} if snapshots is None else run.joined_live(names, snapshots)
+    stored = run.tables(dict.fromkeys(names), snapshots)
     return _rows({name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}, run.started_by)
 
 

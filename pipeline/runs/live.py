@@ -35,19 +35,19 @@ from .log import LineInDoubtError, RunFolder, of_kind
 from .parts import (
     FORMAT,
     PER_RUN,
+    SETTINGS,
+    LineTimings,
     Vectors,
     expect_format,
     stored_schema,
     stored_tables,
-    texts_of,
+    stored_whole,
 )
-from .timings import LineTimings
 
-__all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "packed", "read_metadata", "read_tables"]
+__all__ = ["LIVE", "LiveRun", "PackedSnapshot", "RunTakenError", "live_file", "packed", "read_tables"]
 
 LIVE = "live"
 SUFFIX = ".arrow.lz4"
-_SETTINGS, _TOOK = "settings", "took"
 
 
 class RunTakenError(StoreError):
@@ -69,11 +69,10 @@ def live_file(runs: Place, name: str) -> Place:
 def packed(
     tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: LineTimings | None = None
 ) -> PackedSnapshot:
-    """The snapshot of one request. The timings of its line, `took`, are stored beside its tables and in no digest."""
-    stored = stored_tables(tables, COVERED)
-    (line,) = stored["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()
-    texts = texts_of({name: tables[name] for name in stored}, vectors)
-    data = _bytes_of(stored | {"texts": texts}, {_TOOK: took} if took is not None else {})
+    """The snapshot of one request, with the timings of its line."""
+    (line,) = tables["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()
+    timings = {} if took is None else {line["snapshot_id"]: took}
+    data = _bytes_of(stored_whole(tables, COVERED, vectors, timings))
     return PackedSnapshot(data, line | {"sha256": hashlib.sha256(data).hexdigest()})
 
 
@@ -148,11 +147,11 @@ class LiveRun:
     def _write(self, files: Sequence[Place], snapshots: Sequence[PackedSnapshot]) -> None:
         folder = self.store.path / LIVE
         if not self._line:
-            stored = stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
-            inputs = _bytes_of(stored, {_SETTINGS: self._settings})
+            inputs = stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
+            inputs["settings"] = pa.table([[json.dumps(self._settings, sort_keys=True)]], schema=SETTINGS)
             self._line = {
                 "run_id": self.run_id,
-                "inputs_sha256": self.store.share(inputs),
+                "inputs_sha256": self.store.share(_bytes_of(inputs)),
                 "lineage_sha256": self.store.share(json_bytes(self._lineage)),
                 "started_by": self._settings.get("principal"),
             }
@@ -174,25 +173,6 @@ def read_tables(path: Place, sha256: str, names: Collection[str] | None = None) 
     Raises:
         StoreError: the file is missing or damaged.
     """
-    return _read(path, sha256, lambda stream: _tables(stream.read_all(), names))
-
-
-def read_metadata(path: Place, sha256: str) -> tuple[dict[str, Any], LineTimings | None]:
-    """The settings of a run from the file of its tables, and the timings of a snapshot from its file.
-
-    Raises:
-        StoreError: the file is missing or damaged.
-    """
-
-    def parsed(stream: Any) -> tuple[dict[str, Any], LineTimings | None]:
-        kept = stream.schema.metadata
-        took = LineTimings.of(json.loads(kept[b"took"])) if b"took" in kept else None
-        return json.loads(kept.get(b"settings", b"{}")), took
-
-    return _read(path, sha256, parsed)
-
-
-def _read(path: Place, sha256: str, parsed: Callable[[Any], Any]) -> Any:
     try:
         data = read_whole(path)
         if hashlib.sha256(data).hexdigest() != sha256:
@@ -201,7 +181,7 @@ def _read(path: Place, sha256: str, parsed: Callable[[Any], Any]) -> Any:
             stream = pa.ipc.open_stream(unpacked.read_buffer())
         found = (stream.schema.metadata or {}).get(b"format", b"")
         expect_format({"format": found.decode()}, named(path))
-        return parsed(stream)
+        return _tables(stream.read_all(), names)
     except FileNotFoundError:
         raise StoreError(f"Expected a snapshot, got none - at {named(path)}") from None
     except ScopedRetrievalError:
@@ -222,15 +202,14 @@ def _tables(table: pa.Table, names: Collection[str] | None) -> dict[str, pa.Tabl
     return found
 
 
-def _bytes_of(stored: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> bytes:
+def _bytes_of(stored: Mapping[str, pa.Table]) -> bytes:
     fields, arrays = [], []
     for name, table in stored.items():
         if table.num_rows:
             (rows,) = table.combine_chunks().to_batches()
             arrays.append(pa.ListArray.from_arrays(np.array([0, table.num_rows], np.int32), rows.to_struct_array()))
             fields.append(pa.field(name, arrays[-1].type, False))
-    kept = {name: json.dumps(value, sort_keys=True) for name, value in metadata.items()}
-    schema = pa.schema(fields, {"format": FORMAT} | kept)
+    schema = pa.schema(fields, {"format": FORMAT})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(pa.record_batch(arrays, schema=schema))

@@ -8,7 +8,7 @@ leaves every table as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,8 @@ from ...nodes.schema import Table
 from ...nodes.tables import SNAPSHOTS, TABLES
 from ...nodes.vocabulary import OUTCOMES
 
-VERSION = 23
-"""Raised with every change of a stored column or of the manifest."""
-FORMAT = f"scoped-retrieval/run/{VERSION}"
-"""The format of runs; no other is read."""
+FORMAT = "scoped-retrieval/run/24"
+"""The format of runs; no other is read. Its number is raised with every change of a stored column or of the manifest."""
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
            "provenance")  # fmt: skip
@@ -48,10 +46,31 @@ TEXTS = pa.schema(
     ]
 )
 """`vector` is the query vector of a sub-query's text, components times 2**15; null for every other text."""
+TIMINGS = pa.schema(
+    [
+        pa.field("name", pa.string(), False),
+        pa.field("seconds", pa.float64(), False),
+        pa.field("requests", pa.int32(), False),
+        pa.field("nodes", pa.map_(pa.string(), pa.float64()), False),
+    ]
+)
+"""The seconds of the line, in no digest: of a snapshot by its id, or of a shard; a pass that answered several snapshots is
+there for each of them."""
+SETTINGS = pa.schema([pa.field("settings", pa.string(), False)])
+"""The settings of an interactive run, as JSON: one row. A manifest has those of a batch."""
+_UNDECLARED = {"texts": TEXTS, "timings": TIMINGS, "settings": SETTINGS}
 
 
 Vectors = Mapping[str, NDArray[np.int16]]
 """The query vectors that the line used for these tables, by text."""
+
+
+class LineTimings(NamedTuple):
+    """The seconds of a pass, how many requests it answered together, and the seconds of each node."""
+
+    seconds: float
+    requests: int = 1
+    nodes: Mapping[str, float] = {}
 
 
 def expect_format(found: Any, at: str) -> None:
@@ -68,8 +87,10 @@ def expect_format(found: Any, at: str) -> None:
 
 
 def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:
-    """The schema of a table in stored form, or of the texts; including those `columns` that plugins may add."""
-    return TEXTS if name == "texts" else DECLARED[name].widened(DECLARED[name].stored_schema, columns)
+    """The schema of a table as it is stored; including those `columns` that plugins may add."""
+    if name in _UNDECLARED:
+        return _UNDECLARED[name]
+    return DECLARED[name].widened(DECLARED[name].stored_schema, columns)
 
 
 def home_of(name: str) -> str:
@@ -106,6 +127,30 @@ def stored_tables(tables: Mapping[str, pa.Table], declared: Iterable[Table]) -> 
     return {
         t.name: stored_form(tables[t.name], t) if t.name in tables else t.stored_schema.empty_table() for t in declared
     }
+
+
+def stored_whole(
+    tables: Mapping[str, pa.Table],
+    declared: Iterable[Table],
+    vectors: Vectors | None = None,
+    took: Mapping[str, LineTimings] | None = None,
+) -> dict[str, pa.Table]:
+    """What is stored of some tables: they in stored form, their texts, and the timings by name."""
+    stored = stored_tables(tables, declared)
+    timings = [
+        {"name": name, "seconds": one.seconds, "requests": one.requests, "nodes": [*one.nodes.items()]}
+        for name, one in (took or {}).items()
+    ]
+    return stored | {
+        "texts": texts_of({name: tables[name] for name in stored if name in tables}, vectors),
+        "timings": pa.Table.from_pylist(timings, TIMINGS),
+    }
+
+
+def timings_in(stored: pa.Table) -> dict[str, LineTimings]:
+    """The timings of a stored table by name."""
+    rows = stored.to_pylist()
+    return {row["name"]: LineTimings(row["seconds"], row["requests"], dict(row["nodes"])) for row in rows}
 
 
 def texts_of(tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> pa.Table:

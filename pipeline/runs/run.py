@@ -1,11 +1,13 @@
 """Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
 
-LOG says which: a run that a line names as finished has a manifest, any other the snapshots that its lines name. To read
-one snapshot, only its file or parts are read, and of other shards at most the ids of their snapshots.
+LOG says which: a run that a line names as finished has a manifest, any other the snapshots that its lines name. A piece is
+what is read at once: a shard, or an interactive snapshot, and the tables that are the same for all requests. To read
+one snapshot, only its piece is read, and of other shards at most the ids of their snapshots.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -17,25 +19,26 @@ import pyarrow.compute as pc
 from ...nodes.audit.records import COVERED
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
-from ..storage.places import Place
 from .files import named, read_json, read_parquet, sha256_of
-from .live import live_file, read_metadata, read_tables
+from .live import live_file, read_tables
 from .log import Line, RunFolder, manifest_named, of_kind, snapshots_named
 from .parts import (
     DECLARED,
     FORMAT,
     PER_RUN,
     READABLE,
+    LineTimings,
     expect_format,
     home_of,
     reading,
     stored_schema,
+    timings_in,
     viewed,
     with_texts,
 )
-from .timings import LineTimings
+from .writing import INPUTS, part_path
 
-__all__ = ["BATCH", "INTERACTIVE", "Run", "joined"]
+__all__ = ["BATCH", "INTERACTIVE", "Run"]
 
 JOINED = 128
 """Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
@@ -59,8 +62,9 @@ class Run:
         self.lines = store.log.of(run_id) if lines is None else lines
         self.live = not of_kind(self.lines, "run")
         self._opened: dict[str, dict[str, pa.Table]] = {}
-        """Tables read from the interactive files and shards of requested snapshots, by file name."""
-        self._shards: dict[str, str] = {}
+        """Tables read from the pieces of requested snapshots."""
+        self._pieces: dict[str, str] = {}
+        """The pieces of snapshots that were looked up."""
         if self.live and not of_kind(self.lines, "live"):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
@@ -98,6 +102,18 @@ class Run:
             "snapshots": self.snapshots.num_rows,
         }
 
+    @cached_property
+    def parts(self) -> dict[str, dict[str, str]]:
+        """The SHA-256 of every part by shard, then table, as the manifest names it.
+
+        Raises:
+            StoreError: the manifest lacks them or is malformed.
+        """
+        try:
+            return {shard: dict(named["parts"]) for shard, named in sorted(self.manifest["shards"].items())}
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise StoreError(f"Expected the parts of every shard, got none - at {self.run_id}/manifest.json") from error
+
     @property
     def started_by(self) -> str | None:
         """The principal who started it, as LOG says."""
@@ -107,14 +123,14 @@ class Run:
     def settings(self) -> dict[str, Any]:
         """The settings that the run began with; see `Runs.stage`."""
         if self.live:
-            return read_metadata(self.store.shared(self._inputs), self._inputs)[0]
+            return json.loads(self.stored("settings")["settings"][0].as_py())
         settings = self.manifest.get("settings")
         return settings if isinstance(settings, dict) else {}
 
     @property
     def lineage_sha256(self) -> str:
         """SHA-256 of the graph that produced the run."""
-        return self.lines[0].body["lineage_sha256"] if self.live else self.manifest["lineage_sha256"]
+        return (self.lines[0].body if self.live else self.manifest)["lineage_sha256"]
 
     @property
     def lineage(self) -> dict[str, Any]:
@@ -124,7 +140,11 @@ class Run:
             StoreError: it is missing.
             VerificationError: it was changed.
         """
-        return _unchanged(self.store.shared(self.lineage_sha256), self.lineage_sha256)
+        path = self.store.shared(self.lineage_sha256)
+        found = read_json(path)
+        if sha256_of(path) != self.lineage_sha256:
+            raise VerificationError(f"Expected the file that was written, got a changed one - at {named(path)}")
+        return found
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -137,68 +157,45 @@ class Run:
         """The seconds of each node, for all requests together; empty if not measured."""
         total = defaultdict[str, float](float)
         for one in self.timings.values():
-            each = 1 if self.batch else one.requests  # a pass that answered several snapshots is there for each
             for node, spent in one.nodes.items():
-                total[node] += spent / each
+                total[node] += spent / (1 if self.batch else one.requests)
         return {node: round(spent, 6) for node, spent in sorted(total.items())}
 
     @cached_property
     def timings(self) -> dict[str, LineTimings]:
         """The timings of each snapshot, or of each shard of a batch, by id or name; empty if not measured."""
-        if self.live:
-            took = ((name, self.timings_of(name)) for name in self.kept)
-            return {name: spent for name, spent in took if spent is not None}
-        stored = _unchanged(self.folder / "timings.json", self.manifest["timings_sha256"])
-        return {name: LineTimings.of(one) for name, one in stored.items()}
+        return timings_in(self.stored("timings"))
 
     def timings_of(self, snapshot_id: str) -> LineTimings | None:
-        """The timings of the pass that answered a snapshot, if measured; reads no other interactive file."""
-        if not self.live:
-            return self.timings.get(snapshot_id)
-        return read_metadata(live_file(self.store.path, snapshot_id), self.kept[snapshot_id]["sha256"])[1]
+        """The timings of the pass that answered a snapshot, if measured."""
+        return timings_in(self._beside("timings", snapshot_id)).get(snapshot_id)
 
     @property
     def batch(self) -> bool:
         """Whether it answered a table of requests."""
         return not self.live and self.manifest.get("kind") == BATCH
 
-    def stored(self, name: str, columns: Collection[str] | None = None) -> pa.Table:
-        """A table in stored form, parts in order; with `columns`, at least these of it."""
+    def stored(self, name: str) -> pa.Table:
+        """A table in stored form, pieces in order."""
+        return self.tables({name: None})[name]
+
+    def tables(
+        self, reads: Mapping[str, Collection[str] | None], snapshots: Sequence[str] | None = None
+    ) -> dict[str, pa.Table]:
+        """Tables in stored form by name, with at least the given columns of each, None for all; a file is read once. Of an
+        interactive run those of some `snapshots`, by default of all.
+        """
         if not self.live:
-            return joined(name, [self.part(name, path, columns) for path in self._parts(name)])
-        if name in PER_RUN:
-            return joined(name, [read_tables(self.store.shared(self._inputs), self._inputs, {name}).get(name)])
-        return self.joined_live([name])[name]
-
-    def tables(self, reads: Mapping[str, Collection[str]]) -> dict[str, pa.Table]:
-        """Tables in stored form by name, with at least the given columns of each; a file is read once."""
-        live = self.joined_live([name for name in reads if name not in PER_RUN]) if self.live else {}
-        return {name: live[name] if name in live else self.stored(name, columns) for name, columns in reads.items()}
-
-    def joined_live(self, names: Iterable[str], snapshots: Sequence[str] | None = None) -> dict[str, pa.Table]:
-        """Tables of the interactive files of all or some snapshots, in stored form; each file is read once."""
-        wanted, names = [*(self.kept if snapshots is None else snapshots)], [*names]
-        homes = {home_of(name) for name in names}
-        found: dict[str, list[pa.Table]] = {home: [] for home in homes}
-        for at in range(0, len(wanted), JOINED):
-            read = [
-                read_tables(live_file(self.store.path, one), self.kept[one]["sha256"], homes)
-                for one in wanted[at : at + JOINED]
-            ]
-            for home in homes:
-                found[home].append(joined(home, [tables.get(home) for tables in read]).combine_chunks())
-        whole = {home: joined(home, tables).combine_chunks() for home, tables in found.items()}
-        return {name: viewed(whole[home_of(name)], name) for name in names}
-
-    def part(self, name: str, path: str, columns: Collection[str] | None = None) -> pa.Table:
-        """The rows of a table in a Parquet part of its record, in stored form; only its own columns are read."""
-        stored = read_parquet(self.folder / path, partial(stored_schema, home_of(name)), reading(name, columns))
-        return viewed(stored, name)
+            return {name: self._of_parts(name, self.parts, columns) for name, columns in reads.items()}
+        of_all = [name for name in reads if name in (*PER_RUN, "settings")]
+        of_each = [name for name in reads if name not in of_all]
+        found = self._of_files(of_all, [INPUTS]) if of_all else {}
+        return found | (self._of_files(of_each, [*self.kept] if snapshots is None else snapshots) if of_each else {})
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, including its free text (null if erased).
 
-        `snapshot_id` selects the rows of one snapshot, and reads only its shard or interactive file.
+        `snapshot_id` selects the rows of one snapshot, and reads only its piece.
 
         Raises:
             StoreError: the run has no such snapshot, or a file is damaged.
@@ -218,11 +215,11 @@ class Run:
         return self.stored("texts")
 
     def texts_of(self, snapshot_id: str) -> pa.Table:
-        """The texts of the shard or interactive file of a snapshot, by hash."""
+        """The texts of the piece of a snapshot, by hash."""
         return self._beside("texts", snapshot_id)
 
     def snapshots_beside(self, snapshot_id: str) -> pa.Table:
-        """SNAPSHOTS of the shard or interactive file of a snapshot."""
+        """SNAPSHOTS of the piece of a snapshot."""
         return self._beside("snapshots", snapshot_id)
 
     @cached_property
@@ -241,7 +238,7 @@ class Run:
         Raises:
             StoreError: no readable file contains it, and one cannot be read.
         """
-        return self._shard(snapshot_id) is not None
+        return self._piece(snapshot_id) is not None
 
     def request_of(self, snapshot_id: str) -> str:
         """The request that a snapshot answers.
@@ -262,81 +259,80 @@ class Run:
         its own rows.
         """
         names = [*(table.name for table in COVERED), "texts"]
-        if self.live:
-            snapshots = [*self.kept]
-            for at in range(0, len(snapshots), JOINED):
-                yield self.joined_live(names, snapshots[at : at + JOINED])
+        if not self.live:
+            for shard in self.parts:
+                if shard != INPUTS:
+                    yield {name: self._of_parts(name, [shard]) for name in names}
             return
-        paths = {name: {path.rpartition("/")[2]: path for path in self._parts(name)} for name in names}
-        for shard in sorted(set[str]().union(*paths.values())):
-            yield {
-                name: joined(name, [self.part(name, paths[name][shard])] if shard in paths[name] else [])
-                for name in names
-            }
+        kept = [*self.kept]
+        for at in range(0, len(kept), JOINED):
+            yield self._of_files(names, kept[at : at + JOINED])
 
-    @property
-    def _inputs(self) -> str:
-        """SHA-256 of the file with the tables and settings of an interactive run."""
-        return self.lines[0].body["inputs_sha256"]
+    def _of_parts(self, name: str, shards: Iterable[str], columns: Collection[str] | None = None) -> pa.Table:
+        """The rows of a table in the parts of some shards; only its own columns are read."""
+        home = home_of(name)
+        chosen = reading(name, columns)
+        found = [
+            viewed(read_parquet(self.folder / part_path(home, shard), partial(stored_schema, home), chosen), name)
+            for shard in shards
+            if home in self.parts[shard]
+        ]
+        return _joined(name, found)
+
+    def _of_files(self, names: Collection[str], pieces: Sequence[str]) -> dict[str, pa.Table]:
+        """Tables of some interactive files."""
+        homes = {home_of(name) for name in names}
+        found: dict[str, list[pa.Table]] = {home: [] for home in homes}
+        for at in range(0, len(pieces), JOINED):
+            read = [self._file(piece, homes) for piece in pieces[at : at + JOINED]]
+            for home in homes:
+                found[home].append(_joined(home, [file[home] for file in read if home in file]).combine_chunks())
+        whole = {home: _joined(home, tables).combine_chunks() for home, tables in found.items()}
+        return {name: viewed(whole[home_of(name)], name) for name in names}
+
+    def _file(self, piece: str, names: Collection[str]) -> dict[str, pa.Table]:
+        """Tables of one interactive file."""
+        if piece in self._opened:
+            return self._opened[piece]
+        if piece == INPUTS:
+            sha256 = self.lines[0].body["inputs_sha256"]
+            return read_tables(self.store.shared(sha256), sha256, names)
+        return read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"], names)
 
     def _beside(self, name: str, snapshot_id: str) -> pa.Table:
-        """The rows of a table in the shard or interactive file of a snapshot."""
-        shard = self._shard(snapshot_id)
-        if shard is None:
+        """The rows of a table in the piece of a snapshot."""
+        piece = self._piece(snapshot_id)
+        if piece is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
         if self.live:
-            if shard not in self._opened:
-                self._opened[shard] = read_tables(live_file(self.store.path, shard), self.kept[shard]["sha256"])
-            return viewed(joined(home := home_of(name), [self._opened[shard].get(home)]), name)
-        read = self._opened.setdefault(shard, {})
-        if name not in read:
-            paths = (path for path in self._parts(name) if path.endswith(f"/{shard}"))
-            read[name] = joined(name, [self.part(name, path) for path in paths])
-        return read[name]
+            if piece not in self._opened:
+                self._opened[piece] = read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"])
+            return self._of_files([name], [piece])[name]
+        opened = self._opened.setdefault(piece, {})
+        if name not in opened:
+            opened[name] = self._of_parts(name, [piece])
+        return opened[name]
 
-    def _shard(self, snapshot_id: str) -> str | None:
-        """The interactive snapshot itself, or the name of the parts of its shard; None if there is none."""
+    def _piece(self, snapshot_id: str) -> str | None:
+        """The interactive snapshot itself, or the shard of a snapshot; None if there is none."""
         if self.live:
             return snapshot_id if snapshot_id in self.kept else None
-        if snapshot_id not in self._shards:
-            damage: StoreError | None = None
-            for path in self._parts("snapshots"):
-                try:
-                    ids = self.part("snapshots", path, ["snapshot_id"])["snapshot_id"]
-                except StoreError as error:
-                    damage = damage or error
-                    continue
-                if pc.index(ids, snapshot_id).as_py() >= 0:
-                    self._shards[snapshot_id] = path.rpartition("/")[2]
-                    return self._shards[snapshot_id]
-            if damage:
-                raise damage
-        return self._shards.get(snapshot_id)
-
-    def _parts(self, name: str) -> list[str]:
-        """The paths of the parts of a table in the manifest.
-
-        Raises:
-            StoreError: the manifest lacks them or is malformed.
-        """
-        try:
-            return [str(part["path"]) for part in self.manifest["tables"][home_of(name)]["parts"]]
-        except (KeyError, TypeError) as error:
-            raise StoreError(
-                f"Expected the parts of every table, got none of {name} - at {self.run_id}/manifest.json"
-            ) from error
+        damage: StoreError | None = None
+        for shard in () if snapshot_id in self._pieces else self.parts:
+            try:
+                ids = self._of_parts("snapshots", [shard], ["snapshot_id"])["snapshot_id"]
+            except StoreError as error:
+                damage = damage or error
+                continue
+            if pc.index(ids, snapshot_id).as_py() >= 0:
+                self._pieces[snapshot_id] = shard
+                break
+        if damage and snapshot_id not in self._pieces:
+            raise damage
+        return self._pieces.get(snapshot_id)
 
 
-def _unchanged(path: Place, sha256: str) -> Any:
-    """A JSON file, checked against its SHA-256."""
-    found = read_json(path)
-    if sha256_of(path) != sha256:
-        raise VerificationError(f"Expected the file that was written, got a changed one - at {named(path)}")
-    return found
-
-
-def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
+def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:
     """The parts of a table, concatenated."""
-    tables = [table for table in found if table is not None]
     filled = [table for table in tables if table.num_rows] or tables[:1]  # empty parts lack the columns of plugins
     return pa.concat_tables(filled, promote_options="default") if filled else stored_schema(name).empty_table()

@@ -2,7 +2,7 @@
 
 A batch is staged with its resolved requests and the pinned corpus generation; each finished shard writes its parts and a
 receipt; then come the manifest, the line in LOG, and the removal of the stage. After a crash at any point, `resume` runs
-exactly the remaining steps: a shard whose receipt is missing, or whose parts do not match it, is run again.
+exactly the remaining steps: a shard without a receipt is run again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
@@ -36,10 +37,9 @@ from .files import (
 from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live import LIVE, live_file
 from .log import Line, RunFolder, of_kind, snapshots_named
-from .parts import FORMAT, PER_RUN, Vectors, expect_format
+from .parts import FORMAT, PER_RUN, LineTimings, Vectors, expect_format, stored_tables, stored_whole
 from .run import BATCH, Run
-from .timings import LineTimings
-from .writing import PROVENANCE_PART, STAGE, receipt_name, receipt_of, write_manifest, write_shard
+from .writing import INPUTS, STAGE, part_path, shard_name, write_manifest, write_parts
 
 PLAN = f"{STAGE}/run.json"
 """Exists as long as a run is unfinished; written last, and removed first."""
@@ -108,9 +108,9 @@ class Runs(RunFolder):
             make_folders(new / STAGE / "receipts", self.path)
             write_parquet(new / STAGE / "requests.parquet", requests.append_column(_SHARD, shards.cast(pa.int32())))
             write_parquet(new / STAGE / "failures.parquet", failures)
-            receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
-            write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=False)
-            sync_all([new / name for name in files_below(new)], new)
+            receipt = write_parts(new, INPUTS, stored_tables(inputs, [TABLES[name] for name in PER_RUN]))
+            write_json(new / _receipt(INPUTS), receipt, sync=False)
+            sync_all([new / STAGE / name for name in files_below(new / STAGE)], new)
             write_json(new / PLAN, plan, sync=True)  # from now on, it exists
         except OSError as error:
             if isinstance(error, StoreError):
@@ -276,13 +276,9 @@ def _staged_schema(columns: Sequence[str]) -> pa.Schema:
     return REQUESTS.widened(REQUESTS.schema, columns).append(_SHARD)
 
 
-def _of_shards(receipts: Iterable[Mapping[str, Any]]) -> dict[str, LineTimings]:
-    """The timings of each shard that was measured."""
-    return {
-        f"shard {receipt['shard']}": LineTimings(sum(nodes.values()), sum(receipt["statuses"].values()), nodes)
-        for receipt in receipts
-        if (nodes := receipt.get("seconds"))
-    }
+def _receipt(shard: str) -> str:
+    """The receipt of a shard, as a path in the folder of its run."""
+    return f"{STAGE}/receipts/{shard}.json"
 
 
 class StagedRun:
@@ -292,8 +288,6 @@ class StagedRun:
         self.store = store
         self.run_id = run_id
         self.folder = store.path / run_id
-        self._whole: set[int] = set()
-        """Shards whose parts were verified against their receipt."""
         stage = self.folder / STAGE
         self.plan: dict[str, Any] = read_json(self.folder / PLAN)
         expect_format(self.plan, run_id)
@@ -318,7 +312,7 @@ class StagedRun:
     @property
     def provenance(self) -> pa.Table:
         """PROVENANCE at the start of the run."""
-        return read_parquet(self.folder / PROVENANCE_PART, TABLES["provenance"].schema)
+        return read_parquet(self.folder / part_path("provenance", INPUTS), TABLES["provenance"].schema)
 
     def snapshot_ids(self, request_ids: Iterable[str]) -> dict[str, str]:
         """The snapshot id of each of these requests, by request id."""
@@ -329,9 +323,18 @@ class StagedRun:
         return {request_id: number for number, request_id in enumerate(self.request_ids, start=1)}
 
     def pending(self) -> list[int]:
-        """Shards still to run. The last one is for requests that failed on arrival."""
-        shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
-        return [shard for shard in range(shards) if not self._receipt(shard)]
+        """Shards still to run: those without a receipt.
+
+        Raises:
+            StoreError: the receipts cannot be listed now.
+        """
+        done = {entry.name for entry in entries(self.folder / STAGE / "receipts")}
+        return [shard for shard in self._shards if f"{shard_name(shard)}.json" not in done]
+
+    @property
+    def _shards(self) -> range:
+        """All shards. The last one is for requests that failed on arrival."""
+        return range(self.plan["shards"] + (1 if self.plan["failures"] else 0))
 
     def described(self, shards: list[int]) -> str:
         """The remaining work in words: `answering 300 requests in 2 shards`."""
@@ -353,8 +356,10 @@ class StagedRun:
         Raises:
             StoreError: the shard cannot be written.
         """
-        receipt = write_shard(self.folder, shard, tables, vectors=vectors) | {"seconds": dict(seconds or {})}
-        write_json(self._receipt_path(shard), receipt, sync=False)
+        requests = tables["snapshots"].num_rows
+        took = {f"shard {shard}": LineTimings(sum(seconds.values()), requests, seconds)} if seconds else {}
+        receipt = write_parts(self.folder, shard_name(shard), stored_whole(tables, COVERED, vectors, took))
+        write_json(self.folder / _receipt(shard_name(shard)), receipt, sync=True)
 
     def finish(self, confirmed: Callable[[], None] = lambda: None) -> Run:
         """Write the manifest, add the line to LOG, remove the stage. Every shard must be done.
@@ -365,10 +370,9 @@ class StagedRun:
             raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
         manifest = self.folder / "manifest.json"
         if not exists(manifest):
-            receipts = [read_json(self.folder / STAGE / "receipts" / "inputs.json")]
-            shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
-            receipts += [read_json(self._receipt_path(shard)) for shard in range(shards)]
-            write_manifest(self.folder, self.plan, receipts, kind=BATCH, timings=_of_shards(receipts))
+            shards = [INPUTS, *map(shard_name, self._shards)]
+            receipts = {shard: read_json(self.folder / _receipt(shard)) for shard in shards}
+            write_manifest(self.folder, self.plan, receipts, self.provenance, kind=BATCH)
         body = {
             "run_id": self.run_id,
             "manifest_sha256": sha256_of(manifest),
@@ -383,16 +387,3 @@ class StagedRun:
         with suppress(FileNotFoundError):
             remove_tree(self.folder / STAGE)
         return Run(self.store, self.run_id)
-
-    def _receipt_path(self, shard: int) -> Place:
-        return self.folder / receipt_name(shard)
-
-    def _receipt(self, shard: int) -> bool:
-        """Whether a shard is done: it has a receipt that its parts match.
-
-        Raises:
-            StoreError: its receipt cannot be read now.
-        """
-        if shard not in self._whole and receipt_of(self.folder, shard) is not None:
-            self._whole.add(shard)
-        return shard in self._whole

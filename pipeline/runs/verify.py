@@ -31,7 +31,7 @@ from .log import Line, manifest_named, of_kind, snapshots_named
 from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
 from .store import UNFINISHED, UNREADABLE, Runs
-from .writing import STAGE
+from .writing import STAGE, part_path
 
 __all__ = ["RunProblem", "VerifyReport", "verify"]
 
@@ -159,10 +159,10 @@ def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple
 
 def _check_files(run: Run, erased: Erased, found: _Found) -> None:
     """Check every file of a run against the manifest, which LOG names."""
-    expected = {"manifest.json": str(manifest_named(run.lines)), "timings.json": run.manifest["timings_sha256"]}
-    for table in run.manifest["tables"].values():
-        expected |= {part["path"]: part["sha256"] for part in table["parts"]}
-    texts = {part["path"] for part in run.manifest["tables"]["texts"]["parts"]}
+    expected = {"manifest.json": str(manifest_named(run.lines))}
+    for shard, parts in run.parts.items():
+        expected |= {part_path(name, shard): sha256 for name, sha256 in parts.items()}
+    texts = {part_path("texts", shard) for shard in run.parts}
     if other := sorted({*erased.parts} - texts):
         found.add("changed", "LOG", f"a receipt names {other[0]}, which is no part of texts")
     before = {path: expected[path] for path in erased.parts if path in expected}
@@ -220,7 +220,7 @@ def _unread(error: OSError) -> str:
 
 def _check_contents(run: Run, erased: Erased, found: _Found) -> int:
     """Check each shard by itself; returns the number of snapshots checked."""
-    per_run = {name: run.stored(name) for name in PER_RUN}
+    per_run = run.tables(dict.fromkeys(PER_RUN))
     return sum(_check_shard(run, {**per_run, **tables}, erased, found) for tables in run.shards())
 
 

@@ -273,7 +273,7 @@ def _of_manifest(content: _Content, own: Mapping[str, Any]) -> tuple[Mapping[str
     if _sha256(content.manifest or "") != own["manifest_sha256"]:
         raise VerificationError("Expected the manifest that the log names, got another", at="manifest")
     manifest = strict_json(content.manifest or "")
-    if _sha256(content.named or "") not in {part["named"] for part in manifest["tables"]["snapshots"]["parts"]}:
+    if _sha256(content.named or "") not in {shard.get("named") for shard in manifest["shards"].values()}:
         raise VerificationError("Expected the snapshots that the manifest names, got others", at="named")
     return manifest, set((content.named or "").splitlines())
 
