@@ -12,7 +12,6 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.encoders import cross_encoder
 from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
@@ -171,7 +170,7 @@ def test_a_score_is_the_sigmoid_of_the_models_logit(folder: Path) -> None:
 
     plain: Any = AutoModelForSequenceClassification.from_pretrained(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    for pair in PAIRS[:3]:
+    for pair in (PAIRS[0], PAIRS[-1]):
         with torch.inference_mode():
             expected = torch.sigmoid(plain.eval()(**tokenizer(*pair, return_tensors="pt")).logits[0, 0])
         assert load_cross_encoder(folder).scores([pair])[0] == pytest.approx(float(expected), abs=1e-3)
@@ -215,8 +214,8 @@ def test_a_loaded_model_travels_by_its_folder(folder: Path, tmp_path: Path) -> N
     sent = pickle.dumps(model)
     assert len(sent) < 1_000
     assert pickle.loads(sent).scores(PAIRS[:2]).tolist() == model.scores(PAIRS[:2]).tolist()
-    weights = tmp_path / "moving" / cross_encoder.WEIGHTS
-    (model_at(tmp_path / "second", seed=3) / cross_encoder.WEIGHTS).replace(weights)
+    weights = tmp_path / "moving" / "model.safetensors"
+    (model_at(tmp_path / "second", seed=3) / "model.safetensors").replace(weights)
     with pytest.raises(ModelError, match=r"Expected the cross-encoder \w+.*, got \w+.* - at .*moving"):
         pickle.loads(sent)
 
@@ -224,16 +223,16 @@ def test_a_loaded_model_travels_by_its_folder(folder: Path, tmp_path: Path) -> N
 def without_head(folder: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    weights = load_file(folder / cross_encoder.WEIGHTS)
+    weights = load_file(folder / "model.safetensors")
     kept = {name: value for name, value in weights.items() if "classifier" not in name}
-    save_file(kept, folder / cross_encoder.WEIGHTS, metadata={"format": "pt"})
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "weights": (lambda at: (at / cross_encoder.WEIGHTS).unlink(), r"a cross-encoder with model.safetensors, got none"),
-    "torn": (lambda at: (at / cross_encoder.WEIGHTS).write_bytes(b"\0" * 99), r"a cross-encoder that loads, got \w+"),
-    "config": (lambda at: (at / "config.json").write_text("{"), r"a cross-encoder that loads, got \w+"),
-    "head": (without_head, r"the weights of the whole model, got none for 2 parts"),
+    "weights": (lambda at: (at / "model.safetensors").unlink(), r"weights in .safetensors, got none"),
+    "torn": (lambda at: (at / "model.safetensors").write_bytes(b"\0" * 99), r"a model that loads, got \w+"),
+    "config": (lambda at: (at / "config.json").write_text("{"), r"a model that loads, got \w+"),
+    "head": (without_head, r"weights of \d+ numbers, got \d+"),
 }
 
 
@@ -244,7 +243,7 @@ def test_a_damaged_folder_is_named(story: Story, tmp_path: Path, damage: str) ->
     harm(folder)
     with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
         story.open(cross_encoder=folder)
-    assert "sentence-transformers' CrossEncoder" in str(raised.value)
+    assert raised.value.hint
 
 
 class Broken(Reader):

@@ -140,7 +140,7 @@ def _semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
 
 def _cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
     """The files of the configured cross-encoder."""
-    from ..encoders.cross_encoder import files_profile
+    from ..encoders.folder_models import files_profile
 
     if (given := subject.settings["cross_encoder"]) is not None:
         yield HealthCheck("cross encoder", "ok", f"{given}, {files_profile(given)}")
