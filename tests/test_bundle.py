@@ -97,19 +97,6 @@ def test_each_state_has_its_action(changes: dict[str, Any], rows: list[dict[str,
         FallbackDecision.model_validate(one)
 
 
-def test_decisions_are_those_of_the_answer_of_its_conditions_and_of_its_bundle():
-    """S4.9: whatever `retrieve` returned is taken; a lane that is off leaves an answer healthy."""
-    rows = [{"entity": "a", "source_id": "docs:a", "text": "The queue.", "authority": 3}]
-    found = asked(overlay(), rows=rows)
-    assert [c["condition"] for c in found.conditions] == ["lane_off"]
-    for answer in (found, found.conditions, found.bundle):
-        assert [one["state"] for one in fallback_decisions(answer)] == ["healthy"]
-    other = asked(overlay(), rows=[rows[0] | {"text": "Another thing."}])
-    assert fallback_decisions(other) == other.fallback_decisions
-    assert [one["state"] for one in fallback_decisions(other)] == ["no_strong_match"]
-    assert fallback_decisions([{"condition": "nothing_granted", "action": "block", "message": "m"}]) == []
-
-
 def test_without_an_overlay_the_shared_corpus_answers_alone():
     found = asked(role="anybody")
     assert {"state": "no_overlay", "action": "continue"}.items() <= found.fallback_decisions[0].items()

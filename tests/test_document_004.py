@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from model_server import ModelServer, model_server
 from role_world import overlay
-from scoped_retrieval.nodes.errors import InputError, ModelError, StoreError
+from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
 from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
 
@@ -251,18 +251,3 @@ def test_states_are_told_of_what_retrieve_gives(store):
     assert json.loads(json.dumps(made)) == made
     quiet = {**made, "warnings": []}
     assert [one["state"] for one in knowledge.fallback_decisions(quiet)] == ["healthy"]
-
-
-def test_semantic_search_needs_its_server(store, server: ModelServer):
-    knowledge.embed(store, url=server.url)
-    server.broken = (503, b"{}")
-    with pytest.raises(ModelError, match="HTTP status 503"):
-        knowledge.semantic_search(store, "payment", url=server.url)
-
-
-def test_an_empty_store_gives_an_empty_bundle():
-    with knowledge.CorpusStore() as store:
-        made = ask(store)
-    assert knowledge.validate_bundle(made)["valid"]
-    assert made["selected"] == []
-    assert knowledge.packet_knowledge(made)["status"] == "none"

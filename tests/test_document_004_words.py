@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, get_args
 
 import pytest
@@ -15,8 +15,6 @@ from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle, packet_k
 
 Row = dict[str, Any]
 TWO = [{"entity": e, "source_id": f"docs:{e}", "text": f"The queue is {e}."} for e in ("up", "down")]
-NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-"""What a source says that knows no time of its records."""
 RIVALS = [row | {"conflict_set": "q", "authority": 3} for row in TWO]
 
 
@@ -44,18 +42,6 @@ def words(name: str) -> set[str]:
 def test_every_type_of_content():
     made = told(rows=rows(content_type=sorted(words("ContentType"))))
     assert {chunk["content_type"] for chunk in made["selected"]} == words("ContentType")
-
-
-def test_every_tier_of_trust():
-    made = told(rows=rows(authority=range(4)))
-    assert {chunk["metadata"]["trust_tier"] for chunk in made["selected"]} == words("TrustTier")
-
-
-def test_every_freshness():
-    limit = overlay({"retrieval_policy.freshness_max_age_days": 10.0})
-    undated = [{"entity": "u", "source_id": "docs:u", "text": "The queue, undated.", "recorded_time": NO_TIME}]
-    made = told(limit, rows=[*rows(days=(1, 7, 30)), *undated])
-    assert {chunk["metadata"]["freshness"]["status"] for chunk in made["selected"]} == words("Freshness")
 
 
 REJECTED: dict[str, dict[str, Any]] = {

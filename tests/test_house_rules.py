@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.asking.grouping import Grouped
 from scoped_retrieval.pipeline.servers import renderings
 from small_corpus import row
 
@@ -40,40 +38,6 @@ def test_rule_17_a_path_may_begin_with_a_tilde(flags, tmp_path, capsys):
     assert run("xray", ASKED["question"], *flags, "--out", "~/x.md", "--format", "markdown", capsys=capsys)[0] == 0
     assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("## Recall X-ray")
     assert not Path("~").exists()
-
-
-def test_rule_40_a_call_that_fails_stops_none_of_those_behind_it():
-    entered, go = threading.Event(), threading.Event()
-
-    def answers(group):
-        for asked in group:
-            entered.set()
-            go.wait(30)
-            if asked == "bad":
-                raise ValueError(asked)
-            yield asked.upper()
-
-    grouped: Grouped[str, str] = Grouped(answers, 8)
-    found: dict[str, str] = {}
-
-    def ask(text: str) -> None:
-        try:
-            found[text] = grouped(text)
-        except ValueError as error:
-            found[text] = repr(error)
-
-    threads = [threading.Thread(target=ask, args=(text,)) for text in ("bad", "good", "better")]
-    threads[0].start()
-    assert entered.wait(30)
-    for thread in threads[1:]:
-        thread.start()
-    while grouped.waiting() < 3:
-        pass
-    go.set()
-    for thread in threads:
-        thread.join(30)
-    assert found == {"bad": "ValueError('bad')", "good": "GOOD", "better": "BETTER"}
-    assert grouped("later") == "LATER"
 
 
 def test_rule_42_a_namespace_that_was_written_is_the_one_that_is_read(world):

@@ -76,10 +76,6 @@ def test_what_belongs_to_a_user_becomes_the_principals(origin_class: str) -> Non
     assert of_class(origin_class, owner_user="")["owner_user"] is None
 
 
-def test_other_rows_without_a_user_belong_to_the_whole_project() -> None:
-    assert of_class("project-doc")["owner_user"] is None
-
-
 def test_a_text_without_version_and_place_is_its_own_version() -> None:
     same, other, placed, named = imported(
         {"source_id": "a:b", "path": "a.md", "text": "x"},
@@ -248,20 +244,6 @@ def test_a_secret_in_a_name_that_bounds_compare_is_refused_by_line(name: str) ->
     assert len(imported(*rows[:1])) == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "place"), [("docs/a.md", r"docs/a\.md:7"), (f"{TOKEN}.md", r"\[REDACTED:github-token\]\.md:7")]
-)
-def test_a_secret_in_a_key_of_a_document_names_its_file(path: str, place: str) -> None:
-    with pytest.raises(InputError, match=rf"at {place}\.entity\n") as refused:
-        of_class("project-doc", path=path, line_start=7, entity=TOKEN)
-    assert TOKEN not in str(refused.value)
-
-
-def test_a_secret_in_the_id_of_a_conflicted_memory_is_refused() -> None:
-    with pytest.raises(InputError, match=r"rows\[0\]\.entity"):
-        of_class("memory", lifecycle="conflicted", entity="pwd=Sommer2024A")
-
-
 def test_an_unknown_column_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"(?s)got 'colour' - at rows.*known columns: source_id"):
         imported({"source_id": "a:b", "text": "x", "colour": "red"})
@@ -332,19 +314,3 @@ def test_parquet_arrow_and_json_lines_give_the_same_rows(tmp_path) -> None:
 def test_a_malformed_line_is_named_by_file_line_and_field(tmp_path, line: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         evidence(jsonl(tmp_path, '{"source_id": "a:b", "text": "x"}', line))
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            '{"source_id": "a:b", "text": "x", "line_start": NaN}',
-            "Expected a whole number from .*, got nan - at .*:1: line_start",
-        ),
-        ('{"source_id": "a:b", "text": "x", "confidence": 1' + "0" * 400 + "}", "Expected a finite number, got 1000"),
-        ('{"source_id": "a:b", "text": "x", "line_start": ' + "9" * 5000 + "}", "a number with too many digits"),
-    ],
-)
-def test_values_that_no_column_can_hold_are_named(tmp_path, line: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        evidence(jsonl(tmp_path, line))

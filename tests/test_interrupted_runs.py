@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from retrieving import NOON, batch, opened
-from scoped_retrieval.nodes.errors import AccessError, StoreError
+from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, verify
@@ -80,12 +80,4 @@ def test_a_run_at_a_damaged_generation_stays_unfinished(corpus: Corpus, store: R
     with opened(Corpus.open(corpus.path), runs=store) as retriever, pytest.raises(StoreError) as raised:
         retriever.run(resume=run_id)
     assert "got another" not in str(raised.value) and manifest_at(corpus.path, before).name in str(raised.value)
-    assert store.unfinished() == [run_id]
-
-
-def test_nobody_resumes_the_run_of_another(corpus: Corpus, store: Runs, move_on: Callable[[], None]):
-    run_id = interrupted(corpus, store, batch(4))
-    move_on()
-    with opened(Corpus.open(corpus.path), runs=store, principal="bob") as retriever, pytest.raises(AccessError):
-        retriever.run(resume=run_id)
     assert store.unfinished() == [run_id]

@@ -37,22 +37,3 @@ def test_another_split_has_other_judgements_and_an_unknown_one_is_named(tmp_path
     assert open_collection(folder, "dev").digest() == open_collection(folder).digest()  # one corpus
     with pytest.raises(InputError, match="Expected one of dev, test, got 'train' - at --split of papers"):
         open_collection(folder, "train")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "at"),
-    [
-        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "corpus.jsonl:2"),
-        ("corpus.jsonl", '{"id": "d1"}\n', "corpus.jsonl:1._id"),
-        ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "corpus.jsonl"),
-        ("queries.jsonl", "", "queries.jsonl"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\tgood\n", "test.tsv"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\n", "test.tsv"),
-    ],
-)
-def test_files_that_are_not_what_was_expected_are_named(tmp_path, name, text, at):
-    folder = beir(tmp_path / "papers")
-    (folder / name).write_text(text)
-    with pytest.raises(InputError, match=f"{at}$"):
-        list(open_collection(folder).rows())
-        open_collection(folder).requests()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,17 +18,11 @@ from scoped_retrieval.nodes import audit_snapshot, scope_resolution
 from scoped_retrieval.nodes.audit.condition_rules import Answered
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
-from scoped_retrieval.pipeline.config.grants import load_grants
-from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
-from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
-from scoped_retrieval.pipeline.leaktest.batches import Bench
-from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folder_of, planting
-from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
-from scoped_retrieval.pipeline.leaktest.tenants import Tenant, asking_for_all, others_of
+from scoped_retrieval.pipeline.leaktest.canaries import ROLES
 from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.views.audit_snapshot import audit_snapshot as audit_snapshot_of
@@ -94,58 +86,6 @@ def test_the_demo_leaks_nothing_and_stays_as_it_is(demo: Path) -> None:
     assert content(demo / "corpus") == before
     assert set(report.roles) == set(ROLES)
     assert set(report.gates) == {gate.name for gate in GATES}
-
-
-def test_a_tenant_with_nobody_around_has_canaries_of_nobody() -> None:
-    lone = Tenant("ana", "shop", "internal", frozenset({"ana"}), frozenset({"shop"}))
-    reader = Tenant("bo", "pay", "internal", frozenset({"bo", "ana"}), frozenset({"pay"}))
-    assert others_of([lone], ["shop"]) == [Others("leak-test-nobody", "leak-test-nobody")]
-    assert others_of([lone], ["shop", "pay"])[0].project == "pay"
-    assert others_of([lone, reader], ["shop", "pay"])[0].principal == "leak-test-nobody", "bo reads what is ana's"
-
-
-@pytest.mark.parametrize("name", ANGLES)
-def test_every_canary_is_stopped_by_the_gate_of_its_reason_and_by_no_earlier_one(
-    name: str, crowd: Path, tmp_path: Path
-) -> None:
-    grants, policies = load_grants(crowd / "corpus" / "grants.yaml"), with_own_presets(load_policies())
-    settings = settings_in(crowd)
-    bench = Bench(settings, asking_for_all(grants), policies, None, crowd / "corpus", tmp_path, NOW)
-    frame = Corpus.open(crowd / "corpus").frame(["user-00"], ["user-00"])
-    seen = frame.evidence.slice(0, 1).to_pylist()[0] | frame.placements.slice(0, 1).to_pylist()[0]
-    others = Others("user-01", "user-01")
-    here = angle(name, seen, folder_of(seen), ("user-00", "user-00", "internal"), others, ["notes:crowd"], bench.as_of)
-    case = CanaryCase("case", seen, "breakfast", here)
-    planted = planting([case], bench.as_of)
-    time = {"as_of": bench.as_of.isoformat()}
-    fields = {
-        "question": "breakfast",
-        "project": "user-00",
-        "purpose": "fix-test",
-        "time": time,
-        "principal": "user-00",
-    }
-    asked = from_angle(Probe("one", fields), here).fields
-    stopped, corpus = [], Corpus.create(tmp_path / "corpus")
-    for number, rows in enumerate((planted.hooks, planted.canaries)):
-        corpus.publish(rows, now=NOW)
-        run = bench.ask(tmp_path / "corpus", [asked], tmp_path / f"runs-{number}")
-        ladder = run.table("filter_ladder").to_pylist()
-        stopped.append({row["gate"]: row["considered"] - row["admitted"] for row in ladder})
-    found = {gate: stopped[1][gate] - stopped[0][gate] for gate in stopped[0]}
-    wanted = Counter(here.gates[reason] for _, reason in case.pairs())
-    inside = [gate.name for gate in GATES if gate.name not in ("project", "owner")]  # segments of others stay shut
-    assert {gate: found[gate] for gate in inside} == {gate: wanted[gate] for gate in inside}
-
-
-def test_tenants_in_a_row_have_every_pair_of_role_and_reason_between_them() -> None:
-    seen = {"session_id": None, "source_id": "notes:x", "origin_class": "memory", "zone": "internal", "path": None}
-    others = Others("bo", "pay")
-    here = angle("guided", seen, "", ("ana", "shop", "internal"), others, [], NOW)
-    whole = CanaryCase("case", seen, "words", here)
-    parts = [whole.thinned(number, FEW).pairs() for number in range(len(whole.pairs()) // FEW + 1)]
-    assert sorted(itertools.chain(*parts)) == sorted(whole.pairs())
-    assert max(map(len, parts)) <= FEW
 
 
 def test_many_tenants_take_one_batch_from_each_angle(crowd: Path) -> None:

@@ -38,13 +38,6 @@ def test_a_variable_is_known_with_and_without_current() -> None:
     assert chosen(current_venture="acme")["search_paths"] == chosen(venture="acme")["search_paths"]
 
 
-def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
-    with pytest.raises(
-        InputError, match=r"Expected a value for {venture} of /ventures/{venture}/, got none - at requests"
-    ):
-        chosen(project="x")
-
-
 @pytest.mark.parametrize("value", ["a/b", "..", "a\n**", "a\u2028b"])
 def test_a_value_that_is_no_folder_is_refused(value: object) -> None:
     with pytest.raises(

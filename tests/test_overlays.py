@@ -11,7 +11,6 @@ from role_world import overlay
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.tables import ROLE_POLICIES, ROLE_RULES
 from scoped_retrieval.pipeline.config.policies.roles import load_roles, overlay_of, validate_overlay
-from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
@@ -65,18 +64,6 @@ def test_weights_may_miss_one_by_a_hundredth_and_no_more():
         assert validate_overlay(overlay({"retrieval_policy.weights": weights | {"rerank": rerank}}))["valid"] is valid
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "got invalid JSON"),
-        ("{}", "Expected a value, got nothing"),
-    ],
-)
-def test_a_file_that_is_no_overlay_is_refused(tmp_path: Path, text: str, message: str):
-    with pytest.raises(PolicyError, match=message):
-        load_roles(written(tmp_path, text).parents[1])
-
-
 def test_a_user_overlay_stands_beside_the_bundled_ones_or_in_place_of_one(tmp_path: Path):
     written(tmp_path, overlay())
     written(tmp_path, overlay({"role_id": "architect", "label": "Mine"}), "architect.json")
@@ -91,13 +78,6 @@ def test_the_name_of_a_file_is_its_role_id(tmp_path: Path):
     written(tmp_path, overlay(), "other.json")
     with pytest.raises(PolicyError, match="Expected other, got 'reader'"):
         load_roles(tmp_path)
-
-
-def test_one_bad_overlay_applies_none_of_the_folder(tmp_path: Path):
-    written(tmp_path, overlay())
-    written(tmp_path, overlay({"role_id": "bad", "mission": 1}), "bad.json")
-    with pytest.raises(PolicyError, match="mission"):
-        load_policies(tmp_path)
 
 
 def test_a_request_names_a_role_that_has_an_overlay(tmp_path: Path):

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 import venv
 import zipfile
@@ -63,14 +62,6 @@ def test_wheel_holds_packages_data_and_nothing_else(built):
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_sdist_can_build_and_test_itself(built):
-    with tarfile.open(built[1]) as sdist:
-        names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert {"Makefile", "constraints.txt", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
-    assert "tests/test_packaging.py" in names
-    assert "data/demo/shop/work_tree/AGENTS.md" in names
-
-
 @pytest.fixture(scope="module")
 def installed(built, tmp_path_factory):
     """A bare environment with our wheel alone; its dependencies are those of the running one, without our source."""
@@ -109,12 +100,6 @@ def test_a_bare_install_prints_its_help(installed):
     run = subprocess.run([python, "-c", code], env=environ, cwd=folder, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert "Usage: scoped-retrieval" in run.stdout
-
-
-def test_a_base_install_asks_for_no_torch():
-    project = PYPROJECT["project"]
-    assert not [d for d in project["dependencies"] if re.match(r"(torch|sentence|gt-all|transformers)", d)]
-    assert {"semantic", "viz", "notebook", "all"} <= set(project["optional-dependencies"])
 
 
 @pytest.mark.golden

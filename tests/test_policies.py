@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
-from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from scoped_retrieval.nodes.vocabulary import (
@@ -102,30 +101,6 @@ def test_a_policy_weighs_a_term_that_it_leaves_out_0_unless_a_role_shares_a_weig
     write(folder, changed(**dict.fromkeys([f"weights__{name}" for name in left_out])))
     (own,) = (row for row in load_policies(folder).purpose_policies.to_pylist() if row["purpose"] == "fix-test")
     assert {name for name in own if name.startswith("weight_") and own[name]} <= {f"weight_{name}" for name in shared}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"purpose": "fix-tests"}, r"Expected one of fix-test, .*, got 'fix-tests' - at .*fix-test.yaml: purpose"),
-        ({"include_states": "verified"}, r"Expected a list, got 'verified' - at .*: include_states"),
-        ({"budget__lane_k": None}, r"Expected a value, got nothing - at .*: budget.lane_k"),
-        ({"weights__semantic": "much"}, r"Expected a number, got 'much' - at"),
-        (
-            {"kinds__code__document_types": {"test": 2}},
-            r"Expected a number less than or equal to 1, got 2 - at .*: kinds.code.document_types.test",
-        ),
-        (
-            {"plan__0__lanes": ["lexical", "graphs"]},
-            rf"Expected one of {', '.join(LANE_NAMES)}, got 'graphs' - at .*lanes",
-        ),
-        ({"plan__0__why": "x"}, r"Expected one of the keys intent, .*, got 'why' - at .*: plan\[0\].why"),
-    ],
-)
-def test_an_error_names_file_key_what_was_expected_and_what_came(folder, changes, message):
-    write(folder, changed(**changes))
-    with pytest.raises(PolicyError, match=message):
-        load_policies(folder)
 
 
 @pytest.mark.parametrize(

@@ -156,14 +156,6 @@ def test_every_value_of_an_answer_is_told_with_what_records_say_and_logged_witho
     assert verify(store, store.run_ids()[0]).ok
 
 
-def test_an_answer_that_agrees_with_a_stale_record_is_told_so(corpus: Path, tmp_path: Path) -> None:
-    later = (NOW + timedelta(days=60)).isoformat()
-    asking = {"mode": "execution", "variables": VARIABLES, "runs": tmp_path, "as_of": later}
-    found = asked(corpus, "What is the engagement fee?", **asking)
-    report = verify_answer(Runs(tmp_path), found.snapshot_id, "The fee of ENG-001 is $52,500.")
-    assert {fact.value: fact.finding for fact in report.facts}["$52,500"] == "stale_sot"
-
-
 def test_records_older_than_thirty_days_raise_a_condition_that_names_the_file(corpus: Path) -> None:
     def stale(now: datetime) -> list[str]:
         found = asked(corpus, CRITERIA, now=now, mode="execution", variables=VARIABLES)
@@ -172,12 +164,6 @@ def test_records_older_than_thirty_days_raise_a_condition_that_names_the_file(co
     assert not stale(NOW)
     (message,) = stale(NOW + timedelta(days=20))
     assert "sot/deliverables.csv" in message
-
-
-def test_a_stale_record_of_yaml_is_named_by_its_file_alone(corpus: Path) -> None:
-    found = asked(corpus, "What is the budget of the fleet renewal?", mode="execution", variables=VARIABLES)
-    (message,) = [c["message"] for c in found.conditions if c["condition"] == "sot_stale"]
-    assert message == "structured records are more than 30 days old in sot/programs.yaml"
 
 
 def test_parents_and_neighbors_expand_in_planning_and_not_in_execution(corpus: Path) -> None:

@@ -37,9 +37,7 @@ def test_keys_of_one_hash_are_told_apart_and_ordered_by_their_texts() -> None:
     assert lists(some, [0, 3]) == [[("c", [0], [1]), ("a", [0, 1], [1, 1]), ("b", [0, 2], [1, 1])]]
 
 
-@pytest.mark.parametrize("keys", [20, 1 << 17])
-@pytest.mark.parametrize("counted", [1, 3])
-@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize(("keys", "counted", "moved"), [(20, 3, True), (1 << 17, 1, False)])
 def test_lists_do_not_depend_on_how_many_are_sorted_at_once(
     monkeypatch: pytest.MonkeyPatch, keys: int, counted: int, moved: bool
 ) -> None:

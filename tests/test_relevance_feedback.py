@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import Stemmer
 from recall_world import Row, day, frame, line, passes, products_in_parts_of, rules, vectors
 from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
 from scoped_retrieval.nodes.recall.bm25 import Bm25
@@ -146,64 +144,6 @@ def test_of_code_logs_and_turns_no_terms_are_taken() -> None:
 
     assert any(shares("rule"))
     assert not any(any(shares(kind)) for kind in ("code", "test-log", "memory", "session-event"))
-
-
-def test_the_share_is_bm25_of_the_terms_over_what_they_could_give(world: dict[str, Any]) -> None:
-    """Held against the scores that the lane's own weights give for these terms as a question."""
-    bm25 = Bm25()
-    found = fed(world, bm25=bm25)
-    for request in REQUESTS[:3]:
-        counts = feedback_terms(world, found, request["request_id"])
-        score, reach = written_out(world, request, counts, bm25)
-        own = np.asarray(pc.equal(found["scores"]["request_id"], request["request_id"]))
-        share = found["scores"]["lexical"].to_numpy()[own]
-        wanted = [np.clip(score[row] / reach, 0, 1) for row in found["pool"]["row"].to_numpy()[own].tolist()]
-        assert share.tolist() == pytest.approx(wanted, abs=1e-8)
-        assert share.max() > 0
-
-
-def feedback_terms(world: dict[str, Any], found: dict[str, Any], request: str) -> dict[str, float]:
-    """The twenty most used terms of the best rows of prose, by the share of each row that they are, times its score."""
-    best = best_rows(found, request)
-    lanes = zip(*(found["lanes"][name].to_pylist() for name in ("request_id", "bm25", "bm25_reach")), strict=True)
-    rows_ = zip(found["pool"]["row"].to_pylist(), lanes, strict=True)
-    score = {row: 0.75 * bm25 / reach for row, (name, bm25, reach) in rows_ if name == request and row in best}
-    total: Counter[str] = Counter()
-    for row in best:
-        given = world["rows"][row]
-        if given["evidence_kind"] == "doc":
-            words = [
-                stem_of(word) for word in [*given["text"].split(), *given["path"].removesuffix(".md").split("/"), "md"]
-            ]
-            whole = [f"{given['path'].split('/')[1]}"]
-            for word, count in Counter([*words, *whole]).items():
-                total[word] += round(score[row] * count / len([*words, *whole]) * 2**30)
-    top = sorted(total, key=lambda word: (-total[word], word))[:20]
-    return {word: total[word] * len(top) / sum(total[one] for one in top) for word in top}
-
-
-def written_out(world: dict[str, Any], request: Row, counts: dict[str, float], bm25: Bm25) -> tuple[np.ndarray, float]:
-    """BM25 of every row under the statistics of the rows that pass, by counting words, and its reach."""
-    texts = [Counter(row["text"].split()) for row in world["rows"]]
-    stems = [Counter({stem_of(word): n for word, n in text.items()}) for text in texts]
-    open_ = [at for at in range(len(texts)) if passes(world, request, at)]
-    length = np.array(world["evidence"]["length"].to_pylist())
-    held = {term: sum(term in stems[at] for at in open_) for term in counts}
-    known = [term for term in counts if held[term]]
-    rows_, mean = np.array(len(open_)), length[open_].mean()
-    score, reach = np.zeros(len(texts)), 0.0
-    for term in known:
-        idf = counts[term] * bm25.idf(np.array([held[term]]), rows_)[0]
-        reach += idf
-        frequency = np.array([stem[term] for stem in stems])
-        part = idf * bm25.saturation(frequency.astype(np.int32), length, np.array([mean]))
-        score += np.where(frequency > 0, part, 0.0)
-    return score, reach
-
-
-def stem_of(word: str) -> str:
-    """A word as the index has it."""
-    return Stemmer.Stemmer("english").stemWord(word)
 
 
 @pytest.mark.parametrize("cells", [8, 1 << 21, None])

@@ -139,24 +139,3 @@ def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
     requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
     assert len(requests) == 1
     assert list(failures) == ["line-1"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("r.jsonl", b"", "Expected at least one request, got none - at r.jsonl"),
-        (
-            "r.json",
-            b"{oops",
-            "Expected JSON, got invalid JSON (Expecting property name enclosed in double quotes at column 2) - at r.json",
-        ),
-        ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
-        ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
-        ("r.txt", b"x", "Expected one of .jsonl, .ndjson, .json, .parquet, .csv, got '.txt' - at r.txt"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, message: str):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_requests(tmp_path / name)
-    assert str(caught.value) == message

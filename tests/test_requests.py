@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
 from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
-from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -232,23 +230,6 @@ def test_a_failed_row_keeps_what_of_it_can_be_read():
         {"request_id": "b", "project": None, "purpose": None, "question": "why?"},
         {"request_id": "row-3", "project": "shop", "purpose": "review-risk", "question": None},
     ]
-
-
-@pytest.mark.parametrize(
-    ("given", "hint"),
-    [
-        ({"quesion": "x"}, "did you mean question?"),
-        ({"budget": {"maxTokns": 1}}, "did you mean budget.max_tokens?"),
-        (
-            {"anchors": {"paths": ["a"]}},
-            "anchors has anchor_symbols, current_files, error_text, failing_test, stack_trace, symbols",
-        ),
-    ],
-)
-def test_a_name_that_means_nothing_has_the_nearest_of_its_group_or_all_of_them(given: dict, hint: str):
-    with pytest.raises(InputError) as caught:
-        columns_of(given, "request")
-    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(

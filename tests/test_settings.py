@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, SETTINGS, load_settings
+from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, load_settings
 
 
 @pytest.fixture
@@ -68,36 +68,6 @@ def test_a_profile_is_chosen_by_flag_environment_or_user_file(place, chosen):
     settings = place.load(flags, environ)
     assert settings["shard_requests"] == 7
     assert settings.origin("profile").startswith(chosen)
-
-
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("[profiles.nightly]", "Expected one of nightly, got 'other' - at flag --profile: profile"),
-        ("[profiles.other]\nlane = 1", "PROJECT: profiles.other.lane"),
-        (
-            "[profiles.other]\nprofile = 'other'",
-            "Expected no profile in a profile, got one - at PROJECT: profiles.other",
-        ),
-        ("profiles = 'other'", "Expected tables [profiles.NAME], got another value - at PROJECT: profiles"),
-    ],
-)
-def test_what_is_wrong_with_a_profile_is_named(place, written, message):
-    place.project.write_text(written)
-    with pytest.raises(InputError) as raised:
-        place.load({"profile": "other"})
-    assert message.replace("PROJECT", str(place.project)) in str(raised.value)
-
-
-def test_every_value_names_where_it_came_from(place):
-    place.user.write_text('purpose = "fix-test"')
-    place.project.write_text('project = "shop"')
-    settings = place.load(environ={"SCOPED_RETRIEVAL_PROGRESS": "off"})
-    assert settings.origin("corpus") == "default"
-    assert settings.origin("purpose") == f"user file {place.user}"
-    assert settings.origin("project") == f"project file {place.project}"
-    assert settings.origin("progress") == "environment SCOPED_RETRIEVAL_PROGRESS"
-    assert [row["name"] for row in settings.rows()] == list(SETTINGS)
 
 
 def test_a_flag_that_was_not_given_changes_nothing(place):

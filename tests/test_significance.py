@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.significance import compared, holm
 
 FULL = [0.9, 0.5, 1.0, 0.4, 0.8, 0.7]
@@ -40,11 +37,3 @@ def test_intervals_are_those_of_scipys_t_test():
 def test_holm_is_the_example_that_textbooks_give():
     assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm(np.array([0.9, np.nan, 0.8])) == pytest.approx([1.0, np.nan, 1.0], nan_ok=True)
-
-
-def test_an_unknown_system_is_named_and_so_is_a_missing_scipy(monkeypatch):
-    with pytest.raises(InputError, match="Expected one of full, same, worse, got 'bm25' - at --against"):
-        compared(table(), "bm25")
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(InputError, match="Expected the package scipy, got none - at eval"):
-        compared(table(), "full")
