@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
@@ -138,10 +137,3 @@ def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
     }
     found = per_query(qrels, run, tuple(names)).loc["q"]
     assert found.to_dict() == {name: next(iter(iter_calc([one], qrels, run))).value for name, one in names.items()}
-
-
-@pytest.mark.parametrize("name", ["", "nDCG@x", "precision of 5"])
-def test_what_is_no_measure_is_refused(name: str) -> None:
-    rows = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1], "score": [1.0]})
-    with pytest.raises(InputError, match="ir_measures name"):
-        per_query(rows, rows, [name])

@@ -77,23 +77,3 @@ def test_a_reader_that_would_never_be_asked_is_refused(tmp_path, monkeypatch, ex
     install(tmp_path, monkeypatch, SOURCE.replace('extensions=("zig",)', f"extensions={extensions}"))
     with pytest.raises(InputError, match=message):
         installed(("acme",))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            "lines.nope",
-            r"Expected a plugin that runs, got AttributeError - at acme\.zig\.outline \(acme_rules\.py, line \d+\)",
-        ),
-        (
-            "Outline([Chunk(0, 1)], ['limit'])",
-            r"Expected pairs of a line, .*, got others - at acme\.zig\.outline\.symbols",
-        ),
-    ],
-)
-def test_an_outline_that_is_none_is_refused_by_name(tmp_path, monkeypatch, given, message):
-    body = "    starts = [at for at, raw in enumerate"
-    install(tmp_path, monkeypatch, SOURCE.replace(body, f"    return {given}\n{body}"))
-    with languages(installed(("acme",)).readers), pytest.raises(InputError, match=message):
-        chunk_document("pay.zig", "fn limit()\n    return 3\n")

@@ -12,18 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plugin_package import SOURCE, install, settings_of
-from scoped_retrieval.nodes.columns.digests import table_digest
-from scoped_retrieval.nodes.errors import InputError, PolicyError, SchemaError
+from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.score_terms import TERMS, terms_of_plugins
-from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import EVIDENCE
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
 from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import weight_file_text
-from scoped_retrieval.pipeline.contracts.explain import explain
-from scoped_retrieval.pipeline.contracts.scope import resolver_of
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
@@ -37,8 +34,6 @@ from scoped_retrieval.pipeline.plugins import (
     installed,
 )
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
-from scoped_retrieval.pipeline.requests.fields import columns_of
-from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
 from small_corpus import Story, places, row
 
@@ -170,14 +165,6 @@ def test_an_auditor_learns_why_a_row_was_stopped_by_a_plugin(story, path, said):
     assert (answer["decided_by"], answer["reason_text"], answer["would_admit"]) == said
 
 
-def test_a_contract_explains_the_gates_of_plugins(story):
-    scope = resolver_of(settings_of(story, plugins="acme")).scope(Fields(columns_of({"project": "shop"}, "request")))
-    assert len(scope.rows) == 3
-    told = {line["gate"]: line["says"] for line in explain(scope)["gates"]}
-    assert told["acme.embargo"] == "Rows without the tag embargo."
-    assert told["acme.sealed"] == "Only if it is not sealed."
-
-
 # --- score terms ----------------------------------------------------------------------------------------------------
 
 
@@ -220,25 +207,6 @@ def test_a_weight_file_weighs_the_term_of_a_plugin_and_the_run_is_reproduced(sto
     assert reproduced(settings_of(story, weights=story.folder / "weights.yaml"), run.run_id).same
     with pytest.raises(PolicyError, match=r"Expected one of semantic, .*, got 'acme\.length' - at weights"):
         story.open(policies=policies)
-
-
-@pytest.mark.parametrize("declared", [SCORE_TERMS, RERANK_WEIGHTS, RANKED], ids=lambda table: table.name)
-def test_digests_cover_the_columns_of_plugins(declared):
-    plain = declared.empty()
-    digests = {table_digest(plain, declared)}
-    row_ = pa.table({field.name: pa.array([_some(field.type)], field.type) for field in declared.schema})
-    for extra in ({}, {"acme.length": 0.0}, {"acme.length": 1.0}, {"acme.size": 1.0}):
-        widened = row_
-        for name, value in extra.items():
-            widened = widened.append_column(declared.extra_field(name), pa.array([value]))
-        digests.add(table_digest(declared.check(widened.cast(declared.widened(declared.schema, extra))), declared))
-    assert len(digests) == 5
-    with pytest.raises(SchemaError):
-        declared.check(row_.append_column("length", pa.array([1.0])))
-
-
-def _some(type_: pa.DataType) -> Any:
-    return "a" if pa.types.is_string(type_) or pa.types.is_large_string(type_) else 1
 
 
 def test_a_term_that_looks_at_other_rows_fails_the_request(story):

@@ -69,18 +69,6 @@ def test_a_retrieval_is_a_span_by_the_names_of_both_conventions(world, spans):
         assert said[f"retrieval.documents.{place}.document.score"] == scores[citation["evidence_id"]]
 
 
-def test_attribute_names_are_those_of_the_official_package():
-    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as official
-
-    assert official.GEN_AI_OPERATION_NAME == "gen_ai.operation.name"
-    assert official.GenAiOperationNameValues.RETRIEVAL.value == "retrieval"
-    assert official.GEN_AI_DATA_SOURCE_ID == "gen_ai.data_source.id"
-    assert official.GEN_AI_CONVERSATION_ID == "gen_ai.conversation.id"
-    assert official.GEN_AI_PROVIDER_NAME == "gen_ai.provider.name"
-    assert official.GEN_AI_RETRIEVAL_QUERY_TEXT == "gen_ai.retrieval.query.text"
-    assert official.GEN_AI_RETRIEVAL_DOCUMENTS == "gen_ai.retrieval.documents"
-
-
 def test_no_content_leaves_unless_it_is_asked_for(world, spans):
     found, *_ = asked(world, spans)
     told = "".join(span.to_json() for span in spans.exporter.get_finished_spans())

@@ -14,7 +14,6 @@ import yaml
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder
 from plugin_package import install
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from scoped_retrieval.pipeline.cli import main
@@ -120,16 +119,6 @@ def test_the_weights_in_force_have_the_figures_of_eval(tmp_path):
     means = done.held_out().set_index("collection")[DEFAULT].to_dict()
     assert means["one"] == pytest.approx(measured.means("nDCG@10").loc["full", "one"])
     assert means["all documents"] == pytest.approx(np.mean([means["one"], means["two"]]))
-
-
-def test_a_few_queries_are_refused_with_what_is_needed(tmp_path):
-    with pytest.raises(InputError) as refused:
-        tune([open_collection(documents_folder(tmp_path))], Asking(tmp_path / "w", semantic=False))
-    assert refused.value.message == (
-        "Expected 20 queries or more whose candidates hold relevant documents and others, got 2 of 3"
-        " - at answer-question (papers)"
-    )
-    assert "--least-queries N" in refused.value.hint
 
 
 @pytest.mark.golden
