@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
-from scoped_retrieval.nodes.audit.records import VIEWED, snapshot_digests
-from scoped_retrieval.nodes.tables import PROVENANCE, TABLES
+from scoped_retrieval.nodes.tables import TABLES
 from selection_line import line
 
 Tables = dict[str, pa.Table]
@@ -217,36 +216,3 @@ def test_the_digest_covers_every_table(line_tables, judged, name: str):
     )
     set_where(tables, name, "", **{column: "duplicate"})
     assert judged(tables)["snapshots"]["snapshot_digest"][0].as_py() != before
-
-
-def digest(tables: dict[str, pa.Table]) -> str:
-    """The digest of one request, from the tables of the line."""
-    made = dict(tables)
-    for node in (
-        audit_snapshot.request_record,
-        audit_snapshot.candidate_record,
-        audit_snapshot.item_record,
-        audit_snapshot.answer_record,
-    ):
-        made[node.__name__] = node(**{name: tables[name] for name in node.__annotations__ if name != "return"})
-    return snapshot_digests(made, PROVENANCE.empty(), pa.array(["r0001"]))[0]
-
-
-@pytest.mark.parametrize(
-    "name", sorted({n for n, (_, member) in VIEWED.items() if member.kind != "full"} - {"score_terms"})
-)
-def test_other_rows_of_any_stored_table_alone_change_the_digest(line_tables, filled, name: str):
-    tables = line_tables(1)
-    row = filled(name, [{"request_id": "r0001"}])
-    more = VIEWED[name][1].kind == "many" or not tables[name].num_rows
-    others = pa.concat_tables([tables[name], row]) if more else tables[name].slice(1)
-    assert digest(tables) != digest(tables | {name: others})
-
-
-def test_the_envelope_is_in_no_digest(line_tables, judged):
-    tables = line_tables(1)
-    other = line_tables(1, run_id="run-00000000000000000z")
-    for name in ("hits", "packs", "trimmed"):
-        set_where(other, name, "", row=99)
-    assert judged(other)["snapshots"]["snapshot_digest"].equals(tables["snapshots"]["snapshot_digest"])
-    assert not other["snapshots"]["snapshot_id"].equals(tables["snapshots"]["snapshot_id"])

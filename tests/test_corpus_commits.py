@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import SOURCE, day, history, import_rows
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 
 OTHER = "git:other"
@@ -47,11 +46,6 @@ def test_a_source_that_is_read_again_replaces_its_commits(corpus: Corpus):
     assert known(Corpus.open(corpus.path, first)) == [(SOURCE, "2025-01-02"), (SOURCE, "2025-01-03")]
 
 
-def test_commits_belong_to_a_project(corpus: Corpus):
-    with pytest.raises(InputError, match="Expected the project of the commits, got nothing - at project"):
-        corpus.publish(NONE, commits={SOURCE: history(1)}, now=day(3))
-
-
 @pytest.mark.parametrize(
     ("selection", "left"),
     [
@@ -72,14 +66,6 @@ def test_commits_are_erased_with_their_source(corpus: Corpus, selection: dict[st
     tables = list(corpus.path.glob("packs/*/commits.arrow"))
     assert len(tables) == (1 if left is None or left else 0) or left is None
     assert Corpus.open(corpus.path).commits("shop").equals(corpus.commits("shop"))
-
-
-def test_an_erasure_leaves_no_byte_of_a_commit_on_disk(corpus: Corpus):
-    sha = corpus.commits("shop")["version"][0].as_py().encode()
-    assert any(sha in file.read_bytes() for file in corpus.path.rglob("*.arrow"))
-    corpus.publish(NONE, commits={SOURCE: history(1, 2, 3)}, project="shop", now=day(4))
-    corpus.erase(Selection("ana", frozenset(["shop"]), source=SOURCE), now=day(5))
-    assert not any(sha in file.read_bytes() for file in corpus.path.rglob("*.arrow"))
 
 
 PROJECTS = [f"p{number:02}" for number in range(20)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, day, history, import_rows
+from corpus_rows import SOURCE, HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from stored_corpus import manifest_at
@@ -99,42 +99,6 @@ def test_each_file_of_a_pack_is_held_against_what_was_written(tmp_path: Path, na
     corpus.merge(now=day(4))
     corpus.erase(selection(corpus, "second"), now=day(5))
     assert Corpus.open(tmp_path).verify() == []
-
-
-def test_changes_and_descriptions_are_not_carried_on_from_a_damaged_file(tmp_path: Path) -> None:
-    corpus = told(tmp_path)
-    for act in ("a row in another place", "a row told more of"):
-        WRITERS[act](corpus)
-    corpus.gc()
-    for name in ("changes.arrow", "descriptions.arrow"):
-        (damaged,) = tmp_path.glob(f"packs/*/{name}")
-        whole = damaged.read_bytes()
-        segment = pa.ipc.open_file(whole).read_all()["segment_id"][0].as_py().encode()
-        damaged.write_bytes(whole.replace(segment, segment[::-1]))
-        for act in (WRITERS["merge"], lambda corpus: tell(corpus, LATER | {"line_start": 7})):
-            expect_refused(corpus, damaged, act)
-        damaged.write_bytes(whole)
-
-
-def test_commit_tables_are_not_carried_on_from_a_damaged_file(tmp_path: Path) -> None:
-    corpus = told(tmp_path)
-    tell(corpus, LATER, project="shop", commits={SOURCE: history(1)})
-    (damaged,) = tmp_path.glob("packs/*/commits.arrow")
-    flip(damaged)
-    expect_refused(corpus, damaged, lambda corpus: tell(corpus, LATER, project="shop", commits={"git:x": history(2)}))
-
-
-def test_a_vector_is_not_taken_from_a_damaged_file(tmp_path: Path) -> None:
-    corpus = told(tmp_path)
-    damaged = file_with(tmp_path, b"timeout", "vectors.arrow")
-    flip(damaged)
-    copied = {"text": "the lock timeout", "path": "copy.md"}
-    with pytest.raises(StoreError) as caught:
-        tell(corpus, copied, encoder=HashEncoder())
-    assert caught.value.message.endswith(f"- at {damaged}")
-    assert corpus.info()["encoded_rows"] == 4
-    tell(corpus, {"text": "a text of its own", "path": "d.md"}, encoder=HashEncoder())
-    assert len(corpus.verify()) == 1
 
 
 def test_an_erasure_of_a_damaged_pack_leaves_no_receipt_and_takes_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from corpus_rows import SOURCE, day, history, import_rows
+from corpus_rows import day, import_rows
 from failing_reads import FailingReads
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
@@ -127,17 +127,6 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(
     assert texts(Corpus.open(tmp_path, known[1])) == ["one"]
 
 
-@pytest.mark.parametrize("name", ["evidence.arrow", "commits.arrow"])
-def test_an_erasure_does_not_call_a_pack_damaged_that_cannot_be_read_now(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("fsspec", reason="needs the extra remote")
-    store = FailingStore()
-    corpus = Corpus.create(store.at(tmp_path.name))
-    corpus.publish(import_rows({"text": "one"}), commits={SOURCE: history(1)}, project="shop", now=day(1))
-    store.unread = name
-    with pytest.raises(StoreError, match="Expected the store to answer, got TimeoutError - at "):
-        corpus.erase(Selection("ana", frozenset({"shop"}), source=SOURCE), now=day(9))
-
-
 def test_a_store_that_does_not_answer_is_not_taken_for_no_corpus(unread) -> None:
     path, of, message = unread
     corpus, known = three_generations(path)
@@ -153,20 +142,6 @@ def test_a_store_that_does_not_answer_is_not_taken_for_no_corpus(unread) -> None
     tombstones._column.cache_clear()
     with of("erased"), pytest.raises(StoreError, match=message):
         corpus.publish(import_rows({"text": "four", "path": "d.md"}), now=day(5))
-
-
-def test_a_pointer_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
-    Corpus.create(tmp_path)
-    (tmp_path / "HEADS").unlink()
-    (tmp_path / "HEADS").mkdir()
-    with pytest.raises(StoreError, match=r"^Is a directory: .*HEADS"):
-        Corpus.open(tmp_path)
-
-
-def test_what_lies_below_a_file_is_no_corpus(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"^Expected a corpus, got none - at "):
-        Corpus.open(tmp_path / "file")
 
 
 def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path, failing_reads: FailingReads) -> None:

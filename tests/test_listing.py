@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline.runs import listing
 
 
 @pytest.fixture(name="asked")
@@ -77,23 +74,3 @@ def test_an_erasure_leaves_no_question_in_it(asked: Path, capsys: pytest.Capture
     assert not (asked / ".index").exists()
     assert "who has a role?" not in "".join(out for _, out, _ in lists(capsys))
     assert not any(b"who has a role?" in file.read_bytes() for file in asked.rglob("*") if file.is_file())
-
-
-def test_a_folder_that_takes_no_listing_is_listed(
-    asked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, os.strerror(28))
-
-    monkeypatch.setattr(listing, "write_atomic", full)
-    assert len(json.loads(lists(capsys)[1][1])) == 3
-
-
-def test_a_listing_is_its_owners_alone(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lists(capsys)
-    assert (asked / ".index").stat().st_mode & 0o777 == 0o700
-    assert {file.stat().st_mode & 0o777 for file in (asked / ".index").iterdir()} == {0o600}
-    assert all(
-        pa.ipc.open_file(pa.py_buffer(file.read_bytes())).num_record_batches == 1
-        for file in (asked / ".index").iterdir()
-    )

@@ -9,23 +9,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import nullcontext
-from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from dying_encoder import DyingEncoder
 from engine_runs import ASKED, asked, digests, handlers
-from scoped_retrieval.nodes.errors import BusyError, EngineError
-from scoped_retrieval.pipeline.asking import retriever
+from scoped_retrieval.nodes.errors import EngineError
 from scoped_retrieval.pipeline.engines import ray_engine, remote_job
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
-from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, verify
-from small_corpus import NOON, Story
+from small_corpus import Story
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time on one machine
@@ -67,27 +60,6 @@ def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, mon
         asked(story, "runs", engine=RayEngine(), count=1)
 
 
-def test_an_interrupt_stops_the_engine_before_anybody_can_resume(story: Story, monkeypatch: pytest.MonkeyPatch):
-    stopped = []
-
-    def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
-        try:
-            yield from in_this_process(job, shards, clock)
-        finally:
-            with pytest.raises(BusyError), job.staged.store.writing(job.staged.run_id):
-                pass
-            stopped.append(True)
-
-    def interrupted(done: Iterator[int], *_: object) -> Iterator[int]:
-        yield next(done)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(retriever, "with_progress", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        asked(story, "runs", engine=engine)
-    assert stopped
-
-
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story: Story, address: str):
     (story.folder / "asked.jsonl").write_text(json.dumps(ASKED | {"question": "amber"}))
@@ -103,45 +75,8 @@ def test_a_cluster_that_does_not_answer_is_an_error_before_a_run_is_begun(story:
     assert Runs(story.folder / "runs").folders() == []
 
 
-def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):
-    class Starved:
-        def is_initialized(self) -> bool:
-            return False
-
-        def init(self, **_: object) -> None:
-            raise Exception("The current node timed out during startup.\nIts logs are elsewhere.")
-
-    monkeypatch.setattr(ray_engine, "_ray", Starved)
-    said = r"^Expected a Ray cluster, got Exception \(The current node timed out during startup\.\) - at this machine\n"
-    with pytest.raises(EngineError, match=said):
-        asked(story, "runs", engine=RayEngine(), count=1)
-    assert len(Runs(story.folder / "runs").unfinished()) == 1
-
-
 def test_without_the_extra_the_error_says_how_to_install_it(story: Story, monkeypatch: pytest.MonkeyPatch):
     ray_engine._ray.cache_clear()
     monkeypatch.setattr(ray_engine.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"install scoped-retrieval\[ray\]"):
         asked(story, "runs", engine=RayEngine(), count=1)
-
-
-def test_an_engine_that_is_closed_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch):
-    """A resumed run must not be written by a worker of the interrupted one."""
-    waited: list[tuple[list[int], int]] = []
-
-    def wait(flying: list[int], num_returns: int) -> tuple[list[int], list[int]]:
-        waited.append((flying, num_returns))
-        return flying[:num_returns], flying[num_returns:]
-
-    task = SimpleNamespace(remote=lambda packed, token, shard, now: shard)
-    cluster = SimpleNamespace(
-        cloudpickle=SimpleNamespace(dumps=lambda sent: b""), put=lambda packed: packed, get=lambda reference: None,
-        cluster_resources=lambda: {"CPU": 1}, remote=lambda run: SimpleNamespace(options=lambda **how: task), wait=wait,
-    )  # fmt: skip
-    monkeypatch.setattr(ray_engine, "_connected", lambda address: nullcontext(cluster))
-    monkeypatch.setattr(ray_engine, "RemoteJob", SimpleNamespace(of=lambda job: SimpleNamespace(token="token")))
-    job: Any = SimpleNamespace(staged=SimpleNamespace(run_id="run"))
-    running = RayEngine()(job, [0, 1, 2, 3], lambda: NOON)
-    assert next(running) == 0
-    running.close()
-    assert waited == [([0, 1], 1), ([1], 1)]

@@ -16,11 +16,10 @@ import pytest
 from corpus_rows import HashEncoder
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
-from scoped_retrieval.pipeline.runs import LiveRun, Runs, packed, verify
+from scoped_retrieval.pipeline.runs import LiveRun, Runs, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 
@@ -104,56 +103,6 @@ def test_where_the_snapshots_of_a_group_are_not_written_each_answer_says_so_and_
     store = Runs(tmp_path / "runs")
     assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r001", "r002", "r003"]
     assert verify(store, store.run_ids()[0]).ok
-
-
-def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_are(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def not_r001(tables: Any, *rest: Any) -> Any:
-        if tables["requests"]["request_id"].to_pylist() == ["r001"]:
-            raise MemoryError
-        return packed(tables, *rest)
-
-    monkeypatch.setattr(session, "packed", not_r001)
-    with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = list(retriever._session.answers([PendingRequest(row, 0.0) for row in batch(3)]))
-    assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
-    store = Runs(tmp_path / "runs")
-    assert sorted(digests(store, store.run_ids()[0])) == ["r000", "r002"]
-
-
-@pytest.mark.parametrize("stands", [False, True])
-def test_an_interrupt_takes_no_answer_from_whom_it_does_not_concern(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stands: bool
-):
-    write, written = LiveRun.write, []
-
-    def first_is_interrupted(self: LiveRun, *snapshots: Any) -> None:
-        written.append(1)
-        if len(written) == 1 and not stands:
-            raise KeyboardInterrupt
-        write(self, *snapshots)
-        if len(written) == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(LiveRun, "write", first_is_interrupted)
-    with opened(corpus, runs=tmp_path / "runs") as retriever, ThreadPoolExecutor(4) as threads:
-        with retriever._grouped.alone():
-            calls = [threads.submit(retriever.retrieve, row) for row in batch(5)[1:]]  # any of them may be the one
-            while retriever._grouped.waiting() < len(calls):
-                os.sched_yield()
-        errors = [error for call in calls if (error := call.exception(60))]
-        assert [type(error) for error in errors] == [KeyboardInterrupt]
-        found = [call.result() for call in calls if not call.exception()]
-        names = [one.snapshot_id for one in found]
-        assert [one.status for one in found] == ["ok"] * 3 and len({*names, None}) == 4
-    store = Runs(tmp_path / "runs")
-    for one in found:
-        assert (
-            digests(store, str(one.snapshot_id))[one.request_id]
-            == one.tables["snapshots"]["snapshot_digest"][0].as_py()
-        )
-        assert verify(store, one.snapshot_id or "").ok
 
 
 def test_a_project_that_is_not_granted_and_one_that_does_not_exist_read_alike(corpus: Corpus):

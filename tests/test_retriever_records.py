@@ -105,27 +105,6 @@ def test_a_full_disk_is_no_broken_record(tmp_path: Path, monkeypatch: pytest.Mon
     assert told["message"] == "No space left on device"
 
 
-def recorded(story: Story, runs: Path, *asked: dict[str, Any], **how: Any) -> tuple[list[Any], ...]:
-    """The digests of the snapshots of the last of these runs, and its texts."""
-    with story.open(runs=runs, **how) as retriever:
-        for request in asked:
-            summary = retriever.run([{"project": "shop", "question": QUESTION, "purpose": "answer-question"} | request])
-    run = Runs(runs).open(summary.run_id)
-    return run.snapshots["snapshot_digest"].to_pylist(), run.texts.to_pylist()
-
-
-PLAIN = {"request_id": "a"}
-UNSEARCHED = PLAIN | {"recall_effort": "none", "anchors": {"symbols": ["x"]}}
-
-
-@pytest.mark.parametrize("last", [PLAIN, UNSEARCHED], ids=["searched", "not searched"])
-def test_a_run_is_stored_alike_whatever_was_asked_before(tmp_path: Path, last: dict[str, Any]):
-    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS), encoder=WordsByTheirStart())
-    fresh = recorded(story, tmp_path / "fresh", last)
-    after = recorded(story, tmp_path / "after", {"request_id": "z"}, {"request_id": "y", "question": "guests"}, last)
-    assert after == fresh
-
-
 def searched(store: Runs, run_id: str) -> list[bool]:
     """Whether the vector of the question is stored, for each time that the question is."""
     return [one["vector"] is not None for one in store.open(run_id).texts.to_pylist() if one["text"] == QUESTION]
