@@ -129,17 +129,6 @@ def test_whatever_an_importer_says_of_a_row_is_masked_with_it() -> None:
     assert told.count((None, None, None)) == 1
 
 
-def test_a_value_inside_a_mask_is_not_checked() -> None:
-    record = {
-        "text": "id: ENG-001\n", "entity": "ENG-001", "origin_class": "structured-sot", "evidence_kind": "structured-fact",
-    }  # fmt: skip
-    rows = [{"text": "The log is /home/ENG-001/run.log today.\n", "evidence_kind": "doc", "path": "a.md"}, record]
-    asked = {"r1": {"mask": ["absolute-path"], "exact_lookups": True}, "r2": {"exact_lookups": True}}
-    made = line(rows, requests=asked).run()
-    checked = [(row["request_id"], row["value"]) for row in made["fact_checks"].to_pylist()]
-    assert checked == [("r2", "ENG-001")]
-
-
 @pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
 def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]
@@ -193,21 +182,3 @@ def test_a_caller_reads_no_place_of_a_rejected_row_that_the_contract_masks(tmp_p
     assert [one["source_id"] for one in raw["rejected"]] == ["mail:bob@example.com"] * 2
     told = why_not(settings_of(tmp_path), found.snapshot_id or "", lost[0]["chunk_id"])
     assert told[0]["reason_code"] == "budget_items" and "bob" not in str(told)
-
-
-def test_a_message_names_fields_of_rivals_as_the_block_shows_them(tmp_path: Path) -> None:
-    kept = {"entity": "ENG-001", "authority": 3}
-    fields = ("Bob@corp.example fee", "of /Users/bob/fees net")
-    texts = {fee: "id: ENG-001\n" + "".join(f"{field}: {fee}\n" for field in fields) for fee in ("$5", "$7")}
-    rows = [
-        row("structured-fact", f"sot/{fee}.csv", text, source_id=f"structured-sot:{fee}", **kept)
-        for fee, text in texts.items()
-    ]
-    story = Story(tmp_path, *rows)
-    question = {"question": "the fee of ENG-001", "project": "shop", "purpose": "answer-question"}
-    with story.open(policies=masking(tmp_path, "email, absolute-path")) as covered, story.open() as plain:
-        found, raw = covered.retrieve(question), plain.retrieve(question)
-    (said,) = [one["message"] for one in found.conditions if one["condition"] == "conflicting"]
-    assert said == "high-trust rows disagree about [email*********] fee, of [path*********] net"
-    assert "[email*********] fee" in found.block and "of [path*********] net" in found.block
-    assert "bob@corp.example fee" in str(raw.conditions)

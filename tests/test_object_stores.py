@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from failing_store import FailingStore, PausedStore
+from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
-from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, packed, replay, verify
-from scoped_retrieval.pipeline.runs.log import LineInDoubtError
+from scoped_retrieval.pipeline.runs import Runs, erase_evidence, replay, verify
 from scoped_retrieval.pipeline.storage.durable import copy_tree
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_of
 from small_corpus import NOON, Story, row
-from written_runs import session_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
 
@@ -109,21 +105,6 @@ def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(p
     assert len((prefix / "runs/LOG").files()) == 1
 
 
-@IN_MEMORY
-def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_changing_a_digest(prefix: ObjectPlace):
-    story, store = stored(prefix), Runs(prefix / "runs")
-    opened = story.open(runs=store)
-    for request in ASKED:
-        opened.retrieve(request)
-    opened.close(compacted=False)
-    (run_id,) = store.uncompacted()
-    before = store.open(run_id).snapshots["snapshot_digest"].to_pylist()
-    assert verify(store, run_id).status == "ok" and len(store.log.lines()) == 3
-    assert compact(store, run_id).snapshots["snapshot_digest"].to_pylist() == before
-    assert verify(store, run_id).status == "ok" and not (prefix / "runs" / run_id / "live").exists()
-    assert [line.number for line in Runs(prefix / "runs").log.lines()] == [1, 2, 3, 4, 5]
-
-
 def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     story = stored(prefix)
     asked(story)
@@ -136,40 +117,6 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert corpus.frame().evidence.num_rows == 0
     packs = [name for name in (prefix / "corpus").files() if name.startswith("packs/")]
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
-
-
-def test_a_first_import_that_another_one_overtakes_leaves_what_that_one_published(tmp_path: Path):
-    for calls in range(20):
-        name = f"{tmp_path.name}-{calls}"
-        paused = PausedStore(lambda name=name: told(FailingStore().at(name)), calls)
-        with suppress(StoreError):
-            Corpus.create(paused.at(name) / "corpus")
-        if paused.calls < 0:
-            assert Corpus.open(FailingStore().at(name) / "corpus").verify() == []
-        else:
-            return
-    pytest.fail("a corpus is created by a few calls")
-
-
-@pytest.mark.parametrize("takes", [True, False])
-@pytest.mark.parametrize("silent", [True, False])
-def test_a_snapshot_whose_line_a_store_may_have_taken_keeps_its_file(
-    tmp_path: Path, line_tables: Any, takes: bool, silent: bool
-):
-    failing = FailingStore()
-    store = Runs(failing.at(tmp_path.name))
-    session = session_of(store, line_tables)
-    session.write([packed(line_tables(1, run_id=session.run_id))])
-    failing.puts, failing.takes, failing.silent = 1, takes, silent  # the file, and then the line
-    told = LineInDoubtError if silent else None if takes else StoreError
-    with pytest.raises(told) if told else nullcontext() as caught:
-        session.write([packed(line_tables(1, run_id=session.run_id, first=2))])
-    assert caught is None or caught.type is told
-    failing.puts, failing.silent = None, False
-    assert len([*(store.path / "live").iterdir()]) == (2 if takes or silent else 1)
-    session.write([packed(line_tables(1, run_id=session.run_id, first=3))])
-    assert [name[-1] for name in store.open(session.run_id).kept] == (["1", "2", "3"] if takes else ["1", "3"])
-    assert verify(store, session.run_id).ok
 
 
 @IN_MEMORY
@@ -248,9 +195,3 @@ def test_the_commands_take_urls(s3: str, tmp_path: Path, monkeypatch: pytest.Mon
     }
     assert checks["corpus store"]["status"] == checks["runs store"]["status"] == "ok"
     assert not list(tmp_path.glob("s3*"))
-
-
-@pytest.mark.xdist_group("ray")
-def test_ray_workers_open_corpus_and_runs_by_url(s3: str, tmp_path: Path, cluster: None):
-    here, there = told(tmp_path), stored(place_of(f"{s3}/{tmp_path.name}"))
-    assert digests(asked(there, engine=RayEngine())) == digests(asked(here))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from audited_runs import ASKED, audited, settings_of
-from scoped_retrieval.nodes.errors import AccessError, ModelError
+from audited_runs import audited, settings_of
+from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.nodes.tables import SNAPSHOTS
 from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
 from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
@@ -35,12 +35,6 @@ def test_what_did_not_change_is_reproduced(world):
             {},
             None,
         )
-
-
-def test_a_run_with_a_refused_row_is_reproduced(world):
-    with world.story.open(runs=world.folder / "runs") as retriever:
-        run = retriever.run([ASKED, {"question": "?", "purpose": "no-such"}]).run_id
-    assert reproduced(settings_of(world.folder), run).same
 
 
 def test_changed_policies_are_the_cause(world):
@@ -105,15 +99,6 @@ def test_another_model_is_the_cause(tmp_path, monkeypatch):
     monkeypatch.setattr(rerun, "encoder_of", lambda *_: Other())
     found = reproduced(settings_of(tmp_path), world.ana)
     assert (found.same, found.cause, list(found.changed)) == (False, "model", ["encoder"])
-
-
-def test_a_tokenizer_that_is_not_there_is_the_cause(world, monkeypatch):
-    def missing(*_: Any) -> Any:
-        raise ModelError("Expected a tokenizer file, got no file - at tokenizer.json")
-
-    monkeypatch.setattr(rerun, "with_counters", missing)
-    found = reproduced(settings_of(world.folder), world.ana)
-    assert (found.same, found.cause, found.first) == (False, "tokenizer", None)
 
 
 def test_one_changed_cell_is_named_by_table_row_and_column(world):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +66,6 @@ def test_an_answer_that_needs_a_corpus_that_does_not_answer_raises_and_has_no_sn
         found = retriever.retrieve(ROWS[0])  # under the same id: it was not used yet
         assert found.status == "ok" and found.snapshot_id
         assert verify(store, found.snapshot_id).ok
-
-
-def test_each_of_many_who_ask_hears_that_the_corpus_does_not_answer(story: Story, tmp_path: Path):
-    store = Runs(tmp_path / "runs")
-    with story.open(runs=store) as retriever, ThreadPoolExecutor(len(ROWS)) as threads:
-        with unread(story, "/packs/"):
-            calls = [threads.submit(retriever.retrieve, row) for row in ROWS]
-            assert {type(call.exception(60)) for call in calls} == {StoreError}
-        found = [retriever.retrieve(row) for row in ROWS]
-        assert len({one.snapshot_id for one in found if one.snapshot_id}) == len(ROWS)
 
 
 @pytest.mark.parametrize("takes", [True, False])
