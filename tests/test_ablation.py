@@ -25,21 +25,19 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("term", WEIGHED_TERMS)
-def test_the_order_without_a_term_is_that_of_a_request_that_weighs_it_nothing(tmp_path, term):
+def test_the_order_without_a_term_is_that_of_a_request_that_weighs_it_nothing(tmp_path):
     asked = {"question": "what is the retry limit?", "project": "shop", "purpose": "answer-question"}
+    less = [{**asked, "request_id": term, "weights": {term: 0.0}} for term in WEIGHED_TERMS]
     with Story(tmp_path, *ROWS).open(runs=tmp_path / "runs") as retriever:
-        summary = retriever.run(
-            [{**asked, "request_id": "all"}, {**asked, "request_id": "less", "weights": {term: 0.0}}]
-        )
-    run = Runs(tmp_path / "runs").open(summary.run_id)
-    without = ranked_under(run.table("score_terms"), run.table("rerank_weights"), {term: 0.0})
-    all_, less = (
-        table.filter(pc.equal(table["request_id"], id_)).drop_columns(["request_id", "place"])
-        for table, id_ in ((without, "all"), (run.table("ranked"), "less"))
-    )
-    assert all_.num_rows == 3
-    assert all_.equals(less)
+        run = Runs(tmp_path / "runs").open(retriever.run([{**asked, "request_id": "all"}, *less]).run_id)
+
+    def of(request: str, table: pa.Table) -> pa.Table:
+        return table.filter(pc.equal(table["request_id"], request)).drop_columns(["request_id", "place"])
+
+    for term in WEIGHED_TERMS:
+        without = of("all", ranked_under(run.table("score_terms"), run.table("rerank_weights"), {term: 0.0}))
+        assert without.num_rows == 3
+        assert without.equals(of(term, run.table("ranked"))), term
 
 
 def test_each_is_every_term_that_weighs_something_and_any_other_word_is_refused():

@@ -147,8 +147,13 @@ def through_python(settings: Settings, snapshot: str) -> Answers:
             yield retriever.retrieve({"question": "default role", "project": "shop"}).status == "ok"
 
 
-@pytest.mark.parametrize("edit", [in_place, renamed_over, link_swapped])
-@pytest.mark.parametrize("door", [through_the_command_line, through_http, through_mcp, through_python])
+@pytest.mark.parametrize(
+    ("door", "edit"),
+    [
+        (through_the_command_line, in_place), (through_http, renamed_over), (through_mcp, link_swapped),
+        *((through_python, edit) for edit in (in_place, renamed_over, link_swapped)),
+    ],
+)  # fmt: skip
 def test_the_next_request_through_every_door_sees_an_edit_that_keeps_size_and_time(
     shop: Path,
     door: Callable[[Settings, str], Answers],

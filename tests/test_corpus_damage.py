@@ -79,8 +79,7 @@ WRITERS: dict[str, Callable[[Corpus], object]] = {
 }
 
 
-@pytest.mark.parametrize("reopened", [True, False], ids=["reopened", "open"])
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize(("writer", "reopened"), [(writer, n % 2 == 0) for n, writer in enumerate(WRITERS)])
 def test_no_writer_makes_rows_of_a_damaged_pack_anew(tmp_path: Path, writer: str, reopened: bool) -> None:
     corpus = told(tmp_path)
     damaged = reword(tmp_path)

@@ -57,8 +57,7 @@ OWNERS = [
 
 
 @pytest.mark.parametrize(("of_part", "of_parent", "effective"), OWNERS)
-@pytest.mark.parametrize("named_by", ["id", "entity"])
-@pytest.mark.parametrize("order", ["together", "parent first", "part first"])
+@pytest.mark.parametrize(("named_by", "order"), [("id", "together"), ("entity", "parent first"), ("id", "part first")])
 def test_a_part_takes_the_zone_of_a_parent_of_its_own_user_or_of_nobody(
     tmp_path: Path, of_part, of_parent, effective, named_by, order
 ):

@@ -102,7 +102,10 @@ def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[
 
 @pytest.mark.parametrize("shape", OUTPUT_SHAPES.values)
 def test_no_spelling_of_the_frame_escapes(shape: str) -> None:
-    strings = [b + s for text in frame_strings() for s in spellings(text) for b in BREAKS]
+    """Every string after every break, and every spelling after a break of its turn."""
+    spelled = [s for text in frame_strings() for s in spellings(text)]
+    strings = [b + text for text in frame_strings() for b in BREAKS]
+    strings += [BREAKS[(n + n // 8) % len(BREAKS)] + text for n, text in enumerate(spelled)]
     every = 1 if shape == "context-block" else 7  # the others show the same places, and no text or less of it
     assert escapes(strings[::every], shape) == []
 

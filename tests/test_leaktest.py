@@ -203,9 +203,7 @@ def test_a_list_that_tells_of_rows_out_of_scope_is_found(
 
 BROKEN: dict[str, tuple[Plant, str, str]] = {
     "corpus-wide statistics": (faults.corpus_wide_document_frequency, "another answer", "open"),
-    "dropped gate": (faults._without(NUMBER["zone"]), "a canary", "open"),
     "dropped path denial": (faults._without(NUMBER["path_deny"]), "a canary", "bounded"),
-    "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),
     "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
     "walks through withheld rows": (faults.walks_through_withheld_rows, "another answer", "guided"),
 }

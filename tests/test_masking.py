@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -129,13 +130,14 @@ def test_whatever_an_importer_says_of_a_row_is_masked_with_it() -> None:
     assert told.count((None, None, None)) == 1
 
 
-@pytest.mark.parametrize("max_tokens", [*range(1, 120, 7), 400])
-def test_the_budget_is_counted_on_what_is_shown(max_tokens: int) -> None:
+def test_the_budget_is_counted_on_what_is_shown() -> None:
     rows = [{"text": TEXT * 6, "evidence_kind": "doc", "path": f"/home/bob/{n}.md"} for n in range(3)]
-    block = line(rows, requests={"r1": {"mask": ["absolute-path", "email"], "max_tokens": max_tokens}}).block()
-    counted = Counters().count(pa.array([block], pa.large_string()), ["approx-bpe/1"], pa.array([0]).to_numpy())
-    assert counted[0] <= max_tokens
-    assert "bob" not in block
+    limits = [*range(1, 120, 7), 400]
+    asked = {f"r{most:03}": {"mask": ["absolute-path", "email"], "max_tokens": most} for most in limits}
+    blocks = line(rows, requests=asked).run()["blocks"]["text"].combine_chunks()
+    counted = Counters().count(blocks, ["approx-bpe/1"], np.zeros(len(limits), np.int64))
+    assert [most for most, tokens in zip(limits, counted.tolist(), strict=True) if tokens > most] == []
+    assert "bob" not in "".join(blocks.to_pylist())
 
 
 def test_contracts_of_one_shard_are_masked_each_for_itself() -> None:

@@ -56,16 +56,17 @@ def paths(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
     return sorted({one["path"] for one in json.loads(out)["citations"] if one["path"].endswith(".md")})
 
 
-@pytest.mark.parametrize("with_git", [True, False], ids=["git", "folder"])
 @pytest.mark.parametrize(
-    ("ignore", "flags", "expected"),
+    ("with_git", "ignore", "flags", "expected"),
     [
-        ("", [], ["docs/new.md", "docs/old/a.md"]),
-        ("docs/old/\n", [], ["docs/new.md"]),
-        ("!build/out.md\n", [], ["build/out.md", "docs/new.md", "docs/old/a.md"]),
-        ("docs/*\n!docs/new.md\n", [], ["docs/new.md"]),
-        ("", ["--exclude", "docs/", "--include", "build/"], ["build/other.md", "build/out.md"]),
-        ("docs/new.md\n", ["--include", "new.md", "--exclude", "a.md"], ["docs/new.md"]),
+        (True, "", [], ["docs/new.md", "docs/old/a.md"]),
+        (False, "", [], ["docs/new.md", "docs/old/a.md"]),
+        (True, "docs/old/\n", [], ["docs/new.md"]),
+        (False, "docs/old/\n", [], ["docs/new.md"]),
+        (True, "!build/out.md\n", [], ["build/out.md", "docs/new.md", "docs/old/a.md"]),
+        (False, "docs/*\n!docs/new.md\n", [], ["docs/new.md"]),
+        (True, "", ["--exclude", "docs/", "--include", "build/"], ["build/other.md", "build/out.md"]),
+        (False, "docs/new.md\n", ["--include", "new.md", "--exclude", "a.md"], ["docs/new.md"]),
     ],
 )
 def test_ignore_files_and_patterns_select(
