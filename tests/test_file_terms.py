@@ -39,12 +39,6 @@ def columns_of(stored: pa.Table) -> dict[str, pa.Array]:
     return {name: flat(column) for name, column in zip(stored.column_names, stored.columns, strict=True)}
 
 
-def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> None:
-    found = terms([{}, {}, {}, {}, {"path": "b.py"}], [0.5, 0.25, 0.125, 0.25, 0.75], [(0, 0, 0.5), (0, 4, 0.25)])
-    assert found.file.tolist() == [0.5, 0.5, 0.5, 0.5, 0.25]
-    assert found.passages.tolist() == pytest.approx([1 / 3] * 4 + [0.25], abs=2**-30)
-
-
 @pytest.mark.parametrize(
     "columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}, {"path": None}, {"source_id": "git:other"}, {"owner_user": "bo"}]
 )  # fmt: skip
@@ -53,26 +47,6 @@ def test_a_row_that_is_no_source_or_of_another_file_has_none(columns: dict[str, 
     assert (found.file[1], found.passages[1]) == (0.0, 0.0)
     assert found.passages[0] == pytest.approx(1 / 6, abs=2**-30)
     assert found.outlines[0] == 0.5
-
-
-def test_outlines_are_the_mean_of_the_three_nearest_rows_of_any_file() -> None:
-    near = [0.5, 0.25, 0.125, 0.25, 0.75]
-    found = terms([{}, {}, {}, {}, {"path": "b.py"}], [0.5] * 5, [(0, 0, 0.5)], semantic=near)
-    assert found.outlines.tolist() == pytest.approx([1 / 3] * 4 + [0.75], abs=2**-30)
-    assert terms([{}], [0.5], [], semantic=[0.75]).outlines.tolist() == [0.75]
-    apart = terms([{}, {}], [0.0, 0.0], [], owner=[0, 1], semantic=[0.75, 0.375])
-    assert apart.outlines.tolist() == [0.75, 0.375]
-
-
-def test_a_row_without_a_vector_takes_nothing_from_its_file_and_is_as_near() -> None:
-    found = terms([{}, {}, {}], [0.5] * 3, [(0, 0, 0.5)], semantic=[0.75, 0.0, 0.25])
-    assert found.outlines.tolist() == [0.5] * 3
-    assert terms([{}, {}], [0.5, 0.0], [(0, 0, 0.5)], semantic=[0.0, 0.0]).outlines.tolist() == [0.0, 0.0]
-
-
-def test_a_file_is_scored_for_the_request_that_asked() -> None:
-    found = terms([{}, {}], [0.5, 0.5], [(0, 0, 0.5)], owner=[0, 1])
-    assert found.file.tolist() == [0.5, 0.0]
 
 
 def test_the_terms_of_a_file_are_weighed_like_others() -> None:

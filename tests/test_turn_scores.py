@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from recall_world import Row, day, frame, line, names, passes, rules
-from scoped_retrieval.nodes.recall import turn_scores, turns
+from scoped_retrieval.nodes.recall import turn_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
@@ -22,7 +20,6 @@ from scoped_retrieval.nodes.task_aware_reranking import ranked
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
 from scoped_retrieval.nodes.vocabulary import TURN_TERMS
 
-WORDS = ("session", "token", "cache", "retry", "role")
 REQUESTS: list[Row] = [
     {"request_id": "a", "question": "session token", "projects": ("shop", "docs"), "as_of": day(30)},
     {"request_id": "b", "question": "session token", "projects": ("shop",), "as_of": day(9)},
@@ -39,21 +36,6 @@ def at(hours: float) -> datetime:
 def turn(text: str, hours: float, **columns: Any) -> Row:
     said = {"text": text, "event_time": at(hours), "evidence_kind": "session-event", "session_id": "s1", "name": text}
     return said | {"origin_class": "session-event", "source_id": "chat:1", "section": str(hours)} | columns
-
-
-def conversation(seed: int = 0) -> list[Row]:
-    """160 rows of two projects: turns minutes or hours apart, some recorded late, withheld or foreign, some no turns."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for n in range(160):
-        words = " ".join(rng.choice(WORDS, int(rng.integers(1, 6))))
-        row = turn(words + ("?" if rng.random() < 0.3 else ""), float(rng.integers(0, 40)) / 2)
-        row |= {"name": n, "section": str(n), "session_id": f"s{n % 4}", "project": "shop" if n % 3 else "docs"}
-        row |= {"evidence_kind": ("session-event", "memory", "doc")[int(rng.choice(3, p=(0.6, 0.3, 0.1)))]}
-        row |= {"recorded_time": day(int(rng.integers(1, 28))), "line_start": int(rng.integers(1, 9))}
-        row |= {"withheld_by": 11 if n % 13 == 0 else 0, "foreign": n % 11 == 0}
-        rows.append(row)
-    return rows
 
 
 def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tuple[str, int], tuple[float, ...]]:
@@ -82,64 +64,6 @@ def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tu
     )
     values = zip(*(part.tolist() for part in found), strict=True)
     return {(named[r], at): own for (r, at), own in zip(pairs, values, strict=True)}
-
-
-def expected(world: dict[str, Any], request: Row, row: int) -> tuple[float, float]:
-    """Context and answer in plain Python."""
-    seen = [n for n in range(len(world["rows"])) if passes(world, request, n)]
-    rows, ids = world["rows"], world["evidence"]["evidence_id"].to_pylist()
-    said = {n: Counter(rows[n]["text"].replace("?", "").split()) for n in seen}
-    mean = sum(sum(one.values()) for one in said.values()) / len(seen)
-    own = rows[row]
-    of_session = sorted(
-        (n for n in seen if rows[n]["evidence_kind"] in ("session-event", "memory")
-         and (rows[n]["project"], rows[n]["session_id"]) == (own["project"], own["session_id"])),
-        key=lambda n: (rows[n]["event_time"], rows[n]["line_start"], ids[n]),
-    )  # fmt: skip
-    here = of_session.index(row)
-    shares = {row: 1.0}
-    for step in (-1, 1):
-        before = here
-        for share in (0.5, 0.25):
-            now = before + step
-            if not 0 <= now < len(of_session):
-                break
-            if abs(rows[of_session[now]]["event_time"] - rows[of_session[before]]["event_time"]) > timedelta(hours=2):
-                break
-            shares[of_session[now]] = share
-            before = now
-
-    def bm25(weighed: dict[int, float]) -> float:
-        total = 0.0
-        for word in request["question"].split():
-            held = sum(word in one for one in said.values())
-            often = sum(share * said[n][word] for n, share in weighed.items())
-            if held and often:
-                idf = math.log(1 + (len(seen) - held + 0.5) / (held + 0.5))
-                length = sum(share * sum(said[n].values()) for n, share in weighed.items()) / sum(weighed.values())
-                total += idf * often / (often + 1.2 * (0.25 + 0.75 * length / mean))
-        return total
-
-    before = of_session[here - 1] if here and of_session[here - 1] in shares else None
-    asks = before is not None and "?" in rows[before]["text"]
-    return bm25(shares) - bm25({row: 1.0}), bm25({before: 1.0}) if asks and before is not None else 0.0
-
-
-@pytest.mark.parametrize("at_once", [9, 1 << 20])
-def test_context_and_answer_are_those_of_the_admissible_turns_beside_one(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns, "PAIRS", at_once)
-    world = frame(conversation())
-    by_id = {request["request_id"]: request for request in REQUESTS}
-    found = scored(world)
-    assert {name for name, _ in found} == set(by_id)
-    for (name, row), values in found.items():
-        assert values[:2] == pytest.approx(expected(world, by_id[name], row), abs=1e-7), (name, row)
-        assert all((value * 2**30).is_integer() for value in values)
-    assert sum(context != 0 for context, *_ in found.values()) > 50
-    assert sum(answer != 0 for _, answer, *_ in found.values()) > 10
-    assert sum(session != 0 for *_, session, _ in found.values()) > 50
 
 
 ASKED = turn("who has the token?", 1)
