@@ -38,11 +38,6 @@ def crowded() -> dict[str, Any]:
     }
 
 
-def shown(limit: int, **given: Any) -> dict[str, str]:
-    budget = {"maxTokens": limit, "reservedOutputTokens": 0, **given.pop("budget", {})}
-    return modes(projected(**(crowded() | given), budget=budget))
-
-
 def test_a_failed_turn_says_which_parts_are_too_long_and_by_how_much():
     given = {"session": Session("Fix it."), "rules": ["Never publish a package. " * 40]}
     enough = projected(**given)

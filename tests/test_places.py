@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
-NEW_YEAR, NANOSECONDS = datetime(2026, 1, 1, tzinfo=UTC), 1_767_225_600_000_000_000
 
 
 @pytest.fixture(params=["memory", "s3"])

@@ -21,7 +21,6 @@ from scoped_retrieval.pipeline.config.policies import tables as policies
 Parts = Mapping[str, Mapping[str, Any]]
 
 PATH_QUESTION = {"question": "What of the queue in DEL-1, `drain_queue`?"}
-TWO_ITEMS = {"purpose": {"budget.max_items": 2}}
 PLANNED = {"request": {"mode": "planning", "variables": {"venture": "acme", "debugging": True}}}
 RULE = "plan.0"
 PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
