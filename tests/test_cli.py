@@ -60,24 +60,6 @@ def test_global_options_stand_before_or_after_the_command_and_the_later_one_coun
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["asj"], "No such command"),
-        (["xray"], "Missing argument"),
-        (["ask", "q", "--max-tokens", "0"], "--max-tokens"),
-        (["index", "--no-such-flag"], "No such option"),
-        (["gc", "--keep", "x"], "--keep"),
-    ],
-)
-def test_a_usage_error_exits_2_with_a_message(args, message, capsys):
-    code, out, err = run(*args, capsys=capsys)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
-    assert out == ""
-
-
-@pytest.mark.parametrize(
     ("error", "code"),
     [
         (errors.InputError("Expected X, got Y - at z", hint="do this"), 2),

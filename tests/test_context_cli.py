@@ -148,26 +148,6 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
     assert code == 0 and "warning: snapshot_missing: " in err and err.rstrip().endswith(f"snapshot:{name}")
 
 
-@pytest.mark.parametrize(
-    ("args", "code", "message"),
-    [
-        (("project", "gone.jsonl"), 2, "No such file or directory: gone"),
-        (("project", "s.jsonl", "--format", "soup"), 2, "Expected one of text, neutral"),
-        (("project", "s.jsonl", "--phase", "dreaming"), 2, "Expected one of diagnosing"),
-        (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6, got 99 - at --at"),
-        (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
-        (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder, got nothing"),
-        (("project", "s.jsonl", "--rules", "s.jsonl"), 2, "Expected a folder, got a file"),
-        (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),
-        (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this session"),
-        (("log", "gone"), 7, "Expected the folder of a session log"),
-    ],
-)
-def test_bad_input_gives_a_message_and_a_code(place: Path, capsys: Any, args: tuple[str, ...], code: int, message: str):
-    got, _, err = run("context", *args, capsys=capsys)
-    assert (got, message in err) == (code, True), err
-
-
 def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(shop: Any, tmp_path: Path, capsys: Any):
     block, snapshot = ask(capsys=capsys)
     session = Session("What is the default role?")

@@ -21,19 +21,6 @@ def grant(**principals: dict) -> None:
     GRANTS.write_text(yaml.safe_dump({"principals": principals}))
 
 
-def test_a_preview_counts_and_says_so_in_both_forms(shop, capsys):
-    code, value = found("contract", "--set", "denied_paths=docs/", capsys=capsys)
-    assert (code, value["rows"], value["by"]["source"]) == (0, 2, {"workspace:shop": 2})
-    _, out, _ = run("contract", "--set", "denied_paths=docs/", capsys=capsys)
-    assert ": 2 rows in 2 documents\n" in out
-
-
-def test_a_denied_contract_exits_3(shop, capsys):
-    code, value = found("contract", "--project", "nowhere", capsys=capsys)
-    assert (code, value["rows"], value["gates"], value["findings"][0]["rule"]) == (3, 0, [], "allows_nothing")
-    assert "denied: " in run("contract", "--project", "nowhere", capsys=capsys)[1]
-
-
 def test_lint_exits_by_its_worst_finding(shop, capsys):
     assert found("contract", capsys=capsys)[1]["findings"] == []
     code, out, _ = run("contract", "--set", "denied_paths=old/", capsys=capsys)

@@ -130,17 +130,3 @@ def test_a_preset_reads_back_as_it_was_written(tmp_path):
     assert fields_in(file) == fields
     assert load_preset(file) == preset_of(fields)
     assert preset_of(Fields(given_)).digest != preset_of(fields).digest
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("[1]", "Expected one object of request fields, got a list - at preset.yaml"),
-    ("question: null", "Expected a value, or null of principal"),
-    ("branhc: main", "Expected a field of a request, got 'branhc' - at preset.yaml.branhc"),
-    ("a: [", "Expected YAML, got"),
-])  # fmt: skip
-def test_a_bad_preset_names_file_field_and_what_came(tmp_path, text, message):
-    file = tmp_path / "preset.yaml"
-    file.write_text(text)
-    with pytest.raises(InputError) as caught:
-        load_preset(file)
-    assert message in str(caught.value)

@@ -134,20 +134,6 @@ def test_a_chunk_that_cannot_be_replaced_keeps_its_vectors(tmp_path: Path):
         assert list(store.vectors("m")) == ["c1"]
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        ({"chunk_id": "x", "document_id": "none", "content": "t"}, "Expected a document that is there, got 'none'"),
-        ({"chunk_id": "x", "content": "t"}, "Expected a value, got nothing - at chunk: document_id"),
-        ({"chunk_id": "x", "document_id": "adr-1", "content": "t", "odd": 1}, "got 'odd'"),
-    ],
-)
-def test_a_chunk_that_is_not_what_was_expected_is_refused(store, record: dict[str, Any], message: str):
-    with pytest.raises(InputError) as caught:
-        store.insert_chunk(record)
-    assert message in str(caught.value)
-
-
 @pytest.mark.parametrize("vector", [[], [[1.0]], [float("inf")], [1.0, 2.0, 3.0]])
 def test_a_vector_that_is_not_what_was_expected_is_refused(store, vector: Any):
     store.insert_embedding("c1", [1.0, 0.0], "m")

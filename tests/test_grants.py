@@ -109,23 +109,6 @@ def test_nothing_granted_is_an_empty_table(tmp_path, text):
     assert read(tmp_path, text).table.num_rows == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("people: {}", r"Expected one of the keys schema_version, principals, grants, tokens, got 'people' - at .*grants.yaml: people"),
-        ("principals: {ana: {projects: shop}}", r"Expected a list, got 'shop' - at .*: principals.ana.projects"),
-        ("principals: {ana: {projects: [{zones: public}]}}", r"Expected a value, got nothing - at .*projects\[0\].project"),
-        ("principals: {ana: {projects: [a], audit: 1}}", r"Expected true or false, got 1 - at .*: principals.ana.audit"),
-        ("principals: {ana: {act_as: [{project: shop}]}}", r"Expected a value, got nothing - at .*principals.ana.act_as\[0\].principal"),
-        ("principals: {ana: {}}\ngrants: [{principal: ana}]", r"Expected a value, got nothing - at .*grants\[0\]"),
-        (f"principals: {{ana: {{}}}}\ntokens: {{{TOKEN}: bob}}", r"Expected one of the principals ana, got 'bob'"),
-    ],
-)  # fmt: skip
-def test_an_error_names_file_key_what_was_expected_and_what_came(tmp_path, text, message):
-    with pytest.raises(PolicyError, match=message):
-        read(tmp_path, text)
-
-
 def test_a_token_is_never_quoted(tmp_path):
     for principal in ("ana", "[]"):
         with pytest.raises(PolicyError) as error:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.indexing import reader_digest
-from scoped_retrieval.pipeline.sources import grammars
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import SPLITTERS, grammar
@@ -324,20 +322,3 @@ def test_a_grammar_that_is_not_installed_is_an_error_only_where_a_file_needs_it(
     present = reader_digest.reader_digest.__wrapped__()
     monkeypatch.setattr(reader_digest, "_LIBRARIES", (*reader_digest._LIBRARIES, "tree-sitter-nowhere"))
     assert reader_digest.reader_digest.__wrapped__() != present
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("; grammar: tree_sitter_ruby.language\n(klass) @class", r"got invalid node type at line 2: klass - at data/grammars/x\.scm"),
-        ("; grammar: tree_sitter_ruby.language\n(class) @clas", r"got 'clas' - at data/grammars/x\.scm"),
-        ("; grammar: tree_sitter_ruby.langage\n", r"Expected a function langage of tree_sitter_ruby, got none - at data/grammars/x\.scm"),
-        ("; grammar: tree_sitter_absent.language\n", r"Expected the package tree-sitter-absent, got none - at grammar of x"),
-    ],
-)  # fmt: skip
-def test_a_language_that_cannot_be_read_says_where_and_what_to_do(source, said, tmp_path, monkeypatch):
-    (tmp_path / "x.scm").write_text(source)
-    monkeypatch.setattr(grammars, "QUERIES", tmp_path)
-    monkeypatch.setattr(grammars, "_GRAMMARS", grammars._declared())
-    with pytest.raises(InputError, match=said):
-        grammar.__wrapped__("x")

@@ -63,19 +63,6 @@ def test_a_place_travels_by_its_url(prefix: ObjectPlace):
     assert place_of(str(prefix)) == prefix == (prefix / "x").parent
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("nowhere://bucket/corpus", "Expected a protocol that fsspec knows, got nowhere"),
-        ("memory://bucket/a[b]", r"Expected a URL without any of \*\?\[, got 'memory://bucket/a\[b\]' - at place"),
-        (Path("s3://bucket/corpus"), "Expected a folder, or a URL, got 's3:/bucket/corpus'"),
-    ],
-)
-def test_what_is_no_place_says_what_one_is(given, message: str):
-    with pytest.raises(InputError, match=message):
-        place_of(given)
-
-
 def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)

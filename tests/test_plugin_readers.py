@@ -60,20 +60,3 @@ def test_a_plugin_cuts_what_the_package_knows_but_has_no_grammar_for(tmp_path, m
         ("acme.zig", name, None), ("acme.zig", name, "example"), ("acme.zig", "yaml", "config"),
     ]  # fmt: skip
     assert [one.section for one in chunks] == ["limit", "wait"]
-
-
-@pytest.mark.parametrize(
-    ("extensions", "message"),
-    [
-        (
-            '("zig", "py")',
-            r"Expected extensions that no other reader splits, got 'py', which this package splits - at acme\.zig\.ext",
-        ),
-        ('("zig", "zig")', r"got 'zig', which acme\.zig splits"),
-        ('"zig"', r"Expected a tuple, got .* - at acme\.zig\.extensions"),
-    ],
-)
-def test_a_reader_that_would_never_be_asked_is_refused(tmp_path, monkeypatch, extensions, message):
-    install(tmp_path, monkeypatch, SOURCE.replace('extensions=("zig",)', f"extensions={extensions}"))
-    with pytest.raises(InputError, match=message):
-        installed(("acme",))

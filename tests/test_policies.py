@@ -103,20 +103,6 @@ def test_a_policy_weighs_a_term_that_it_leaves_out_0_unless_a_role_shares_a_weig
     assert {name for name in own if name.startswith("weight_") and own[name]} <= {f"weight_{name}" for name in shared}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xfe", r"Expected UTF-8, got byte 0 that is not - at .*fix-test.yaml"),
-        (b"- x", r"Expected an object, got a list of 1 - at"),
-        (b"!!python/object/apply:os.getcwd []", r"Expected YAML, got could not determine a constructor .* - at"),
-    ],
-)
-def test_a_file_that_is_no_policy_is_refused(folder, data, message):
-    (folder / "purposes" / "fix-test.yaml").write_bytes(data)
-    with pytest.raises(PolicyError, match=message):
-        load_policies(folder)
-
-
 def test_an_error_of_a_document_has_its_place_and_the_valid_values_as_fields(folder):
     write(folder, changed(purpose="fix-tests"))
     with pytest.raises(PolicyError) as refused:

@@ -32,20 +32,6 @@ def test_columns_are_converted_and_a_missing_one_that_may_be_null_is_null(count:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"id": ["a"]}, "Expected column count, got none - at rows"),
-        ({**GIVEN, "count": ["x"]}, "Expected int64, got values that do not convert - at rows.count"),
-        ({**GIVEN, "note": pa.array([[1]])}, "Expected string, got values that do not convert - at rows.note"),
-    ],
-)
-def test_what_cannot_be_built_is_named(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        ROWS.build(given)
-    assert str(caught.value).startswith(message)
-
-
-@pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"id": ["a"], "count": [1]}, "Expected columns id, count, note, got id, count - at rows"),

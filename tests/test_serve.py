@@ -94,19 +94,6 @@ def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_other
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"{", "Expected JSON, got invalid JSON"),
-        (b"3", "Expected a request or a list of requests, got a number"),
-        (b"[{}, {}, {}, {}]", "Expected 1 to 3 requests, got 4"),
-        (b'{"question": "x", "nothing": 1}', "Expected a field of a request"),
-    ],
-)
-def test_a_wrong_body_is_named(client: TestClient, body: bytes, message: str):
-    assert message in problem(client.post("/v1/retrieve", content=body), 400, "invalid_request")
-
-
-@pytest.mark.parametrize(
     ("path", "message"),
     [
         ("/engram/v1/recall/xray", "Expected a value, got none - at q"),

@@ -54,23 +54,6 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
     assert {(row["lifecycle"], row["superseded_by"], row["entity"]) for row in rows} == {(lifecycle, by, "2026-01_x")}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("---\ntags: [a\n---\n# T\n", r"Expected YAML, got .* - at .*a.md:\d"),
-        ("---\ntitle: T\n---\n\n- zone: secret\n", r"got 'secret' - at .*a.md:5.zone"),
-        (
-            "# T\n\n- date: 0001-01-01T00:00:00+14:00\n",
-            r"Expected a time from year 1 to 9999 in UTC, got .* - at .*a.md:3.date",
-        ),
-    ],
-)
-def test_a_malformed_header_is_named(tmp_path, text: str, message: str) -> None:
-    (tmp_path / "a.md").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read(read_decisions, tmp_path)
-
-
 def test_a_file_without_a_header_is_no_decision(tmp_path) -> None:
     (tmp_path / "README.md").write_text("# Notes\n\nNo record.\n")
     (tmp_path / "a.md").write_text("---\nstatus: accepted\n---\n# A\n\nText.\n")

@@ -88,23 +88,6 @@ def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_res
     assert not report.notes
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"role": ["user"]}, r"Expected text, got a list - at .*:2.role"),
-        ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),
-        ({"turnId": ["t"]}, r"Expected text, got a list - at .*:2.turnId"),
-        ("{", r"got invalid JSON .* - at .*:2"),
-    ],
-)
-def test_a_malformed_event_is_named_before_any_row_is_given(tmp_path, change: dict | str, message: str) -> None:
-    bad = change if isinstance(change, str) else {**EVENT, "payload": "x", **change}
-    path = lines(tmp_path, {**EVENT, "payload": "x"}, bad)
-    tables = read_sessions(path, project="shop", now=NOW, report=SourceReport())
-    with pytest.raises(InputError, match=message):
-        next(tables)
-
-
 # --- memory
 
 
