@@ -10,10 +10,10 @@ contract and what was shown, never what was withheld, because callers read them.
 
 from __future__ import annotations
 
-import numpy as np
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from .audit.condition_rules import Answered, condition_rows, worst_actions
 from .audit.decision_rules import decision_columns, masked_rows
@@ -31,18 +31,7 @@ from .audit.records import (
     snapshot_digests,
 )
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import (
-    flags_at,
-    flat,
-    gathered,
-    gathered_columns,
-    integers,
-    objects,
-    positions,
-    present,
-    take_or,
-    truth,
-)
+from .columns.keys import gathered, gathered_columns, integers, positions
 from .tables import (
     DECISIONS,
     SNAPSHOTS,
@@ -84,10 +73,11 @@ from .tables import (
 )
 
 _NO_POLICY = "none"
-_OF_BLOCK = ("block_ref", "text_sha256", "items", "tokens", "bound_by")
-_ANSWERS = ("request_id", "failures.error",
-            *(f"blocks.{name}" for name in _OF_BLOCK))  # fmt: skip
+_ANSWERED = ["request_id", "failures.error",
+             *(f"blocks.{name}" for name in ("block_ref", "text_sha256", "items", "tokens", "bound_by"))]  # fmt: skip
 """What a snapshot repeats of its answer."""
+_CONTRACTED = ["request_id", "contract_id", "denied", "max_tokens"]
+_COUNTED = ("request_id", "decisions.outcome", "decisions.redacted")
 
 
 def decisions(
@@ -215,58 +205,49 @@ def snapshots(
     answer_record: AnswerRecord,
 ) -> Snapshots:
     """One row per request and per failure, by request id, with the digest of everything asked, decided and shown."""
-    answers = {name: flat(answer_record[name]) for name in _ANSWERS}
-    ids, blocks = answers["request_id"], {name: answers[f"blocks.{name}"] for name in _OF_BLOCK}
-    contract = positions(ids, contracts["request_id"])
-    owner = positions(candidate_record["request_id"], ids)
-    outcome = objects(candidate_record["decisions.outcome"])
-    walls = np.zeros(len(ids), bool)
-    walls[owner[truth(candidate_record["verdicts.wall_disagreement"])]] = True
-
-    def count(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.bincount(owner[mask], minlength=len(ids))
-
-    failed, items = walls | present(answers["failures.error"]), blocks["items"].fill_null(0)
-    row = {
-        "request_id": ids,
-        "snapshot_id": captures["snapshot_id"],
-        "status": _statuses(ids, failed, flags_at(contracts["denied"], contract), lane_states, integers(items)),
-        "action": worst_actions(ids, conditions),
-        "contract_id": take_or(contracts["contract_id"], contract, ""),
-        "block_ref": blocks["block_ref"],
-        "visible_sha256": blocks["text_sha256"].fill_null(EMPTY_SHA256),
-        "recalled": np.bincount(owner, minlength=len(ids)),
-        "selected_rows": count(outcome == "selected"),
-        "hidden": count(outcome == "hidden"),
-        "rejected": count(outcome == "rejected"),
-        "redacted": count((outcome == "selected") & truth(candidate_record["decisions.redacted"])),
-        "estimated_tokens": blocks["tokens"].fill_null(0),
-        "max_tokens": take_or(contracts["max_tokens"], contract, 0),
-        "bound_by": blocks["bound_by"],
-        "trimming_policy": take_or(trims["policy"], positions(ids, trims["request_id"]), _NO_POLICY),
-        "created_at": captures["created_at"],
-        "error": answers["failures.error"],
-    }
-    table = SNAPSHOTS.build({**row, "snapshot_digest": pa.repeat("", len(ids))})
+    answers = answer_record.select(_ANSWERED).to_pylist()
+    known = {row["request_id"]: row for row in contracts.select(_CONTRACTED).to_pylist()}
+    counted = Counter(zip(*(candidate_record[name].to_pylist() for name in _COUNTED), strict=True))
+    walls = {*candidate_record["request_id"].filter(candidate_record["verdicts.wall_disagreement"]).to_pylist()}
+    broken = {*lane_states["request_id"].filter(pc.equal(lane_states["state"], "failed")).to_pylist()}
+    policies = dict(zip(trims["request_id"].to_pylist(), trims["policy"].to_pylist(), strict=True))
+    rows = []
+    for answer, action in zip(answers, worst_actions(answer_record["request_id"], conditions), strict=True):
+        id_, error, items = answer["request_id"], answer["failures.error"], answer["blocks.items"] or 0
+        contract = known.get(id_) or {"contract_id": "", "denied": False, "max_tokens": 0}
+        masked = counted[id_, "selected", True]
+        counts = {"selected_rows": masked + counted[id_, "selected", False]}
+        counts |= {name: counted[id_, name, True] + counted[id_, name, False] for name in ("hidden", "rejected")}
+        status = (
+            "failed" if error is not None or id_ in walls else "denied" if contract["denied"] else "partial" if id_ in broken
+            else "ok" if items else "empty"
+        )  # fmt: skip
+        rows.append(
+            {
+                "request_id": id_,
+                "snapshot_digest": "",
+                "status": status,
+                "action": action,
+                "contract_id": contract["contract_id"],
+                "block_ref": answer["blocks.block_ref"],
+                "visible_sha256": answer["blocks.text_sha256"] or EMPTY_SHA256,
+                "recalled": sum(counts.values()),
+                **counts,
+                "redacted": masked,
+                "estimated_tokens": answer["blocks.tokens"] or 0,
+                "max_tokens": contract["max_tokens"],
+                "bound_by": answer["blocks.bound_by"],
+                "trimming_policy": policies.get(id_, _NO_POLICY),
+                "error": error,
+            }
+        )
+    stamped = {name: captures[name] for name in ("snapshot_id", "created_at")}
+    table = SNAPSHOTS.build(stamped | SNAPSHOTS.others(rows, stamped), rows=len(rows))
     records = (request_record, candidate_record, item_record, answer_record, table)
     tables = {declared.name: made for declared, made in zip(COVERED, records, strict=True)}
-    digests = snapshot_digests(tables, provenance, ids)
+    digests = snapshot_digests(tables, provenance, answer_record["request_id"])
     place = SNAPSHOTS.schema.get_field_index("snapshot_digest")
     return table.set_column(place, SNAPSHOTS.schema.field(place), pa.array(digests, pa.string()))
-
-
-def _statuses(
-    ids: pa.Array,
-    failed: NDArray[np.bool_],
-    denied: NDArray[np.bool_],
-    lane_states: pa.Table,
-    items: NDArray[np.int64],
-) -> NDArray[np.str_]:
-    """Worst first: failed, denied, partial, empty, ok."""
-    lane_failed = np.zeros(len(ids), bool)
-    broken = lane_states.filter(pc.equal(lane_states["state"], "failed"))
-    lane_failed[positions(broken["request_id"], ids)] = True
-    return np.select([failed, denied, lane_failed, items == 0], ["failed", "denied", "partial", "empty"], "ok")
 
 
 def _some(lists: pa.Array) -> pa.Array:

@@ -1,23 +1,22 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
-Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows` per scope group; `row_groups`,
-the groups with equal outcomes merged; `reachable` per row group, `scope_times` per row group and instant, and per
-request `admissible` and `filter_ladder`.
+Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `row_groups`, the requests that read the same rows
+with the same outcome; `gated_rows` and `reachable` per row group; and per request `admissible` and `filter_ladder`.
 
 Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
 segments and its `project` and `owner` gates stop none; a count that depended on the other segments of the frame would
 differ between a batch and a single request. A work tree's text shadows committed text of the same source and path only
-where it is itself admissible: rows that a request may not see do not affect its result.
+where it is itself admissible: rows that a request may not see do not affect its result. What scopes show is cached with
+the frame, by the columns that gates read.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby, pairwise
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,19 +25,17 @@ from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable
-from .columns.keys import flat, gathered, positions
+from .columns.keys import flat, gathered
 from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
-from .schema import TIMESTAMP
-from .scope.selectors import source_names, source_pairs, unmatched
+from .scope.selectors import selected_pairs, source_pairs
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
     GATED_ROWS,
     REACHABLE,
     SCOPE_GROUPS,
-    SCOPE_TIMES,
     Admissible,
     ContractBounds,
     Contracts,
@@ -47,95 +44,126 @@ from .tables import (
     GatedRows,
     Reachable,
     ScopeGroups,
-    ScopeTimes,
     Segments,
 )
-from .walls.gate_predicates import (
-    CONTRACT_COLUMNS,
-    FrameColumns,
-    columns_of_frame,
-    first_stops,
-)
+from .walls.gate_predicates import CONTRACT_COLUMNS, columns_of_frame, first_stops
 from .walls.gates import GATES, NUMBER
 from .walls.moments import Moments
 from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_grid
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
-_NO_ROWS = np.empty(0, dtype=np.int8)
+_CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}
+"""The instants of a contract, and what null counts as."""
+
+Codes = NDArray[np.int8]
+
+
+def row_groups(
+    contracts: Contracts,
+    contract_bounds: ContractBounds,
+    evidence: Evidence,
+    segments: Segments,
+    row_index: RowIndex,
+    plugins: Plugins = NO_PLUGINS,
+) -> ScopeGroups:
+    """The row group of each request, by request id: those that read the same rows with the same outcome share one.
+
+    For example, branches that no row names separate requests but not rows. Numbers mean nothing outside their shard.
+    """
+    scopes, of_request = _scopes(contracts, contract_bounds)
+    groups = np.append(_gated(scopes, evidence, segments, row_index, plugins).group, -1)
+    return SCOPE_GROUPS.build(
+        {"request_id": contracts["request_id"], "scope_group": groups[of_request].astype(np.int32)}
+    )
 
 
 def gated_rows(
     contracts: Contracts,
     contract_bounds: ContractBounds,
-    scope_groups: ScopeGroups,
     evidence: Evidence,
     segments: Segments,
     row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
 ) -> GatedRows:
-    """Every segment each scope group reads, by group and row, with the first gate other than time that stops each row.
+    """Every segment each row group reads, by group and row, with the first gate other than time that stops each row."""
+    scopes, _ = _scopes(contracts, contract_bounds)
+    return _gated(scopes, evidence, segments, row_index, plugins).rows
 
-    Outcomes are compared by SHA-256; of the groups with equal outcomes only the first lists them.
-    """
-    frame, asked = columns_of_frame(evidence), list(_leaders(contracts, contract_bounds, scope_groups))
 
-    def gate() -> pa.Table:
-        return _gated(frame, asked, evidence, segments, row_index, plugins)
+class _Scope(NamedTuple):
+    """What the gates read of a contract. The instant is read only for a work tree, whose texts shadow others by then."""
 
-    return frame.outcomes.get((repr(asked), plugins.order), gate)
+    contract: dict[str, Any]
+    bounds: list[dict[str, Any]]
+    instant: tuple[int, ...] | None
+
+
+class _Gated(NamedTuple):
+    """The outcome of some scopes, and the row group of each."""
+
+    rows: pa.Table
+    group: NDArray[np.int64]
+
+
+def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
+    """The distinct scopes of requests that are not denied, and the scope of each request; -1 = denied."""
+    bounds: dict[str, list[dict[str, Any]]] = {}
+    for bound in contract_bounds.to_pylist():
+        bounds.setdefault(bound.pop("request_id"), []).append(bound)
+    instants = zip(*(micros(contracts[name], null).tolist() for name, null in _CLOCK.items()), strict=True)
+    known: dict[str, int] = {}
+    scopes, of_request = list[_Scope](), list[int]()
+    asked = contracts.select(["request_id", "denied", *CONTRACT_COLUMNS]).to_pylist()
+    for contract, instant in zip(asked, instants, strict=True):
+        own = bounds.get(contract.pop("request_id"), [])
+        if contract.pop("denied"):
+            of_request.append(-1)
+            continue
+        scope = _Scope(contract, own, instant if contract["workspace_root"] is not None else None)
+        of_request.append(known.setdefault(repr(scope), len(scopes)))
+        if of_request[-1] == len(scopes):
+            scopes.append(scope)
+    return scopes, np.array(of_request, dtype=np.int64)
 
 
 def _gated(
-    columns: FrameColumns,
-    asked: Sequence[_Leader],
-    evidence: pa.Table,
-    segments: pa.Table,
-    row_index: RowIndex,
-    plugins: Plugins,
-) -> pa.Table:
-    spans = _spans(segments)
-    first: dict[tuple[Any, ...], int] = {}
-    groups, starts, same, lists = [], [], [], []
-    for group, contract, bounds in asked:
-        parts = []
-        for span in spans:
-            if not (opening := [bound for bound in bounds if _opens(bound, span)]):
-                continue
-            start, segment = span["row_start"], columns.of(span["row_start"], span["row_end"])
-            codes = first_stops(segment, contract, opening)
-            parts.append((start, segment, plugins.order.stopped(codes, evidence, start, contract)))
-        _shadow(parts, contract, row_index)
-        outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
-        alike = first.setdefault(outcome, group)
-        for start, codes in [(start, codes) for start, _, codes in parts] or [(0, _NO_ROWS)]:
-            groups.append(group)
-            starts.append(start)
-            same.append(alike)
-            lists.append(codes if alike == group else _NO_ROWS)
+    scopes: Sequence[_Scope], evidence: pa.Table, segments: pa.Table, row_index: RowIndex, plugins: Plugins
+) -> _Gated:
+    frame = columns_of_frame(evidence)
+
+    def gate() -> _Gated:
+        spans, listed = _spans(segments), list[tuple[int, int, Codes]]()
+        known: dict[tuple[Any, ...], int] = {}
+        group = []
+        for contract, bounds, instant in scopes:
+            parts = []
+            for span in spans:
+                if opening := [bound for bound in bounds if _opens(bound, span)]:
+                    start, segment = span["row_start"], frame.of(span["row_start"], span["row_end"])
+                    codes = first_stops(segment, contract, opening)
+                    parts.append((start, segment, plugins.order.stopped(codes, evidence, start, contract)))
+            if instant is not None:
+                _shadow(parts, contract["workspace_root"], instant, row_index)
+            outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
+            if outcome not in known:
+                known[outcome] = len(known)
+                listed += [(known[outcome], start, codes) for start, _, codes in parts]
+            group.append(known[outcome])
+        return _Gated(_table_of(listed), np.array(group, dtype=np.int64))
+
+    return frame.outcomes.get((repr(scopes), plugins.order), gate)
+
+
+def _table_of(listed: Sequence[tuple[int, int, Codes]]) -> pa.Table:
+    lists = [codes for _, _, codes in listed]
     offsets = pa.array(starts_of(np.array([len(codes) for codes in lists], dtype=np.int64)))
+    codes = np.concatenate([*lists, np.empty(0, dtype=np.int8)])
     return GATED_ROWS.build(
         {
-            "scope_group": np.array(groups, dtype=np.int32),
-            "row_start": np.array(starts, dtype=np.int64),
-            "same_as": np.array(same, dtype=np.int32),
-            "stopped_by": pa.LargeListArray.from_arrays(offsets, pa.array(_joined(lists, np.int8))),
-        }
-    )
-
-
-def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
-    """The scope groups by request id, renumbered: groups that read the same rows with the same outcome are merged.
-
-    For example, branches that no row names separate requests but not rows; the following steps then run once for all.
-    """
-    spoken, number = _row_groups(gated_rows)
-    group = scope_groups["scope_group"].to_numpy()
-    return SCOPE_GROUPS.build(
-        {
-            "request_id": scope_groups["request_id"],
-            "scope_group": np.where(group >= 0, np.append(number, -1)[group], -1).astype(np.int32),
-            "leader": np.asarray(scope_groups["leader"]) & np.isin(group, spoken),
+            "scope_group": np.array([group for group, _, _ in listed], dtype=np.int32),
+            "row_start": np.array([start for _, start, _ in listed], dtype=np.int64),
+            "stopped_by": pa.LargeListArray.from_arrays(offsets, pa.array(codes)),
         }
     )
 
@@ -160,48 +188,24 @@ def _reachable(gated_rows: pa.Table, plugins: Plugins) -> pa.Table:
 
 
 @OfTable
-def _timeless_ladder(gated_rows: pa.Table, plugins: Plugins) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows considered and admitted by each access and visibility gate: int64[row groups, gates]."""
-    stopped = np.zeros((len(_row_groups(gated_rows)[0]), plugins.order.most + 1), dtype=np.int64)
+def _timeless_ladder(gated_rows: pa.Table, plugins: Plugins) -> dict[int, tuple[list[int], list[int]]]:
+    """Rows considered and admitted by each access and visibility gate, by row group."""
+    stopped: dict[int, NDArray[np.int64]] = {}
     for number, _, codes in _listed(gated_rows):
-        stopped[number] += np.bincount(codes, minlength=stopped.shape[1])
-    by_gate = stopped[:, plugins.order.timeless]
-    admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(by_gate, axis=1)
-    return admitted + by_gate, admitted
-
-
-def scope_times(
-    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
-) -> ScopeTimes:
-    """Each distinct instant and window of a row group, by group and instant, with the rows that pass every gate then.
-
-    `row_digest` covers the full ids in order, each followed by a line feed.
-    """
-    instants, _ = _instants(contracts, row_groups)
-    scopes = _visible(reachable, evidence, row_index)
-    judged = [scopes[number].at(*moment) for number, *moment in instants.tolist()]
-    named = contracts["allowed_sources"].null_count < contracts.num_rows
-    return SCOPE_TIMES.build(
-        {
-            "scope_group": instants[:, 0],
-            "as_of": _timestamps(instants[:, 1]),
-            "window_start": _timestamps(instants[:, 2]),
-            "window_end": _timestamps(instants[:, 3]),
-            "include_deleted": instants[:, 4].astype(bool),
-            "rows": [one.rows for one in judged],
-            "total_length": [one.length for one in judged],
-            "row_digest": [one.digest for one in judged],
-            "stopped": pa.FixedSizeListArray.from_arrays([n for one in judged for n in one.stopped], len(_TIME)),
-            "sources": [one.sources if named else [] for one in judged],
-        },
-        rows=len(judged),
-    )
+        counts = np.bincount(codes, minlength=plugins.order.most + 1)
+        stopped[number] = stopped[number] + counts if number in stopped else counts
+    found = {}
+    for number, counts in stopped.items():
+        by_gate = counts[plugins.order.timeless]
+        admitted = counts.sum() - by_gate.cumsum()
+        found[number] = (admitted + by_gate).tolist(), admitted.tolist()
+    return found
 
 
 class _Moment:
     """What a row group shows at an instant."""
 
-    def __init__(self, scope: _Visible, codes: NDArray[np.int8]) -> None:
+    def __init__(self, scope: _Visible, codes: Codes) -> None:
         self._scope, self._passed = scope, codes == 0
         self.rows = int(np.count_nonzero(self._passed))
         self.length = int(scope.length[self._passed].sum())
@@ -210,70 +214,86 @@ class _Moment:
         self.stopped: list[int] = np.bincount(codes, minlength=len(GATES) + 1)[_TIME].tolist()
 
     @cached_property
-    def sources(self) -> list[str]:
-        """The class and id of each source."""
-        return source_names(self._scope.sources, np.flatnonzero(self._passed))
+    def _sources(self) -> Any:
+        """The distinct sources."""
+        used = pa.array(np.unique(self._scope.sources.codes[self._passed]))
+        return source_pairs(*(column.take(used) for column in self._scope.sources[1:]))
+
+    def unmatched(self, selectors: Sequence[str] | None) -> list[str]:
+        """The selectors that pick none of the sources."""
+        return [one for one in selectors or () if not selected_pairs([one], self._sources).any()]
 
 
 class _Visible:
     """The rows of a row group that every gate but time admits, by id."""
 
-    def __init__(self, rows: NDArray[np.int64], evidence: pa.Table, row_index: RowIndex) -> None:
+    def __init__(self, rows: NDArray[np.int64], withheld: int, evidence: pa.Table, row_index: RowIndex) -> None:
         rows = rows[np.argsort(row_index.id_rank[rows])]
         self._rows, self._index, self.length = rows, row_index, row_index.length[rows]
+        self.reached = len(rows) + withheld
         self.lines = _lines(gathered(evidence["evidence_id"], rows))
         self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
         self._moments: Moments[_Moment] = Moments(rows, row_index)
 
-    def at(self, as_of: int, start: int, end: int, history: int) -> _Moment:
-        """What passes under a clock; `history` is 1 where superseded and deleted text passes, else 0."""
+    def at(self, as_of: int, start: int, end: int, history: bool) -> _Moment:
+        """What passes under a clock; with `history`, superseded and deleted text passes, too."""
 
         def judge() -> _Moment:
             clock = (np.array([bound]) for bound in (as_of, start, end))
-            return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history == 1]))[0])
+            return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history]))[0])
 
-        return self._moments.at(as_of, start, end, history == 1, judge)
+        return self._moments.at(as_of, start, end, history, judge)
 
 
 @OfTable
 def _visible(reachable: pa.Table, evidence: pa.Table, row_index: RowIndex) -> dict[int, _Visible]:
-    """The scope of each row group that has a reachable row."""
+    """The scope of each row group; -1, as any other that reaches no row, is empty."""
     group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
     bounds = np.searchsorted(group, np.arange(int(group.max(initial=-1)) + 2))
-    parts = [(row[low:high][withheld[low:high] == 0]) for low, high in pairwise(bounds)]
-    return defaultdict(
-        lambda: _Visible(np.empty(0, np.int64), evidence, row_index),
-        {number: _Visible(part, evidence, row_index) for number, part in enumerate(parts)},
-    )
+    found = {-1: _Visible(np.empty(0, np.int64), 0, evidence, row_index)}
+    for number, (low, high) in enumerate(pairwise(bounds)):
+        shown = row[low:high][withheld[low:high] == 0]
+        found[number] = _Visible(shown, high - low - len(shown), evidence, row_index)
+    return found
+
+
+def _moments(
+    contracts: pa.Table, row_groups: pa.Table, reachable: pa.Table, evidence: pa.Table, row_index: RowIndex
+) -> list[tuple[int, int, _Moment]]:
+    """The row group of each request, the rows that it reaches, and what it shows at the request's instant."""
+    visible = _visible(reachable, evidence, row_index)
+    clock = (micros(contracts[name], null).tolist() for name, null in _CLOCK.items())
+    known: dict[tuple[Any, ...], _Moment] = {}
+    found = []
+    for one in zip(
+        row_groups["scope_group"].to_pylist(), *clock, contracts["include_deleted"].to_pylist(), strict=True
+    ):
+        scope = visible[one[0]] if one[0] in visible else visible[-1]
+        if one not in known:
+            known[one] = scope.at(*one[1:])
+        found.append((one[0], scope.reached, known[one]))
+    return found
 
 
 def admissible(
-    contracts: Contracts,
-    scope_groups: ScopeGroups,
-    row_groups: ScopeGroups,
-    scope_times: ScopeTimes,
-    reachable: Reachable,
-    segments: Segments,
+    contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> Admissible:
-    """A(r) of each request as counts and a digest, by request id; a denied request has none."""
-    _, moment = _instants(contracts, row_groups)
-    group = flat(row_groups["scope_group"]).to_numpy()
-    sizes = np.bincount(reachable["scope_group"].to_numpy(), minlength=_group_count(row_groups))
-    judged = pa.array(moment, mask=moment < 0)
-    rows = scope_times["rows"].take(judged).fill_null(0).to_numpy()
-    within = np.append(sizes, 0)[group]
-    names = _segments_read(reachable, segments, len(sizes))
-    nothing = hashlib.sha256(b"").hexdigest()
+    """A(r) of each request as counts and a digest, by request id; a denied request has none.
+
+    `row_digest` covers the full ids in order, each followed by a line feed.
+    """
+    found = _moments(contracts, row_groups, reachable, evidence, row_index)
+    selectors = zip(found, contracts["allowed_sources"].to_pylist(), strict=True)
     return ADMISSIBLE.build(
         {
             "request_id": contracts["request_id"],
-            "scope_group": scope_groups["scope_group"],
-            "segments": names.take(pa.array(np.where(group < 0, len(sizes), group))),
-            "rows": rows,
-            "total_length": scope_times["total_length"].take(judged).fill_null(0),
-            "withheld": within - rows,
-            "row_digest": scope_times["row_digest"].take(judged).fill_null(nothing),
-            "unmatched_sources": unmatched(contracts["allowed_sources"], scope_times["sources"], moment),
+            "rows": [moment.rows for _, _, moment in found],
+            "total_length": [moment.length for _, _, moment in found],
+            "withheld": [reached - moment.rows for _, reached, moment in found],
+            "row_digest": [moment.digest for _, _, moment in found],
+            "unmatched_sources": [
+                moment.unmatched(asked) if group >= 0 else [] for (group, _, moment), asked in selectors
+            ],
         }
     )
 
@@ -281,54 +301,50 @@ def admissible(
 def filter_ladder(
     contracts: Contracts,
     row_groups: ScopeGroups,
-    scope_times: ScopeTimes,
+    reachable: Reachable,
     gated_rows: GatedRows,
+    evidence: Evidence,
+    row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
 ) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
-    gates = plugins.order.gates
-    _, moment = _instants(contracts, row_groups)
-    open_ = np.flatnonzero(moment >= 0)
-    group = row_groups["scope_group"].to_numpy()[open_]
-    timeless = [counts[group] for counts in _timeless_ladder(gated_rows, plugins)]
-    stopped = flat(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
-    after = timeless[1][:, -1:] - np.cumsum(stopped, axis=1)
+    gates, timeless = plugins.order.gates, _timeless_ladder(gated_rows, plugins)
+    nothing = [0] * (len(gates) - len(_TIME))
+    considered, admitted, of_request = list[int](), list[int](), list[int]()
+    for at, (group, _, moment) in enumerate(_moments(contracts, row_groups, reachable, evidence, row_index)):
+        if group < 0:
+            continue
+        of_request += [at] * len(gates)
+        before, after = timeless.get(group, (nothing, nothing))
+        considered += before
+        admitted += after
+        left = after[-1]
+        for stopped in moment.stopped:
+            considered.append(left)
+            left -= stopped
+            admitted.append(left)
     return FILTER_LADDER.build(
         {
-            "request_id": contracts["request_id"].take(pa.array(np.repeat(open_, len(gates)))),
-            "ordinal": np.tile(np.arange(1, len(gates) + 1, dtype=np.int32), len(open_)),
-            "gate": [gate.name for gate in gates] * len(open_),
-            "gate_class": [gate.gate_class for gate in gates] * len(open_),
-            "considered": np.hstack([timeless[0], after + stopped]).ravel(),
-            "admitted": np.hstack([timeless[1], after]).ravel(),
-            "reason_code": [gate.reason_code for gate in gates] * len(open_),
-        }
+            "request_id": contracts["request_id"].take(pa.array(of_request, pa.int64())),
+            "considered": considered,
+            "admitted": admitted,
+            **_words_of_ladder(gates, len(of_request) // len(gates)),
+        },
+        rows=len(of_request),
     )
 
 
-_Leader: TypeAlias = "tuple[int, dict[str, Any], list[dict[str, Any]]]"
-"""The number of a scope group, the columns that its gates read of its leading contract, and that contract's bounds."""
-
-
-def _leaders(contracts: pa.Table, contract_bounds: pa.Table, scope_groups: pa.Table) -> Iterator[_Leader]:
-    """Each group by number. The instant is read only for a work tree, whose texts shadow others by then."""
-    leading = scope_groups.filter(scope_groups["leader"]).sort_by("scope_group")
-    ids = flat(leading["request_id"])
-    names = [*CONTRACT_COLUMNS, *(name for name, _ in _INSTANT_COLUMNS)]
-    leaders = contracts.select(names).take(pa.array(positions(ids, contracts["request_id"])))
-    bounds = contract_bounds.filter(pc.is_in(contract_bounds["request_id"], ids)).to_pylist()
-    by_request = {key: list(rows) for key, rows in groupby(bounds, key=lambda bound: bound.pop("request_id"))}
-    instants = zip(*(micros(leaders[name], null).tolist() for name, null in _INSTANT_COLUMNS), strict=True)
-    asked = leaders.select(CONTRACT_COLUMNS).to_pylist()
-    for number, name, contract, instant in zip(
-        leading["scope_group"].to_pylist(), ids.to_pylist(), asked, instants, strict=True
-    ):
-        clock = {} if contract["workspace_root"] is None else {"instant": instant}
-        yield number, contract | clock, by_request.get(name, [])
+def _words_of_ladder(gates: Sequence[Any], times: int) -> dict[str, list[Any]]:
+    """The columns of a ladder that are the same for every request."""
+    return {
+        "ordinal": [*range(1, len(gates) + 1)] * times,
+        "gate": [gate.name for gate in gates] * times,
+        "gate_class": [gate.gate_class for gate in gates] * times,
+        "reason_code": [gate.reason_code for gate in gates] * times,
+    }
 
 
 _spans = OfTable(lambda segments: segments.select(["owner_project", "owner_user", "row_start", "row_end"]).to_pylist())
-_INSTANT_COLUMNS = (("as_of", OPEN_START), ("window_start", OPEN_START), ("window_end", OPEN_END))
 
 
 def _opens(bound: Mapping[str, Any], span: Mapping[str, Any]) -> bool:
@@ -337,20 +353,16 @@ def _opens(bound: Mapping[str, Any], span: Mapping[str, Any]) -> bool:
 
 
 def _shadow(
-    parts: list[tuple[int, SegmentColumns, NDArray[np.int8]]], contract: Mapping[str, Any], row_index: RowIndex
+    parts: list[tuple[int, SegmentColumns, Codes]], root: str, instant: tuple[int, ...], row_index: RowIndex
 ) -> None:
     """Mark committed rows whose source and path also occur in an admissible text of the contract's work tree."""
-    root = contract["workspace_root"]
-    if root is None:
-        return
     taken = []
     for start, segment, codes in parts:
         if "workspace_root" not in segment.named:
             continue
         position, named = segment.named["workspace_root"]
         local = np.flatnonzero((codes == 0) & (named == position.get(root, -2)))
-        instant = [np.array([moment]) for moment in contract["instant"]]
-        local = local[time_grid(row_index, local + start, *instant)[0] == 0]
+        local = local[time_grid(row_index, local + start, *(np.array([bound]) for bound in instant))[0] == 0]
         taken.append(segment.files.take(pa.array(local)).drop_null())
     if not sum(map(len, taken)):
         return
@@ -361,20 +373,6 @@ def _shadow(
         codes[hit] = gate
 
 
-def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct (group, as_of, window start, window end, history), sorted, and each request's place; -1 = denied.
-
-    History is 1 where superseded and deleted text passes, else 0.
-    """
-    group = scope_groups["scope_group"].to_numpy().tolist()
-    clock = [micros(contracts[name], null).tolist() for name, null in _INSTANT_COLUMNS]
-    of = [*zip(group, *clock, np.asarray(contracts["include_deleted"]).astype(np.int64).tolist(), strict=True)]
-    distinct = sorted({one for one in of if one[0] >= 0})
-    place = {one: number for number, one in enumerate(distinct)}
-    columns = len(_INSTANT_COLUMNS) + 2
-    return np.array(distinct, np.int64).reshape(-1, columns), np.array([place.get(one, -1) for one in of], np.int64)
-
-
 def _lines(ids: pa.ChunkedArray) -> pa.Array:
     """Each id followed by a line feed."""
     return pc.binary_join_element_wise(
@@ -382,45 +380,10 @@ def _lines(ids: pa.ChunkedArray) -> pa.Array:
     )
 
 
-def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.ListArray:
-    """Ids of the segments with a reachable row, per group and in frame order, followed by one empty list."""
-    starts, ends = segments["row_start"].to_numpy(), segments["row_end"].to_numpy()
-    row = reachable["row"].to_numpy()
-    bounds = np.searchsorted(reachable["scope_group"].to_numpy(), np.arange(groups + 1))
-    held = []
-    for low, high in pairwise(bounds):
-        own = row[low:high]
-        held.append(np.flatnonzero(np.searchsorted(own, starts) < np.searchsorted(own, ends)))
-    offsets = starts_of(np.array([*(len(part) for part in held), 0], dtype=np.int64)).astype(np.int32)
-    ids = flat(segments["segment_id"]).take(pa.array(_joined(held, np.int64)))
-    return pa.ListArray.from_arrays(pa.array(offsets), ids)
-
-
-def _row_groups(gated_rows: pa.Table) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The groups that list rows, ascending, and the row group of every scope group as a position among them."""
-    group, same = gated_rows["scope_group"].to_numpy(), gated_rows["same_as"].to_numpy()
-    first = np.flatnonzero(np.diff(group, prepend=-1))
-    return np.unique(same[first], return_inverse=True)
-
-
-def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, NDArray[np.int8]]]:
-    """Row group, first row and outcome of every listed segment."""
-    spoken, _ = _row_groups(gated_rows)
-    group, start = gated_rows["scope_group"].to_numpy(), gated_rows["row_start"].to_numpy()
+def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, Codes]]:
+    """Row group, first row and outcome of every segment."""
+    group, start = gated_rows["scope_group"].to_pylist(), gated_rows["row_start"].to_pylist()
     lists = flat(gated_rows["stopped_by"])
     codes, offsets = lists.values.to_numpy(), lists.offsets.to_numpy()
-    for place in np.flatnonzero(np.diff(offsets)):
-        number = int(np.searchsorted(spoken, group[place]))
-        yield number, int(start[place]), codes[offsets[place] : offsets[place + 1]]
-
-
-def _group_count(scope_groups: pa.Table) -> int:
-    return int(scope_groups["scope_group"].to_numpy().max(initial=-1)) + 1
-
-
-def _timestamps(values: NDArray[np.int64]) -> pa.Array:
-    return pa.array(values, mask=(values == OPEN_START) | (values == OPEN_END)).view(TIMESTAMP)
-
-
-def _joined(arrays: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype=dtype)
+    for number, first, (low, high) in zip(group, start, pairwise(offsets.tolist()), strict=True):
+        yield number, first, codes[low:high]

@@ -1,8 +1,7 @@
 """Scope resolution: turns each request into a contract that defines what it may see, before anything is searched.
 
 Reads requests, grants, purpose and role policies. Gives `reach` (the grants that hold), `contract_bounds` (the projects
-a contract reaches), `contracts`, `contract_layers` (the effect of each layer) and `scope_groups` (requests whose rows
-can be gated once).
+a contract reaches), `contracts` and `contract_layers` (the effect of each layer).
 
 Note: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at` covers it fully
 and none of its grants in that project denies its path; the request and its purpose then only narrow. An omitted request
@@ -21,23 +20,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from .columns.digests import digests_by_request, table_digest
+from .columns.digests import table_digest
 from .columns.kept import OfTable, rows_by
-from .columns.keys import flat
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
-from .schema import TIMESTAMP, Table
 from .scope.active_grants import ActiveGrants, active_grants_of, bounds_of, distinct
 from .scope.mode_choices import chosen
 from .score_terms import terms_of_plugins
 from .tables import (
-    CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
     CONTRACTS,
     GRANTS,
-    SCOPE_GROUPS,
+    SAME_AS_ASKED,
     ContractBounds,
     ContractLayers,
     Contracts,
@@ -46,10 +41,8 @@ from .tables import (
     PurposePolicies,
     Requests,
     RolePolicies,
-    ScopeGroups,
 )
 from .vocabulary import CITATION_STYLES, LIFECYCLES, WEIGHED_TERMS
-from .walls.gate_predicates import CONTRACT_COLUMNS
 
 NOTHING_GRANTED = "nothing_granted"
 NO_SOURCE_ALLOWED = "no_source_allowed"
@@ -57,8 +50,6 @@ NO_PATH_ALLOWED = "no_path_allowed"
 NO_AUTHORITY_ACCEPTED = "no_authority_accepted"
 ACT_AS_NOT_GRANTED = "act_as_not_granted"
 
-_COPIED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id", "purpose", "as_of",
-           "asked_at", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
 _COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens")  # fmt: skip
 _CHOICES = ("merge_policy", "output_shape", "detail")
@@ -78,16 +69,6 @@ _ROLE_CAPS = {"max_items": "max_selected_chunks", "max_items_per_source": "max_c
 _BY_ROLE_FIELD = {"role_sources": "allowed_sources", **_ROLE_CAPS}
 _NAMES_READ = (*_NARROWING, "purpose", "asked_by", "principal", "allow_stale_memory")
 _WEIGHTS = tuple(f"weight_{name}" for name in WEIGHED_TERMS)
-_INSTANT = ("as_of", "window_start", "window_end")
-
-_GROUP_COLUMNS = Table(
-    "scope_group_columns",
-    "What decides which rows a request may see, time apart.",
-    key=("request_id",),
-    order=("request_id",),
-    columns={name: CONTRACTS.columns[name] for name in ("request_id", *CONTRACT_COLUMNS)}
-    | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
-)
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01, and more days than a calendar has: window starts stay printable."""
 
@@ -137,7 +118,7 @@ def contracts(
         "denied_reason": reach.refused,
         "groups": reach.groups(),
         "window_end": requests["exclude_after"],
-        **{name: requests[name] for name in (*_COPIED, *_weights_of(requests))},
+        **{name: requests[name] for name in (*SAME_AS_ASKED, "asked_at", *_weights_of(requests))},
     }
     table = CONTRACTS.build(columns | CONTRACTS.others(resolved, columns))
     position = CONTRACTS.schema.get_field_index("contract_id")
@@ -183,32 +164,6 @@ def contract_layers(
             for n, (layer, version, effect) in enumerate(held, 1)
         ]
     return CONTRACT_LAYERS.from_rows(rows)
-
-
-def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> ScopeGroups:
-    """The scope group of each request, by request id: equal access and visibility bounds, equal number.
-
-    Numbers follow the bounds' digests, not the order of requests, and mean nothing outside their shard: a single
-    request has number 0. A request that names a work tree shares a group only with those of its `as_of` and window,
-    because the texts that shadow committed ones must have been recorded by then.
-    """
-    ids = flat(contracts["request_id"])
-    if len(ids) == 1:
-        denied = contracts["denied"][0].as_py()
-        return SCOPE_GROUPS.build({"request_id": ids, "scope_group": [-1 if denied else 0], "leader": [not denied]})
-    rooted = contracts["workspace_root"].is_valid()
-    table = contracts.select(list(_GROUP_COLUMNS.columns))
-    for name in _INSTANT:
-        index = table.schema.get_field_index(name)
-        instant = pc.if_else(rooted, table[name], pa.scalar(None, TIMESTAMP))
-        table = table.set_column(index, pa.field(name, TIMESTAMP), instant)
-    keys = np.array(digests_by_request([(table, _GROUP_COLUMNS), (contract_bounds, CONTRACT_BOUNDS)], ids))
-    open_ = ~np.asarray(contracts["denied"])
-    group = np.full(len(keys), -1, dtype=np.int32)
-    leader = np.zeros(len(keys), dtype=bool)
-    _, first, group[open_] = np.unique(keys[open_], return_index=True, return_inverse=True)
-    leader[np.flatnonzero(open_)[first]] = True
-    return SCOPE_GROUPS.build({"request_id": ids, "scope_group": group, "leader": leader})
 
 
 _grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])

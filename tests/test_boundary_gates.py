@@ -110,7 +110,7 @@ def test_admissible_counts_each_request_at_its_own_instant():
     walled = wall(rows, [{}, {"as_of": NOON - 2 * DAY}, {"project": "x"}], [{}])
     table = walled.admissible.to_pydict()
     assert (table["rows"], table["total_length"], table["withheld"]) == ([2, 1, 0], [8, 5, 0], [1, 2, 0])
-    assert (table["scope_group"], table["segments"]) == ([0, 0, -1], [["s('shop', None)"], ["s('shop', None)"], []])
+    assert walled.groups["scope_group"].to_pylist() == [0, 0, -1]
     ids = walled.frame.evidence["evidence_id"].to_pylist()
     expected = ["".join(f"{each}\n" for each in sorted(ids[n] for n in chosen)) for chosen in ([0, 1], [1], [])]
     assert table["row_digest"] == [hashlib.sha256(each.encode()).hexdigest() for each in expected]
@@ -126,3 +126,14 @@ def test_the_ladder_counts_gate_by_gate_and_time_by_instant():
     assert (cut["r0", "zone"], cut["r0", "safety"]) == ((5, 4), (4, 3))
     assert (cut["r0", "recorded"], cut["r0", "superseded"], cut["r0", "window_end"]) == ((3, 2), (2, 1), (1, 1))
     assert (cut["r1", "recorded"], cut["r1", "window_end"]) == ((3, 0), (0, 0))
+
+
+def test_requests_share_a_group_if_the_same_rows_pass_whatever_their_time_and_purpose():
+    requests = [
+        {}, {"as_of": NOON - DAY}, {"purpose": "review-risk", "max_items": 1}, {"branch": "unused"}, {"branch": "main"},
+        {"project": "x"},
+    ]  # fmt: skip
+    walled = wall([{}, {"branch": "dev"}], requests, [{}])
+    groups = walled.groups["scope_group"].to_pylist()
+    assert groups == [0, 0, 0, 1, 1, -1]
+    assert sorted(set(walled.gated["scope_group"].to_pylist())) == [0, 1]

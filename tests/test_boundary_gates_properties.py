@@ -63,7 +63,7 @@ def test_every_row_is_stopped_by_the_gate_the_reference_names(rows, requests, gr
 
 def admitted(walled: SimpleNamespace, request: int = 0) -> set[int]:
     """A(r), as places in the test's list, through the published tables alone."""
-    frame, group = walled.frame, walled.alike["scope_group"][request].as_py()
+    frame, group = walled.frame, walled.groups["scope_group"][request].as_py()
     as_of = walled.contracts["as_of"][request].as_py()
     table = walled.reachable.filter(pa.compute.equal(walled.reachable["scope_group"], group))
     recorded = frame.row_index.recorded

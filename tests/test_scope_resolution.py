@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_rows import grants_of, requests_of
-from scoped_retrieval.nodes.scope_resolution import contract_layers, reach, scope_groups
+from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
     CONTRACTS,
-    SCOPE_GROUPS,
 )
 from wall_worlds import MODES, NOON, POLICIES, ROLES, contract_bounds_of, contracts_of
 
@@ -151,22 +150,6 @@ def test_layers_say_what_each_did_with_its_version():
         layers[1]["version"] == POLICIES.filter(pa.compute.equal(POLICIES["purpose"], "fix-test"))["version"][0].as_py()
     )
     assert len(layers[0]["version"]) == 16
-
-
-def groups_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
-    resolved = contracts_of(requests, grants)
-    return SCOPE_GROUPS.check(scope_groups(resolved, contract_bounds_of(requests, grants)))
-
-
-def test_requests_share_a_group_if_their_bounds_are_equal_whatever_their_time_and_purpose():
-    earlier = NOON - timedelta(days=1)
-    requests = requests_of(
-        {}, {"as_of": earlier}, {"purpose": "review-risk", "max_items": 1}, {"branch": "main"}, {"project": "x"}
-    )
-    table = groups_of(requests, grants_of({})).to_pydict()
-    assert table["scope_group"][0] == table["scope_group"][1] == table["scope_group"][2] != table["scope_group"][3]
-    assert (table["scope_group"][4], sorted(set(table["scope_group"]))) == (-1, [-1, 0, 1])
-    assert table["leader"] == [True, False, False, True, False]
 
 
 changes = st.fixed_dictionaries(

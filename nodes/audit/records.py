@@ -48,6 +48,7 @@ from ..tables import (
     RANKED,
     REQUESTS,
     RERANK_WEIGHTS,
+    SAME_AS_ASKED,
     SCORE_TERMS,
     SESSION_EVENTS,
     SNAPSHOTS,
@@ -57,6 +58,7 @@ from ..tables import (
     TRIMS,
     VERDICTS,
 )
+from ..vocabulary import WEIGHED_TERMS
 
 Kind = Literal["full", "some", "many"]
 """How many rows a table has for a row of its record: one, at most one, or any number."""
@@ -99,19 +101,20 @@ def _record(
     many: Iterable[Table] = (),
     shared: Collection[str] = (),
 ) -> Record:
-    """A record. The columns in `shared` have the values of the first member that has them."""
+    """A record. The columns in `shared` have the values of the first member that has them, but in tables of many rows."""
     given: tuple[tuple[Kind, Iterable[Table]], ...] = (("full", (first, *full)), ("some", some), ("many", many))
     kinds: list[tuple[Table, Kind]] = [(table, kind) for kind, tables in given for table in tables]
     stored: dict[str, Column] = {}
     members, known = list[Member](), dict[str, str]()
     for table, kind in kinds:
-        columns = {c: known.get(c, c if c in key else f"{table.name}.{c}") for c in table.columns}
+        given_before = {} if kind == "many" else known
+        columns = {c: c if c in key else given_before.get(c, f"{table.name}.{c}") for c in table.columns}
         new = {columns[c]: declared for c, declared in table.columns.items() if columns[c] not in stored}
         marker = next(
             columns[c] for c, declared in table.columns.items() if columns[c] in new and not declared.nullable
         )
         stored |= {c: _stored_column(declared, kind) for c, declared in new.items()}
-        known |= {c: columns[c] for c in columns if c in key or c in shared}
+        known |= {c: columns[c] for c in columns if c in shared}
         members.append(Member(table, kind, columns, marker))
     extended = any(table.extra is not None for table, _ in kinds)
     extra = float64("a column of a plugin", nullable=True) if extended else None
@@ -131,6 +134,7 @@ REQUEST_RECORD = _record(
     key=("request_id",),
     some=(CONTRACTS, ADMISSIBLE, RERANK_WEIGHTS),
     many=(CONTRACT_BOUNDS, CONTRACT_LAYERS, FILTER_LADDER, SESSION_EVENTS, ANCHORS, SUB_QUERIES, HITS),
+    shared=(*SAME_AS_ASKED, "asked_at", *(f"weight_{name}" for name in WEIGHED_TERMS)),
 )
 CANDIDATE_RECORD = _record(
     "candidate_record",

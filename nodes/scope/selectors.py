@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_rows, flat, truth
+from ..columns.keys import truth
 from ..vocabulary import ORIGIN_CLASSES
 
 AND = "\n"
@@ -40,8 +40,7 @@ PATH_ONLY = "path:"
 _WILD = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?")
 
 
-@dataclass(frozen=True)
-class SourcePairs:
+class SourcePairs(NamedTuple):
     """The distinct (origin_class, source_id) pairs of some rows; `codes[i]` is the pair of row `i`, int32[rows]."""
 
     codes: NDArray[np.int32]
@@ -159,32 +158,3 @@ def _encode(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, NDArray[np.in
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     encoded = column.dictionary_encode()
     return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-_BETWEEN = "\0"
-"""Separates selectors: none contains it."""
-
-
-def source_names(pairs: SourcePairs, rows: NDArray[np.int64]) -> list[str]:
-    """Class and id of the sources of some rows of `pairs`, sorted."""
-    used = pa.array(np.unique(pairs.codes[rows]))
-    return sorted(
-        f"{c}\t{s}"
-        for c, s in zip(*(a.take(used).to_pylist() for a in (pairs.origin_class, pairs.source_id)), strict=True)
-    )
-
-
-def unmatched(selectors: pa.ChunkedArray, sources: pa.ChunkedArray, moment: NDArray[np.int64]) -> pa.Array:
-    """Per request, the selectors that pick none of the sources of its A(r); empty for a denied request."""
-    lists = flat(selectors)
-    asked = np.flatnonzero((moment >= 0) & np.asarray(lists.is_valid()))
-    spelled = pc.binary_join(lists.take(pa.array(asked)), _BETWEEN).dictionary_encode()
-    first, alike = distinct_rows(moment[asked], np.asarray(spelled.indices).astype(np.int64))
-    found: list[list[str]] = [[]]
-    for at in asked[first].tolist():
-        stored = [pair.partition("\t") for pair in sources[int(moment[at])].as_py()]
-        pairs = source_pairs(*(pa.array([pair[part] for pair in stored], pa.string()) for part in (0, 2)))
-        found.append([one for one in lists[at].as_py() if not selected_pairs([one], pairs).any()])
-    place = np.zeros(len(moment), dtype=np.int64)
-    place[asked] = alike + 1
-    return pa.array(found, pa.list_(pa.string())).take(pa.array(place))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, int8s, int32, int64, int64s, string, strings, table, timestamp
+from ..schema import caller, int8s, int32, int64, string, strings, table
+
+SCOPE_GROUPS = table(
+    "scope_groups",
+    key=("request_id",),
+    order=("request_id",),
+    doc="Which requests read the same rows with the same outcome, time apart. Denied requests are in no group.",
+    request_id=string("the request"),
+    scope_group=int32("dense group number inside the shard; -1 = denied"),
+)
 
 GATED_ROWS = table(
     "gated_rows",
     key=("scope_group", "row_start"),
     order=("scope_group", "row_start"),
-    doc="Every segment a scope group reads, with the first access or visibility gate that stops each of its rows.",
-    scope_group=int32("the group; one that reads no segment has one row, with an empty `stopped_by`"),
+    doc="Every segment a row group reads, with the first access or visibility gate that stops each of its rows.",
+    scope_group=int32("the group"),
     row_start=int64("first frame row of the segment"),
-    same_as=int32("the first group that reads the same rows with the same outcome; only that one lists it"),
     stopped_by=int8s("per row of the segment: 0 = passes them all, else the gate's number in `gates.GATES`"),
 )
 
@@ -25,31 +33,12 @@ REACHABLE = table(
     withheld_by=int32("0 = passes every visibility gate, else the gate's number in `gates.GATES`"),
 )
 
-SCOPE_TIMES = table(
-    "scope_times",
-    key=("scope_group", "as_of", "window_start", "window_end", "include_deleted"),
-    order=("scope_group", "as_of", "window_start", "window_end", "include_deleted"),
-    doc="The distinct instants and windows a scope group is asked for, each judged once.",
-    scope_group=int32("the group"),
-    as_of=timestamp("the instant"),
-    window_start=timestamp("start of the window; null = open, sorted first", nullable=True),
-    window_end=timestamp("end of the window, exclusive; null = open, sorted last", nullable=True),
-    include_deleted=boolean("superseded and deleted text passes"),
-    rows=int64("rows that pass every gate"),
-    total_length=int64("index terms in those rows"),
-    row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
-    stopped=int64s("rows stopped by each time gate, in the order of `gates.GATES`"),
-    sources=strings("class and id of the sources of those rows, a tab between them; [] where no request names sources"),
-)
-
 ADMISSIBLE = table(
     "admissible",
     key=("request_id",),
     order=("request_id",),
     doc="What recall may score for each request: A(r), as counts and a digest; the statistics of BM25 are taken here.",
     request_id=string("the request", digest=False),
-    scope_group=int32("group inside the shard; envelope", digest=False),
-    segments=strings("segments read; envelope: merging changes them and nothing else", digest=False),
     rows=int64("N, the number of admissible rows"),
     total_length=int64("index terms in those rows; avgdl = total_length / rows"),
     withheld=int64("rows that pass the access gates and are withheld by time or visibility"),
@@ -71,8 +60,8 @@ FILTER_LADDER = table(
     reason_code=caller(string("the reason of a row that did not")),
 )
 
+ScopeGroups = SCOPE_GROUPS.annotation
 GatedRows = GATED_ROWS.annotation
 Reachable = REACHABLE.annotation
-ScopeTimes = SCOPE_TIMES.annotation
 Admissible = ADMISSIBLE.annotation
 FilterLadder = FILTER_LADDER.annotation

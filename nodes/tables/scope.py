@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from ..schema import boolean, caller, float64, int32, string, strings, table, timestamp
-from .inputs import _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS
+from .inputs import _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS, REQUESTS
+
+SAME_AS_ASKED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id",
+                 "purpose", "as_of", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
+"""The columns of CONTRACTS that are those of the request, besides its own weights."""
 
 CONTRACTS = table(
     "contracts",
@@ -15,16 +19,8 @@ CONTRACTS = table(
     contract_id=caller(string("first 16 hex digits of the contract digest: the scope id of S0.14")),
     denied=caller(boolean("nothing can be asked under this contract")),
     denied_reason=caller(string("why, from the contract alone", nullable=True)),
-    principal=caller(string("whose rights apply")),
-    asked_by=caller(string("who asks, where it is another", nullable=True)),
     groups=strings("groups of the principal at asked_at"),
-    project=caller(string("the project asked in")),
-    namespace=caller(string("only this namespace and rows without one", nullable=True)),
-    workspace_root=caller(string("work tree", nullable=True)),
-    branch=caller(string("branch of the code", nullable=True)),
-    test_suite=caller(string("test suite", nullable=True)),
-    session_id=caller(string("session", nullable=True)),
-    purpose=caller(string("purpose")),
+    **{name: REQUESTS.columns[name] for name in SAME_AS_ASKED},
     mode=caller(string("the mode that chose inside the bounds", nullable=True)),
     search_paths=caller(strings("path globs the mode searches; null = every path", nullable=True)),
     excluded_paths=caller(strings("path globs the mode leaves out")),
@@ -34,16 +30,12 @@ CONTRACTS = table(
     denied_sources=caller(strings("source selectors")),
     allowed_paths=caller(strings("anchored globs on path; null = all granted", nullable=True)),
     denied_paths=caller(strings("anchored globs on path")),
-    as_of=caller(timestamp("facts are judged here")),
     asked_at=timestamp("rights are judged here; envelope", digest=False),
     window_start=caller(timestamp("start of the window", nullable=True)),
     window_end=caller(timestamp("end of the window, exclusive", nullable=True)),
-    allow_stale_memory=caller(boolean("deprecated and expired memory may be shown as history")),
     include_states=caller(strings("lifecycles that may be shown")),
     accepted_authority=caller(strings("accepted source classes; null = all", nullable=True)),
     min_authority=caller(int32("least authority, 0 to 3")),
-    require_citation=caller(boolean("items must resolve")),
-    require_snapshot=caller(boolean("no block without snapshot")),
     max_unverified_items=caller(int32("cap on candidate items")),
     lane_k=caller(int32("rows per lane and sub-query")),
     pool_k=caller(int32("candidates after merging")),
@@ -54,7 +46,6 @@ CONTRACTS = table(
     max_tokens=caller(int32("tokens of the block")),
     max_chars=caller(int32("characters of the block")),
     max_chunk_tokens=caller(int32("tokens of one item's text")),
-    tokenizer=caller(string("counter by name")),
     withheld_k=int32("withheld rows that become candidates"),
     graph_floor=float64("least confidence of an edge that the graph lane walks"),
     graph_iterations=int32("steps of its walk"),
@@ -64,7 +55,6 @@ CONTRACTS = table(
     instruction_sources=caller(strings("path globs with standing instruction")),
     mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller or the role requires")),
-    recall_effort=caller(string("none, minimal, full or graph")),
     mode_lanes=caller(strings("lanes that every sub-query uses in addition to its own")),
     path_window_start=caller(timestamp("rows of `window_paths` that happened earlier do not return", nullable=True)),
     window_paths=caller(strings("path globs that `path_window_start` holds for")),
@@ -110,17 +100,6 @@ CONTRACT_LAYERS = table(
     effect=string("the fields it set or narrowed, comma separated"),
 )
 
-SCOPE_GROUPS = table(
-    "scope_groups",
-    key=("request_id",),
-    order=("request_id",),
-    doc="Which requests share access and visibility bounds; as_of is not part of it. Denied requests are in no group.",
-    request_id=string("the request"),
-    scope_group=int32("dense group number inside the shard; -1 = denied"),
-    leader=boolean("the first request of its group, whose contract row speaks for the group"),
-)
-
 Contracts = CONTRACTS.annotation
 ContractBounds = CONTRACT_BOUNDS.annotation
 ContractLayers = CONTRACT_LAYERS.annotation
-ScopeGroups = SCOPE_GROUPS.annotation

@@ -37,8 +37,8 @@ class FrameColumns:
     def __init__(self, evidence: pa.Table) -> None:
         self._columns = evidence.select(list(COLUMNS))
         self._opened: dict[tuple[int, int], SegmentColumns] = {}
-        self.outcomes: Recent[pa.Table] = Recent(min(SCOPES, 1 + SCOPE_ROWS // max(evidence.num_rows, 1)))
-        """GATED_ROWS of the scopes that were asked last."""
+        self.outcomes: Recent[Any] = Recent(min(SCOPES, 1 + SCOPE_ROWS // max(evidence.num_rows, 1)))
+        """The outcomes of the scopes that were asked last."""
 
     def of(self, start: int, end: int) -> SegmentColumns:
         """The columns of the segment from one row to another."""

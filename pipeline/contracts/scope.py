@@ -44,8 +44,8 @@ from ..requests.resolver import RequestResolver
 
 __all__ = ["ContractResolver", "ContractScope", "difference", "fields_of_snapshot", "resolver_of"]
 
-_RESOLVED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
-_GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
+_RESOLVED = ("contracts", "contract_bounds", "contract_layers")
+_GATED = ("reachable", "admissible", "filter_ladder")
 
 
 @dataclass(frozen=True)

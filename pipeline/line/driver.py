@@ -54,10 +54,10 @@ STEPS = (
 )
 """The step modules in the order of the line."""
 
-SCOPED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
+SCOPED = ("contracts", "contract_bounds", "contract_layers")
 """Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
-WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")
+WALL = ("row_groups", "gated_rows", "reachable", "admissible")
 """Nodes that determine the rows each request may see; events of its session and rows with vectors are read through
 them."""
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from scoped_retrieval.nodes import boundary_gates
 from scoped_retrieval.nodes.frames import RowIndex
-from scoped_retrieval.nodes.scope_resolution import scope_groups
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
     EVIDENCE,
@@ -20,7 +19,6 @@ from scoped_retrieval.nodes.tables import (
     REACHABLE,
     REQUESTS,
     SCOPE_GROUPS,
-    SCOPE_TIMES,
     SEGMENTS,
 )
 from scoped_retrieval.nodes.walls.gates import GATES
@@ -87,17 +85,14 @@ def wall(
     held = GRANTS.from_rows([GRANT | {"rule_id": f"grants[{n}]"} | change for n, change in enumerate(grants)])
     resolved = contracts_of(asked, held, modes)
     bounds = contract_bounds_of(asked, held)
-    groups = scope_groups(resolved, bounds)
-    gated = GATED_ROWS.check(
-        boundary_gates.gated_rows(resolved, bounds, groups, frame.evidence, frame.segments, frame.row_index)
-    )
-    alike = SCOPE_GROUPS.check(boundary_gates.row_groups(groups, gated))
-    reach = REACHABLE.check(boundary_gates.reachable(gated))
-    times = SCOPE_TIMES.check(boundary_gates.scope_times(resolved, alike, reach, frame.evidence, frame.row_index))
+    read = frame.evidence, frame.segments, frame.row_index
+    groups = SCOPE_GROUPS.check(boundary_gates.row_groups(resolved, bounds, *read))
+    gated = GATED_ROWS.check(boundary_gates.gated_rows(resolved, bounds, *read))
+    reach, shown = REACHABLE.check(boundary_gates.reachable(gated)), (frame.evidence, frame.row_index)
     return SimpleNamespace(
-        frame=frame, contracts=resolved, bounds=bounds, groups=groups, alike=alike, gated=gated, reachable=reach, times=times,
-        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, alike, times, reach, frame.segments)),
-        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, alike, times, gated)),
+        frame=frame, contracts=resolved, bounds=bounds, groups=groups, gated=gated, reachable=reach,
+        admissible=ADMISSIBLE.check(boundary_gates.admissible(resolved, groups, reach, *shown)),
+        ladder=FILTER_LADDER.check(boundary_gates.filter_ladder(resolved, groups, reach, gated, *shown)),
     )  # fmt: skip
 
 

@@ -195,14 +195,12 @@ def asked(world: Mapping[str, Any], requests: Sequence[Row], *, chunk: int | Non
         contracts.append(_contract(request))
         full.append(_request(request))
         group = scopes.index(tuple(request["projects"]))
-        groups.append({"request_id": request["request_id"], "scope_group": group, "leader": False})
+        groups.append({"request_id": request["request_id"], "scope_group": group})
         own = [at for at in range(len(rows)) if passes(world, request, at)]
         lengths = world["evidence"]["length"].to_pylist()
         counted.append(
             {
                 "request_id": request["request_id"],
-                "scope_group": group,
-                "segments": [],
                 "rows": len(own),
                 "total_length": sum(lengths[at] for at in own),
                 "withheld": 0,

@@ -232,11 +232,9 @@ def place_stop(row: dict, contract: dict, bound: dict) -> int | None:
 
 
 def outcomes(gated: pa.Table) -> dict[tuple[int, int], int]:
-    """The gate that stops each (scope group, frame row), 0 where none does; a group that lists nothing fares as named."""
-    rows = gated.to_pylist()
-    listed = {(row["scope_group"], row["row_start"]): row["stopped_by"] for row in rows}
+    """The gate that stops each (row group, frame row), 0 where none does."""
     return {
         (row["scope_group"], row["row_start"] + n): code
-        for row in rows
-        for n, code in enumerate(listed[row["same_as"], row["row_start"]])
+        for row in gated.to_pylist()
+        for n, code in enumerate(row["stopped_by"])
     }
