@@ -24,9 +24,7 @@ from ..nodes.lanes import Lane
 from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored, check_names
 from ..nodes.score_terms import ScoreTerm
 from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
-from .sources.file_kinds import check_extensions
-from .sources.lines import Chunk, Lines, Outline
-from .sources.source_reader import SourceReader
+from .sources.readers import SourceReader
 
 __all__ = [
     "ASKED",
@@ -34,16 +32,13 @@ __all__ = [
     "PLUGIN_REASON",
     "Canary",
     "Case",
-    "Chunk",
     "Gate",
     "Ground",
     "InputError",
     "Installed",
     "Lane",
     "LaneScope",
-    "Lines",
     "Opening",
-    "Outline",
     "Plugins",
     "ScoreTerm",
     "Scored",
@@ -69,8 +64,6 @@ class Installed:
 
     line: Plugins = NO_PLUGINS
     readers: tuple[SourceReader, ...] = ()
-    digest: str = ""
-    """Digest of the code of the readers."""
 
 
 def installed(names: Collection[str]) -> Installed:
@@ -90,9 +83,8 @@ def installed(names: Collection[str]) -> Installed:
         hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
         raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
     check_names([one.name for one in readers], "readers")
-    check_extensions(readers)
     line = with_digest(Plugins(gates, lanes, score_terms))
-    return Installed(line, readers, code_of(readers) if readers else "")
+    return Installed(line, readers)
 
 
 def is_installed(plugins: Plugins) -> bool:

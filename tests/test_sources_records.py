@@ -10,10 +10,9 @@ from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.artifacts import read_artifacts
 from scoped_retrieval.pipeline.sources.memory import read_memory, read_preferences
-from scoped_retrieval.pipeline.sources.records import READERS
+from scoped_retrieval.pipeline.sources.readers import READERS, tables_of
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.sessions import read_sessions
-from scoped_retrieval.pipeline.sources.source_reader import tables_of
 
 EVENT = {"id": "e1", "sessionId": "s-1", "turnId": "t-1", "kind": "tool.finished", "createdAt": "2026-05-20T08:00:00Z"}
 MEMORY = {

@@ -9,7 +9,7 @@ import typer
 
 from ..config.settings import Settings
 from ..progress import counted
-from ..sources.records import READERS
+from ..sources.readers import READERS
 from .options import pairs_of, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, to_json, write_table
 

@@ -36,7 +36,7 @@ from ..encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
-from ..sources import git_history, records, work_tree
+from ..sources import git_history, work_tree
 from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
 from ..sources.evidence_file import read_evidence
@@ -44,8 +44,8 @@ from ..sources.git_commands import Git
 from ..sources.importing import normalize
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
+from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.report import SourceReport
-from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
@@ -58,7 +58,7 @@ __all__ = ["index_into"]
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
-RECORDS = {reader.name: reader for reader in records.READERS}
+RECORDS = {reader.name: reader for reader in READERS}
 """Readers of records by the flag for their files."""
 PART_PLACEMENTS = 150_000
 """A history with more placements than this is published in parts."""
@@ -111,11 +111,11 @@ def index_into(
     expect_writable(settings["corpus"])
     say(f"reading sources of project {project}")
     plugins = installed(settings["plugins"])
-    readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers if reader.read is not None}}
+    readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers}}
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of((*readers, "evidence", "mcp"), name, "--add")
-    with languages(plugins.readers), _reader(settings, request, plugins) as documents:
+    with _reader(settings, request) as documents:
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
         published = import_.publish()
         generation = import_.embed()
@@ -354,13 +354,11 @@ def _expect_names(paths: Paths) -> None:
                 raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
 
 
-def _reader(settings: Settings, request: IndexRequest, plugins: Any) -> DocumentReader:
+def _reader(settings: Settings, request: IndexRequest) -> DocumentReader:
     """The reader of texts, with the cache of the corpus if there is one."""
     corpus = settings["corpus"] if head_of(settings) is not None else None
-    cache = ChunkCache(corpus, reader_digest() + plugins.digest)
-    in_process = any(reader.extensions for reader in plugins.readers)  # readers of plugins are not sent to workers
-    workers = 1 if in_process else request.workers or processors()
-    return DocumentReader(cache, workers=workers, named=request.source is not None)
+    cache = ChunkCache(corpus, reader_digest())
+    return DocumentReader(cache, workers=request.workers or processors(), named=request.source is not None)
 
 
 def _placements(rows: pa.Table) -> int:

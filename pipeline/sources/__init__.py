@@ -6,7 +6,6 @@
 - histories: `git_history`, with uncommitted files; `git_commands`; `path_history`
 - chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers` and `metadata`
 - what was cut before: `chunk_cache`; `document_reader` cuts the rest, in worker processes if it is much
-- `source_reader`: the interface of a reader
-- records: `records` (lists the readers), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with
+- records: `readers` (lists them), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with
   schemas), `evidence_file`; `record_rows` and `jsonl` are shared by them
 """

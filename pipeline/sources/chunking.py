@@ -31,7 +31,6 @@ from .lines import MAX_BYTES, Chunk, Lines, Outline, cut, tidy
 from .logs import outline_log
 from .markdown import outline_markdown, outline_rst
 from .parts import Part, parts_of
-from .source_reader import outlined
 from .statements import levels_of_text
 
 __all__ = ["Document", "DocumentChunk", "chunk_document", "read_document"]
@@ -141,8 +140,6 @@ def _covered(data: bytes, secrets: Sequence[Finding]) -> bytes:
 
 
 def _outline(lines: Lines, kind: FileKind) -> Outline:
-    if (of_plugin := outlined(kind.splitter, lines)) is not None:
-        return of_plugin
     if kind.splitter == "markdown":
         return outline_markdown(lines)
     if kind.splitter == "rst":

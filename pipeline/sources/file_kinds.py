@@ -8,15 +8,12 @@ Note: contents never change the kind; a file called `notes.txt` stays a document
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...nodes.errors import InputError
 from .grammars import SPLITTERS
-from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere"]
+__all__ = ["CLASSES", "FileKind", "file_kind", "made_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +129,6 @@ _FORMATS = {
     "docx": "document",
 }
 """Splitters of files that are read by their parts, see `parts`, by extension."""
-_CUT_HERE = {*_MARKDOWN, *_PROSE, *_LOGS, *_FORMATS, "rst", "rest", "csv"} | {
-    extension for extension, language in _BY_EXTENSION.items() if language in SPLITTERS
-}
-"""Extensions that no plugin may read."""
 _NOT_TEXT = _words(
     """png jpg jpeg gif bmp ico webp tif tiff svg psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
@@ -177,34 +170,14 @@ def made_elsewhere(path: str) -> bool:
     return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
 
 
-def file_kind(path: str) -> FileKind:
-    """The kind of the file at `path` (`/` separated, inside its source), or that of a plugin's reader."""
-    return _file_kind(path, language_of(path.rpartition("/")[2].rpartition(".")[2].lower()))
-
-
-def check_extensions(readers: Iterable[SourceReader]) -> None:
-    """Refuse readers of extensions that this package cuts itself, and two readers of one extension: one would never
-    run.
-
-    Raises:
-        InputError: a reader has such an extension.
-    """
-    taken = dict.fromkeys(_CUT_HERE, "this package")
-    for reader in readers:
-        for extension in reader.extensions:
-            if extension in taken:
-                got = f"{extension!r}, which {taken[extension]} splits"
-                raise InputError.described("extensions that no other reader splits", got, f"{reader.name}.extensions")
-            taken[extension] = reader.name
-
-
 @lru_cache(maxsize=65_536)
-def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
+def file_kind(path: str) -> FileKind:
+    """The kind of the file at `path` (`/` separated, inside its source)."""
     *folders, name = path.lower().split("/")
     stem, dot, extension = name.rpartition(".")
     if not dot or not stem:
         stem, extension = name, ""
-    text_by_name = reader is not None or extension not in _NOT_TEXT
+    text_by_name = extension not in _NOT_TEXT
     generated = name in _LOCK_NAMES or _GENERATED_NAME.search(name) is not None
 
     def document(splitter: str, language: str | None, kind: str = "doc") -> FileKind:
@@ -223,13 +196,13 @@ def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
     table_of_log = extension == "csv" and not _LOG_FOLDERS.isdisjoint(folders)
     if extension in _LOGS or table_of_log or (extension in ("csv", "txt") and _LOG_WORDS.search(stem)):
         return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
-    language = _BY_EXTENSION.get(extension) or (reader.language if reader else _CODE_NAMES.get(stem))
+    language = _BY_EXTENSION.get(extension) or _CODE_NAMES.get(stem)
     if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
         if stem.startswith("requirements") and extension == "txt":
             return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name, "config")
         return document("lines", None)
     of_grammar = _SPLITTERS.get(extension, language)
-    splitter = reader.name if reader else of_grammar if of_grammar in SPLITTERS else "lines"
+    splitter = of_grammar if of_grammar in SPLITTERS else "lines"
     language = "typescript" if language == "tsx" else language
     of_code = _document_type(tuple(folders), path.rpartition("/")[2], language)
     return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name, of_code)

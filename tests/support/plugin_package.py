@@ -1,4 +1,4 @@
-"""A package that knows `scoped_retrieval.pipeline.plugins` alone: a gate, a lane, a score term and two readers."""
+"""A package that knows `scoped_retrieval.pipeline.plugins` alone: a gate, a lane, a score term and a reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scoped_retrieval.pipeline.config.settings import load_settings
 from small_corpus import Story
 
 SOURCE = '''
-"""Rules of Acme: rows with the tag `embargo` are for nobody, long rows count a little more, tags are searched, and Zig is read."""
+"""Rules of Acme: rows with the tag `embargo` are for nobody, long rows count a little more, and tags are searched."""
 
 import re
 
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.pipeline.plugins import (
-    PLUGIN_REASON, Canary, Chunk, Gate, Lane, Opening, Outline, Scored, ScoreTerm, SourceReader,
+    PLUGIN_REASON, Canary, Gate, Lane, Opening, Scored, ScoreTerm, SourceReader,
 )
 
 
@@ -90,17 +90,6 @@ def read(path, *, project, now, report):
 
 
 TICKETS = SourceReader("acme.tickets", "Tickets, a line each.", read=read)
-
-
-def outline(lines):
-    """A chunk per `fn`, with its name."""
-    starts = [at for at, raw in enumerate(lines.raw) if raw.startswith(b"fn ")]
-    names = [lines.raw[at][3:].split(b"(")[0].decode() for at in starts]
-    ends = [*starts[1:], lines.count]
-    return Outline([Chunk(a, b, name) for a, b, name in zip(starts, ends, names)], list(zip(starts, names)))
-
-
-ZIG = SourceReader("acme.zig", "Zig.", extensions=("zig",), outline=outline)
 '''
 
 ENTRIES = """
@@ -113,7 +102,6 @@ acme.tags = acme_rules:TAGS
 acme.length = acme_rules:LENGTH
 [scoped_retrieval.readers]
 acme.tickets = acme_rules:TICKETS
-acme.zig = acme_rules:ZIG
 """
 
 

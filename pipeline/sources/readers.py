@@ -1,0 +1,97 @@
+"""The readers of records: to add one, write its function in a module beside this one and a line in `READERS`.
+
+Gives: `SourceReader`, a reader with its name and documentation; `READERS`, those of this package; `tables_of`, which calls one.
+
+Note: the help of `index` is made from this list, so nothing of the data stack is imported here: a reader's module is imported
+when it first reads. Rows of every reader go through `importing.normalize`, which fills missing fields with the least privileged
+values, masks secrets and refuses malformed rows. A reader grants no rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...nodes.errors import InputError, ScopedRetrievalError, called, kind_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["READERS", "SourceReader", "tables_of"]
+
+
+@dataclass(frozen=True)
+class SourceReader:
+    """A reader of records.
+
+    `read(path, project=..., now=..., report=...)` yields tables with a subset of the columns of IMPORT_ROWS, at least
+    `source_id` and `text`, and parses everything before it yields the first.
+    """
+
+    name: str
+    doc: str
+    read: Callable[..., Iterator[Any]]
+    placed: tuple[str, ...] = ()
+    """Suffixes of files that work trees leave to this reader, whose paths are then relative to the tree."""
+
+
+def _function(module: str, name: str) -> Callable[..., Iterator[Any]]:
+    """A function of a module beside this one, imported when it is first called."""
+
+    def read(path: Any, **given: Any) -> Iterator[Any]:
+        return getattr(import_module(f".{module}", __package__), name)(path, **given)
+
+    return read
+
+
+READERS = (
+    SourceReader("sessions", "Session events, JSONL.", _function("sessions", "read_sessions")),
+    SourceReader("memory", "Governed memory records, JSONL.", _function("memory", "read_memory")),
+    SourceReader("artifacts", "Logs and other artifacts, a file or folder.", _function("artifacts", "read_artifacts")),
+    SourceReader("decisions", "Decision records, Markdown with a header.", _function("documents", "read_decisions")),
+    SourceReader("preferences", "User preferences.", _function("memory", "read_preferences")),
+    SourceReader("standards", "Team standards.", _function("documents", "read_standards")),
+    SourceReader("external", "External text; untrusted.", _function("documents", "read_external")),
+    SourceReader(
+        "sot",
+        "Structured records by key, CSV or YAML, with schemas beside them.",
+        _function("structured", "read_sot"),
+        placed=(".csv", ".yaml", ".yml"),
+    ),
+    SourceReader(
+        "logs",
+        "CSV logs with a column of times, such as context_actions.csv.",
+        _function("structured", "read_logs"),
+        placed=(".csv",),
+    ),
+)
+"""Every reader of records of this package, by the KIND of `index --add`."""
+_OF_READERS = (ScopedRetrievalError, OSError)
+"""Errors that readers may raise about a file."""
+
+
+def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Table]:
+    """The tables of a reader of records.
+
+    Raises:
+        SchemaError: a plugin's reader raised an exception that is neither an OSError nor an error of this package.
+        InputError: `path` does not exist, or the reader yielded something other than a table.
+    """
+    import pyarrow as pa  # not imported to make flags from readers
+
+    if not Path(path).exists():
+        raise InputError.expected("a file or a folder", None, str(path))
+    name, at = reader.name, f"{reader.name}.read"
+    found = called(name, "read", partial(reader.read, path, **given), through=_OF_READERS)
+    if not isinstance(found, Iterable):
+        raise InputError.of_kind("tables", found, at)
+    tables = called(name, "read", iter, found, through=_OF_READERS)
+    while (table := called(name, "read", next, tables, None, through=_OF_READERS)) is not None:
+        if not isinstance(table, pa.Table):
+            raise InputError.described("a table", kind_of(table), at)
+        if table.num_rows:  # one without rows may lack columns
+            yield table
