@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
@@ -302,22 +301,6 @@ def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
     commit(world.tree)
     world.index()
     assert row not in Corpus.open(world.corpus).frame().evidence["evidence_id"].to_pylist()
-
-
-@pytest.mark.parametrize("with_git", [False, True], ids=["work tree", "history"])
-def test_another_folder_of_the_same_name_is_refused_unless_it_is_named(tmp_path: Path, with_git: bool) -> None:
-    world, other = World(tmp_path, git=with_git), tmp_path / "other" / "tree"
-    for tree in (world.tree, other):
-        tree.mkdir(parents=True)
-        (tree / "a.md").write_text(f"# {tree}\n")
-        repository(tree)
-        commit(tree)
-    world.index()
-    with pytest.raises(InputError, match="got another folder of that name"):
-        world.index(other)
-    world.index(other, source="tree")
-    other.rename(tmp_path / "moved")
-    world.index()
 
 
 def test_rows_of_another_reader_of_a_source_end_with_it(world: World) -> None:

@@ -190,6 +190,21 @@ def test_python_asks_in_a_folder_as_the_command_does(shop: Path, monkeypatch, ca
     assert shown(capsys)[1].count("standing up") == 1
 
 
+def test_another_folder_of_the_same_name_is_refused_unless_its_source_is_named(
+    shop: Path, monkeypatch, capsys: Capture
+):
+    other = shop.parent / "other" / "shop"
+    other.mkdir(parents=True)
+    (other / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    monkeypatch.chdir(shop.parent)
+    into = ["--no-semantic", "--project", "p", "--corpus", "corpus"]
+    assert run("index", "shop", *into, capsys=capsys)[0] == 0
+    code, _, err = run("index", str(other), *into, capsys=capsys)
+    assert code == 2 and "Expected folders of different names" in err and "--source shop" in err
+    assert run("index", str(other), *into, "--source", "shop", capsys=capsys)[0] == 0
+    assert shown(capsys, "--corpus", "corpus", "--project", "p")[0] == ["okapi.md"]
+
+
 @pytest.mark.parametrize("kept", [b"", b"[{}]", b"[{", b"7"])
 def test_what_was_kept_of_an_import_and_cannot_be_read_follows_nothing(
     shop: Path, tmp_path, capsys: Capture, kept: bytes

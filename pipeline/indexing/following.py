@@ -37,7 +37,7 @@ from ..storage.locks import held
 from .report import IndexReport
 from .request import IndexRequest
 
-__all__ = ["defaults_in", "followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
+__all__ = ["defaults_in", "expect_names", "followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
 
 _RACY = 100_000_000
 """Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
@@ -60,17 +60,46 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
     if file is None or not request.paths or request.records:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
-    named = (settings["project"], made.paths)
     seen = files and [files, head_of(settings)]
     with suppress(OSError):
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
-            kept = [each for each in _followed(settings) if (each[0], each[1].paths) != named]
+            kept = [
+                each for each in _followed(settings) if not _replaced(each[1], made) or each[0] != settings["project"]
+            ]
             rows = [
                 {"project": project, **asdict(each), "seen": last}
                 for project, each, last in (*kept, (settings["project"], made, seen))
             ]
             write_atomic(file, json.dumps(rows, default=str).encode())
+
+
+def _replaced(before: IndexRequest, after: IndexRequest) -> bool:
+    """Whether an import reads the folders of another one, or sources of their names."""
+    return before.paths == after.paths or bool(_folders(before).keys() & _folders(after))
+
+
+def _folders(request: IndexRequest) -> dict[str, Path]:
+    """The folders of an import by the names of their sources."""
+    return {request.source or path.resolve().name: path for path in request.paths if path.is_dir()}
+
+
+def expect_names(settings: Settings, request: IndexRequest) -> None:
+    """Refuse a folder that has the name of another one in the project, unless the request names its source: each would end
+    the other's rows.
+
+    Raises:
+        InputError: there is one, in the request or among those that the corpus follows.
+    """
+    if request.source is not None:
+        return
+    known = [each for project, each, _ in _followed(settings) if project == settings["project"]]
+    folders = {name: path for each in known for name, path in _folders(each).items()}
+    for path in request.paths:
+        name = path.resolve().name
+        if path.is_dir() and not (other := folders.setdefault(name, path)).samefile(path):
+            hint = f"name this one with `--source NAME`; `--source {name}` replaces the other"
+            raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
 
 
 def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:

@@ -49,6 +49,7 @@ from ..sources.report import SourceReport
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
+from .following import expect_names
 from .reader_digest import reader_digest
 from .report import IndexReport
 from .request import IndexRequest
@@ -104,8 +105,7 @@ def index_into(
     servers = [named_server(server)[0] for server in request.mcp]
     if twice := [name for name in servers if servers.count(name) > 1]:
         raise InputError.described("each name once", f"{twice[0]} twice", "--add mcp")
-    if request.source is None:
-        _expect_names(request.paths)
+    expect_names(settings, request)
     if grant and exists(settings.grants_path):
         load_grants(settings.grants_path)  # a malformed grants file raises now, not after publication
     expect_writable(settings["corpus"])
@@ -343,22 +343,11 @@ def _first(items: Iterable[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
     return tuple(found.values())
 
 
-def _expect_names(paths: Paths) -> None:
-    """Refuse two folders of the same name: sources are named after folders, so each would end the other's rows."""
-    folders: dict[str, Path] = {}
-    for path in paths:
-        if path.is_dir():
-            other = folders.setdefault(path.resolve().name, path)
-            if not other.samefile(path):
-                hint = "index them one by one, and name the sources apart with `--source NAME`"
-                raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
-
-
 def _reader(settings: Settings, request: IndexRequest) -> DocumentReader:
     """The reader of texts, with the cache of the corpus if there is one."""
     corpus = settings["corpus"] if head_of(settings) is not None else None
     cache = ChunkCache(corpus, reader_digest())
-    return DocumentReader(cache, workers=request.workers or processors(), named=request.source is not None)
+    return DocumentReader(cache, workers=request.workers or processors())
 
 
 def _placements(rows: pa.Table) -> int:

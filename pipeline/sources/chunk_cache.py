@@ -2,7 +2,6 @@
 
     cache/KEY                    a random key of this corpus
     cache/<n>-<sum>.arrow        groups, each two streams: DOCUMENTS, then CHUNKS; the sum is XXH3 of the file
-    cache/roots.json             the folder that each source was read from
 
 The chunks of a text are a function of its bytes, the kind of its path and the readers (`indexing.reader_digest`), and a
 document is found by a digest of all three. The digest is keyed: no reader of the folder can test guesses about a
@@ -15,8 +14,6 @@ store has none. An erasure removes it.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -106,7 +103,6 @@ class ChunkCache:
         self._number = 0
         self._stored = 0
         self._unwritten: list[bytes] = []
-        self._unwritten_roots: dict[str, Path] = {}
         if corpus is not None:
             self.keep_in(corpus)
             self._stored = len(self._groups)
@@ -120,8 +116,6 @@ class ChunkCache:
                 groups, self._unwritten = self._unwritten, []
                 for group in groups:
                     self._write(group)
-                for source, root in self._unwritten_roots.items():
-                    self.keep_root(source, root)
 
     def key(self, content: str, *facts: object) -> bytes:
         """The key of a text: `content` identifies its bytes, `facts` everything else that determines its chunks."""
@@ -191,27 +185,6 @@ class ChunkCache:
             return tables[0]
         back = np.argsort(np.concatenate(which)) if which else np.empty(0, dtype=np.int64)
         return pa.concat_tables([CHUNKS.empty_table(), *tables]).combine_chunks().take(pa.array(back))
-
-    def root(self, source: str) -> str | None:
-        """The folder that a source was read from last."""
-        if self._folder is not None and (found := self._roots().get(source)) is not None:
-            return os.path.normpath(self._folder.parent / found)
-        return None
-
-    def keep_root(self, source: str, root: Path) -> None:
-        """Keep the folder of a source, relative to the corpus, so that both can be copied together."""
-        if self._folder is None:
-            self._unwritten_roots[source] = root
-            return
-        roots = self._roots() | {source: os.path.relpath(root, self._folder.parent)}
-        with suppress(OSError):
-            write_atomic(self._folder / "roots.json", json.dumps(roots).encode(), sync=False)
-
-    def _roots(self) -> dict[str, str]:
-        assert self._folder is not None
-        with suppress(OSError, ValueError):
-            return json.loads((self._folder / "roots.json").read_bytes())
-        return {}
 
     def _open(self, folder: Path) -> None:
         make_folders(folder, folder.parent)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.row_forms import row_forms
-from ...nodes.errors import InputError
 from ..redaction.masking import redact_columns
-from ..storage.durable import exists
 from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache
 from .file_kinds import file_kind
 from .files import FILE_ROWS, ReadOptions, columns_of, decoded, document_of, is_generated, microseconds, table_of
@@ -62,14 +59,12 @@ def processors() -> int:
 class DocumentReader:
     """Reads texts into the cache.
 
-    `named`: the user named the sources, so any folder is accepted for them. `known` counts the texts that earlier imports
-    cut, `cut` those that this one did.
+    `known` counts the texts that earlier imports cut, `cut` those that this one did.
     """
 
     cache: ChunkCache
     options: ReadOptions = field(default_factory=ReadOptions)
     workers: int = 1
-    named: bool = False
     known: int = 0
     cut: int = 0
     _tasks: int = 0
@@ -88,25 +83,6 @@ class DocumentReader:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
-
-    def expect_root(self, project: str, source_id: str, root: Path) -> None:
-        """Refuse a source that was read from another folder, which still exists, unless the user named it.
-
-        Raises:
-            InputError: it was.
-            StoreError: it cannot be determined now whether that folder still exists.
-        """
-        before = self.cache.root(f"{project}\0{source_id}")
-        if before and not self.named and exists(Path(before)) and not (root.is_dir() and root.samefile(before)):
-            name = source_id.partition(":")[2]
-            raise InputError(
-                f"Expected {before}, from which {source_id} was read, got another folder of that name - at {root.resolve()}",
-                hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
-            )
-
-    def keep_root(self, project: str, source_id: str, root: Path) -> None:
-        """Keep the folder of a source for its next reading."""
-        self.cache.keep_root(f"{project}\0{source_id}", root.resolve())
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """A table of `FILE_ROWS` from chunks and the columns that differ from theirs: arrays, or one value."""

@@ -68,8 +68,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     `say` receives lines of progress. Blobs whose chunks `reader` has are not read again.
 
     Raises:
-        InputError: there is no repository or no such branch, or `now` is naive, or another repository of that name was
-            read before.
+        InputError: there is no repository or no such branch, or `now` is naive.
     """
     microseconds(now, "now")
     reader = reader or DocumentReader.of(options)
@@ -79,11 +78,10 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     if head is None:
         report.skip("no commits")
         return
-    line, root = git.commits(head), git.folder
+    line = git.commits(head)
     if latest and len(line) < LONG_LINE:
         return
-    excludes = (selection or Selection()).rules(root).excludes
-    reader.expect_root(project, source_id, root)
+    excludes = (selection or Selection()).rules(git.folder).excludes
     say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
     files = None if latest else git.known_changes(line)
@@ -95,7 +93,6 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         yield from read_changes(changes, blobs, reader, constant, report, say)
     if latest:
         return
-    reader.keep_root(project, source_id, root)
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 

@@ -56,8 +56,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
 
     Raises:
-        InputError: there is nothing at `root`, or `now` is naive, or the source was read from another folder, which
-            still exists.
+        InputError: there is nothing at `root`, or `now` is naive.
     """
     recorded = microseconds(now, "now")
     reader = reader or DocumentReader.of(options)
@@ -74,8 +73,6 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or 'root'}"
     files = WorkTreeFiles(folder, reader, report, {"source_id": source_id, "owner_project": project}, recorded)
-    if folder == root:
-        reader.expect_root(project, source_id, root)
     for raw in sorted(paths):
         file = file_at(folder, raw, report)
         if file is not None:
@@ -83,7 +80,6 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
             yield from files.full()
     yield from files.rest()
     if folder == root:
-        reader.keep_root(project, source_id, root)
         report.complete_sources.add(source_id)
 
 
