@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources.jsonl import files_of, read_lines
+from scoped_retrieval.pipeline.sources.jsonl import read_lines
+from scoped_retrieval.pipeline.sources.record_rows import files_of
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 
@@ -58,4 +59,4 @@ def test_a_folder_gives_its_files_of_a_kind_and_counts_the_others_but_hidden_one
     report = SourceReport()
     found = files_of(tmp_path, [".jsonl"], report)
     assert found == [(tmp_path / place, place) for place in ("b.jsonl", "sub/A.JSONL")]
-    assert report.skipped_at == {"of another kind than .jsonl": ["notes.txt"]}
+    assert report.skipped_at == {"of another kind than .jsonl": ["notes.txt"], "symbolic link": ["link.jsonl"]}

@@ -26,8 +26,7 @@ from ...nodes.turns.words import RULES_NOT_READ
 from ..sources.file_kinds import made_elsewhere
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
-from ..sources.selection import Selection
-from ..sources.work_tree import through_link
+from ..sources.selection import Selection, through_link
 from .flags import sight_of
 from .masking import listed, masked_values, one_path
 

@@ -46,7 +46,7 @@ from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.report import SourceReport
-from ..sources.structured import files_named, with_schemas
+from ..sources.structured import files_named
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
 from .following import expect_names
@@ -255,9 +255,7 @@ class _Import:
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
         of_trees = common | {"name": request.source, "selection": request.selection, "reader": self.documents}
-        placed = with_schemas(
-            file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
-        )
+        placed = {file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)}
         histories = request.paths if request.history else ()
         for path in () if request.history else request.paths:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)

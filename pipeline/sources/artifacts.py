@@ -9,7 +9,7 @@ is given (S0.44).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -18,13 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from .documents import file_rows
 from .file_kinds import file_kind
 from .jsonl import LINES, Record
-from .record_rows import common_fields, rows_of_files, rows_of_text, source_of, tables
+from .record_rows import common_fields, file_rows, read_files, rows_of_lines, rows_of_text
 from .report import SourceReport
-from .selection import Selection
-from .work_tree import file_at
 
 __all__ = ["read_artifacts"]
 
@@ -39,31 +36,17 @@ def read_artifacts(
     Raises:
         InputError: naming file, line and field.
     """
-    root = Path(path)
-    source = source_of("artifact", root)
-    base = {"source_id": source, "origin_class": "artifact", "declared_standing": "untrusted", "owner_project": project}
-    if root.is_file() and root.suffix.lower() in LINES:
-        named = [(root, root.name)]
-        rows = rows_of_files(named, report, lambda record, _: _described(record, root.parent, base, now, report))
-    else:
-        folder = root if root.is_dir() else root.parent
-        listed = Selection().files(root, report) if root.is_dir() else [root.name.encode()]
-        rows = [row for raw in sorted(listed) for row in _file(folder, raw, base, now, report)]
-        report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
+    manifest = Path(path).is_file() and Path(path).suffix.lower() in LINES
 
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> Iterable[dict[str, Any]]:
+        base["declared_standing"] = "untrusted"
+        if manifest:
+            return rows_of_lines(file, lambda record: _described(record, file.parent, base, now, report), report)
+        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        own = {**base, "evidence_kind": _kind(place), "event_time": min(modified, now), "recorded_time": None}
+        return file_rows(file, place, own, report)
 
-def _file(
-    folder: Path, raw: bytes, base: Mapping[str, Any], now: datetime, report: SourceReport
-) -> list[dict[str, Any]]:
-    found = file_at(folder, raw, report)
-    if found is None:
-        return []
-    place, status = found
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
-    common = {**base, "evidence_kind": _kind(place), "event_time": min(modified, now)}
-    return [{**row, **common, "recorded_time": None} for row in file_rows(folder / place, place, common, report)]
+    return read_files(path, "artifact", (), of_file, project=project, report=report)
 
 
 def _described(
@@ -86,7 +69,6 @@ def _described(
         "document_type": common.get("document_type") or record.text("kind", "type", "command"),
         "evidence_kind": _kind(shown_as),
         "event_time": happened and min(happened, now),
-        "version": record.text("version"),
     }
     if summary is not None:
         shown = {**row, "section": "summary", "declared_visibility": "model-visible"}
@@ -95,17 +77,11 @@ def _described(
     if text is not None:
         yield from rows_of_text(text, shown_as if place else "artifact.log", row)
     elif place is not None:
-        own = {key: value for key, value in row.items() if value is not None}
-        for chunk in file_rows(_inside(folder, place, record), place, row, report):
-            yield {**chunk, **own, "section": chunk["section"]}
-
-
-def _inside(folder: Path, place: str, record: Record) -> Path:
-    """The file a manifest names; it must be inside the manifest's folder."""
-    file = (folder / place).resolve()
-    if not file.is_relative_to(folder.resolve()) or not file.is_file():
-        raise InputError.expected("a file below the manifest's folder", place, f"{record.at}.path")
-    return file
+        file = (folder / place).resolve()
+        if not file.is_relative_to(folder.resolve()) or not file.is_file():
+            raise InputError.expected("a file below the manifest's folder", place, f"{record.at}.path")
+        stated = {key: value for key, value in row.items() if value is not None}
+        yield from file_rows(file, place, {}, report, lambda header, title: stated)
 
 
 def _kind(place: str) -> str:

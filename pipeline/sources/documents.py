@@ -1,7 +1,7 @@
 """Folders of documents that are not a work tree: decision records, team standards, external texts.
 
-Gives: `read_decisions`, `read_standards`, `read_external`, and `file_rows` for one file. Documents are chunked like those
-of a work tree; a header (S1.1) fills zone, version, tags, dates and state.
+Gives: `read_decisions`, `read_standards`, `read_external`. Documents are chunked like those of a work tree; a header (S1.1)
+fills zone, version, tags, dates and state.
 
 Note: `entity: decision` in a header is the kind of document. The record's id is its number (`ADR-011`) or the name of
 its file.
@@ -18,16 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.vocabulary import ZONES
-from .chunking import read_document
-from .file_kinds import file_kind
-from .files import ReadOptions, readable
-from .headers import Header, read_header, record_number
-from .jsonl import LINES, Record, files_of
-from .record_rows import common_fields, rows_of_files, rows_of_text, source_of, tables
+from .headers import Header, record_number
+from .jsonl import LINES, Record
+from .record_rows import common_fields, file_rows, read_files, rows_of_lines, rows_of_text
 from .report import SourceReport
 
-__all__ = ["file_rows", "read_decisions", "read_external", "read_standards"]
+__all__ = ["read_decisions", "read_external", "read_standards"]
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _PROSE = (*_MARKDOWN, ".txt", ".rst", ".html", ".htm", ".adoc", ".pdf", ".docx")
@@ -61,8 +57,18 @@ def read_decisions(
     Raises:
         InputError: naming file, line and field.
     """
-    base = {"origin_class": "decision-record", "evidence_kind": "decision-record", "authority": 2}
-    return _read(path, _MARKDOWN, base, project, report, decision=True)
+
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        def of_header(header: Header, title: str | None) -> dict[str, Any] | None:
+            if header.fields:
+                return _decision_columns(header, title, file, report)
+            report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
+            return None
+
+        columns = {**base, "evidence_kind": "decision-record", "authority": 2}
+        return file_rows(file, place, columns, report, of_header)
+
+    return read_files(path, "decision-record", _MARKDOWN, of_file, project=project, report=report)
 
 
 def read_standards(
@@ -73,8 +79,11 @@ def read_standards(
     Raises:
         InputError: naming file, line and field.
     """
-    base = {"origin_class": "team-standard", "evidence_kind": "rule", "authority": 2}
-    return _read(path, _PROSE, base, project, report)
+
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        return file_rows(file, place, {**base, "evidence_kind": "rule", "authority": 2}, report)
+
+    return read_files(path, "team-standard", _PROSE, of_file, project=project, report=report)
 
 
 def read_external(
@@ -87,85 +96,15 @@ def read_external(
     Raises:
         InputError: naming file, line and field.
     """
-    base = {"origin_class": "external", "evidence_kind": "doc", "authority": 0, "declared_standing": "untrusted",
-            "declared_safety": "requires-review"}  # fmt: skip
-    return _read(path, (*_PROSE, *LINES), base, project, report)
 
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        columns = {**base, "evidence_kind": "doc", "authority": 0, "declared_standing": "untrusted",
+                   "declared_safety": "requires-review"}  # fmt: skip
+        if file.suffix.lower() in LINES:
+            return rows_of_lines(file, lambda record: _external(record, columns), report)
+        return file_rows(file, place, columns, report)
 
-def _read(
-    path: str | PathLike[str],
-    suffixes: tuple[str, ...],
-    base: Mapping[str, Any],
-    project: str,
-    report: SourceReport,
-    *,
-    decision: bool = False,
-) -> Iterator[pa.Table]:
-    source = source_of(base["origin_class"], path)
-    own = {**base, "source_id": source, "owner_project": project}
-    rows = rows_of_files(
-        files_of(path, suffixes, report),
-        report,
-        lambda record, _: _external(record, own),
-        lambda file, place: file_rows(file, place, own, report, decision=decision),
-    )
-    yield from tables(rows)
-    report.complete_sources.add(source)
-
-
-def file_rows(
-    file: Path, place: str, base: Mapping[str, Any], report: SourceReport, *, decision: bool = False
-) -> list[dict[str, Any]]:
-    """The chunks of one document with its header's fields; none, with the reason counted, if it is skipped."""
-    kind = file_kind(place)
-    try:
-        data = file.read_bytes()
-    except OSError:
-        report.skip("not readable", at=place)
-        return []
-    text, reason = readable(kind, data, ReadOptions())
-    if text is None:
-        report.skip(reason, at=place)
-        return []
-    header = read_header(text, str(file))
-    if decision and not header.fields:
-        report.skip("decision record without a header (front matter, a `Status:` line or `## Status`)", at=place)
-        return []
-    document = read_document(place, text)
-    title = header.text("title") or document.title
-    common = {
-        **_header_columns(header),
-        **base,
-        "title": title,
-        "path": place,
-        "language": kind.language,
-        "generated": False,
-    }
-    common["version"] = common["version"] or document.version
-    if decision:
-        common |= _decision_columns(header, title, file, report)
-    return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.above]
-
-
-def _header_columns(header: Header) -> dict[str, Any]:
-    dated = header.instant("date", dates=True)
-    return {
-        "document_type": header.text("document_type", "type", "entity"),
-        "level": header.text("level"),
-        "zone": header.word(ZONES, "zone"),
-        "version": header.text("version"),
-        "tags": header.strings("tags"),
-        "uri": header.text("source_path"),
-        "domain": header.text("domain"),
-        "branch": header.text("branch"),
-        "namespace": header.text("namespace"),
-        "entity": header.text("id"),
-        "event_time": dated,
-        "recorded_time": dated,
-        "valid_from": header.instant("valid_from", dates=True),
-        "valid_until": header.instant("valid_until", dates=True),
-        "superseded_by": header.text("superseded_by"),
-    }
+    return read_files(path, "external", (*_PROSE, *LINES), of_file, project=project, report=report)
 
 
 def _decision_columns(header: Header, title: str | None, file: Path, report: SourceReport) -> dict[str, Any]:
@@ -188,13 +127,11 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
 
 def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     identifier = record.identifier("id", "docId") or f"line-{record.line}"
-    common = common_fields(record)
     row = {
-        **common,
+        **common_fields(record),
         **base,
         "entity": identifier,
         "path": record.text("path") or identifier,
         "event_time": record.instant("publishedAt", "createdAt", "event_time"),
-        "version": record.text("version"),
     }
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)

@@ -26,8 +26,8 @@ from ...nodes.tables import IMPORT_ROWS
 from ..parsing.documents import ABSENT, Document, converted, document
 from ..parsing.values import authority_rank, instant, number, whole
 from .column_types import PLACE
-from .jsonl import LINES, files_of, read_lines
-from .record_rows import table_of
+from .jsonl import LINES, read_lines
+from .record_rows import files_of, table_of
 from .report import SourceReport
 
 __all__ = ["read_evidence"]
@@ -76,9 +76,8 @@ def _stored(path: Path, suffix: str) -> pa.Table:
 
 
 def _of_lines(path: Path) -> pa.Table:
-    records = read_lines(path)
     rows = []
-    for record in records:
+    for record in read_lines(path):
         stated = {name: value for name, value in record.fields.items() if value is not None}
         row = document(_row(), stated, record.at, InputError)
         rows.append({**row.model_dump(exclude_unset=True), PLACE: record.at})

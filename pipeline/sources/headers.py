@@ -7,7 +7,6 @@ Gives: `read_header(text, at)`, the known fields as a record; `metadata_of`, the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +20,8 @@ from .report import SourceReport
 __all__ = ["Header", "front_matter", "metadata_of", "read_header", "record_number"]
 
 _KEYS = frozenset(
-    ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain", "owner",
-     "document_type", "type", "title", "valid_from", "valid_until", "branch", "namespace", "confidence"]
+    ["entity", "id", "level", "zone", "version", "tags", "source_path", "date", "status", "superseded_by", "domain",
+     "document_type", "type", "title", "valid_from", "valid_until", "branch", "namespace"]
 )  # fmt: skip
 _FIELD = re.compile(
     r"^\s{0,3}(?:[-*+]\s+)?(?:\*\*|__)?(?P<key>[A-Za-z][A-Za-z _-]{1,24}?)(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<value>\S.*)$"
@@ -31,12 +30,15 @@ _STATUS = re.compile(r"^#{2,3}\s+status\s*\n+\s*(?P<value>\S[^\n]*)$", re.IGNORE
 _NUMBER = re.compile(r"\b(?P<prefix>ADR|RFC|DEC|DR)[-_ ]?(?P<number>\d{1,5})\b", re.IGNORECASE)
 _MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _HEADER_LINES = 40
+_CLOSING = ("restricted", "private")
+"""The zones that restrict a document."""
 
 
 @dataclass
 class Header(Record):
     """The fields of a header, all of them text or lists of text; `at` names the file."""
 
+    dates: bool = True
     above: int = 0
     """Lines of front matter and of blank lines after it, at the top of the document."""
     lines: dict[str, int] = field(default_factory=dict)
@@ -57,15 +59,12 @@ def read_header(text: str, at: str) -> Header:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     header, body, first = Header(at, {}), text, 1
     if found := _MATTER.match(text):
-        header.fields = _front_matter(found[1], at)
+        header.fields = {key: value for key, value in _front_matter(found[1], at).items() if key in _KEYS}
         body = text[found.end() :]
         first = text.count("\n", 0, found.end()) + 1
         header.above = text.count("\n") - body.lstrip().count("\n")
-        header.lines = {
-            _key(line.partition(":")[0]): number
-            for number, line in enumerate(found[1].split("\n"), start=2)
-            if ":" in line
-        }
+        matter = enumerate(found[1].split("\n"), start=2)
+        header.lines = {_key(line.partition(":")[0]): number for number, line in matter if ":" in line}
     for number, line in enumerate(body.split("\n")[:_HEADER_LINES], start=first):
         if line.startswith("## "):
             break
@@ -119,11 +118,7 @@ def _key(word: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()
 
 
-_CLOSING = ("restricted", "private")
-"""The zones that restrict a document."""
-
-
-def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -> Mapping[str, Any]:
+def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -> dict[str, Any]:
     """Columns from the header of a Markdown document; none if there is no header.
 
     Only a document that states both `entity` and `level` has one (S1.1): front matter of other tools uses words such as
@@ -139,35 +134,31 @@ def metadata_of(path: str, title: str | None, text: str, report: SourceReport) -
     closed: dict[str, Any] = {"zone": "restricted"} if re.search(r"\bzone\b", matter) else {}
     try:
         header = read_header(text, path)
-        zone = _zone(header, report)
+        named = {"entity", "level"} & header.fields.keys()
+        zone = header.value("zone")
+        if not named and header.lines.get("zone", 0) > header.above:
+            zone = None
+        zone = ZONES.aliases.get(str(zone), zone)
         closed = {"zone": zone} if zone in _CLOSING else {}
         entity, level = header.text("entity"), header.text("level")
         if not entity or not level:
             tags = header.strings("tags") if header.lines.get("tags", header.above) < header.above else None
             return closed | ({"tags": tags} if tags else {})
+        if zone is not None and zone not in ZONES:
+            report.note(
+                f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone")
+            )
+            zone, closed = "restricted", {"zone": "restricted"}
         columns = {
             "document_type": entity,
             "entity": header.text("id") or record_number(title or ""),
             "level": level.lower(),
             "tags": header.strings("tags"),
             "zone": zone,
-            "event_time": header.instant("date", dates=True),
+            "event_time": header.instant("date"),
+            "evidence_kind": "decision-record" if entity.lower() == "decision" else None,
         }
     except InputError:
         report.note(f"an unreadable header was ignored{'; the document is restricted' if closed else ''}", at=path)
         return closed
-    if entity.lower() == "decision":
-        columns["evidence_kind"] = "decision-record"
     return {name: value for name, value in columns.items() if value is not None}
-
-
-def _zone(header: Header, report: SourceReport) -> str | None:
-    """The zone that a header states; a line of the text counts only with `entity` or `level`."""
-    stated, named = header.value("zone"), {"entity", "level"} & header.fields.keys()
-    if stated is None or not (named or header.lines["zone"] <= header.above):
-        return None
-    zone = ZONES.aliases.get(str(stated), stated)
-    if zone in ZONES or len(named) < 2:
-        return zone
-    report.note(f"a zone that is none of {', '.join(ZONES.values)} counts as restricted", at=header.place("zone"))
-    return "restricted"

@@ -1,7 +1,7 @@
 """A strict reader of JSON lines written by people and harnesses: every error names file, line and field.
 
-Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes, report)`. A record reads a field under any
-of its names, `turnId` also as `turn_id`, and tracks unused fields.
+Gives: `read_lines(path)`, one `Record` per line. A record reads a field under any of its names, `turnId` also as `turn_id`,
+and tracks unused fields.
 
 Note: the whole file is parsed before the first record is returned, so a bad last line stops an import before anything
 is written.
@@ -12,12 +12,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +24,12 @@ from ...nodes.vocabulary import Vocabulary
 from ..parsing import values
 from ..parsing.quoting import canonical, shown_key
 from ..parsing.strict_json import strict_json
-from .report import SourceReport
 
 __all__ = [
     "LINES",
     "Record",
     "bytes_of",
-    "files_of",
     "is_unicode",
-    "note_unread",
     "parse_json",
     "read_lines",
 ]
@@ -58,6 +53,8 @@ class Record:
     start: int = 0
     end: int = 0
     line_end: int | None = None
+    dates: bool = False
+    """Whether a time may be a date, as midnight in UTC."""
     used: set[str] = field(default_factory=set)
     inside: dict[str, Record] = field(default_factory=dict)
     """The objects in its fields that were read as records, by field."""
@@ -111,10 +108,11 @@ class Record:
         value = self.value(*names)
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(*names)
 
-    def instant(self, *names: str, dates: bool = False) -> datetime | None:
-        """ISO 8601 with a zone, or milliseconds since 1970; with `dates`, also a date, as midnight in UTC."""
+    def instant(self, *names: str) -> datetime | None:
+        """ISO 8601 with a zone, or milliseconds since 1970."""
         value = self.value(*names)
-        return None if value is None else values.instant(value, self.place(*names), dates=dates, milliseconds=True)
+        at = self.place(*names)
+        return None if value is None else values.instant(value, at, dates=self.dates, milliseconds=True)
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
@@ -227,36 +225,6 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     return value
 
 
-def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport) -> list[tuple[Path, str]]:
-    """The file itself, or the files of a folder with one of the suffixes, sorted, each with its path in the folder.
-
-    Symbolic links and hidden files are left out; other files are counted in the report.
-
-    Raises:
-        InputError: there is nothing at `path`.
-    """
-    root, wanted = Path(path), tuple(suffixes)
-    if root.is_file():
-        return [(root, root.name)]
-    if not root.is_dir():
-        raise InputError.expected("a file or a folder", None, str(root))
-    found = []
-    for file in sorted(root.rglob("*")):
-        inside = file.relative_to(root)
-        place = inside.as_posix()
-        if file.is_symlink() or file.is_dir() or any(part.startswith(".") for part in inside.parts):
-            continue
-        if not is_unicode(place):
-            report.skip("path not utf-8", at=ascii(place))
-        elif not file.is_file():
-            report.skip("not a regular file", at=place)
-        elif file.suffix.lower() not in wanted:
-            report.skip(f"of another kind than {', '.join(wanted)}", at=place)
-        else:
-            found.append((file, place))
-    return found
-
-
 def is_unicode(text: str) -> bool:
     """Whether a text has no lone surrogates; the name of a file may have some."""
     try:
@@ -264,11 +232,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> None:
-    """Note the fields that no reader used, with the number of records that have them."""
-    unread = Counter(name for record in records for name in record.unread())
-    if unread:
-        listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))
-        report.note(f"{what}: fields not read: {listed}")

@@ -22,7 +22,7 @@ import pyarrow as pa
 from ...nodes.errors import EngineError, InputError
 from .files import ReadOptions
 from .jsonl import is_unicode
-from .record_rows import rows_of_text, tables
+from .record_rows import rows_of_text, table_of
 from .report import SourceReport
 
 __all__ = ["MOST", "named_server", "read_mcp_resources"]
@@ -78,7 +78,8 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
         kind = f"{path}{_SUFFIXES.get((mime or '').split(';')[0].strip(), '')}"
         rows += rows_of_text(text, kind, {**base, "path": path, "uri": uri, "title": resource.title or resource.name})
     report.read += len(rows)
-    yield from tables(rows)
+    if rows:
+        yield table_of(rows)
     if not report.skipped[_UNREAD]:
         report.complete_sources.add(source)
 

@@ -22,9 +22,8 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing.quoting import shown
 from .column_types import PLACE
-from .documents import file_rows
-from .jsonl import LINES, Record, files_of
-from .record_rows import common_fields, rows_of_files, rows_of_text, tables
+from .jsonl import LINES, Record
+from .record_rows import common_fields, file_rows, read_files, rows_of_lines, rows_of_text
 from .report import SourceReport
 
 __all__ = ["read_memory", "read_preferences"]
@@ -44,16 +43,17 @@ def read_memory(path: str | PathLike[str], *, project: str, now: datetime, repor
     the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
     id occurs twice in a file, the later one ends the earlier, and so does one that is named in `supersededBy`; of several
     files, `versions` decides.
-    The sources are added to `report.complete_sources`.
 
     Raises:
         InputError: naming file, line and field.
     """
-    files = files_of(path, LINES, report)
-    rows = rows_of_files(files, report, lambda record, file: _memory(record, f"memory:{file.stem}", project))
-    _supersede_earlier(rows)
-    yield from tables(rows)
-    report.complete_sources |= {f"memory:{file.stem}" for file, _ in files}
+
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        rows = rows_of_lines(file, lambda record: _memory(record, base), report)
+        _supersede_earlier(rows)
+        return rows
+
+    return read_files(path, "memory", LINES, of_file, project=project, report=report, by_file=True)
 
 
 def read_preferences(
@@ -67,23 +67,17 @@ def read_preferences(
         InputError: naming file, line and field.
     """
 
-    def base(file: Path) -> dict[str, Any]:
-        source = f"user-preference:{file.stem}"
-        columns = {"origin_class": "user-preference", "evidence_kind": "rule", "owner_project": project}
-        return columns | {"source_id": source}
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        base["evidence_kind"] = "rule"
+        if file.suffix.lower() in LINES:
+            return rows_of_lines(file, lambda record: _preference(record, base), report)
+        return file_rows(file, place, base, report)
 
-    files = files_of(path, (*LINES, ".md", ".markdown", ".txt"), report)
-    rows = rows_of_files(
-        files,
-        report,
-        lambda record, file: _preference(record, base(file)),
-        lambda file, place: file_rows(file, place, base(file), report),
-    )
-    yield from tables(rows)
-    report.complete_sources |= {base(file)["source_id"] for file, _ in files}
+    suffixes = (*LINES, ".md", ".markdown", ".txt")
+    return read_files(path, "user-preference", suffixes, of_file, project=project, report=report, by_file=True)
 
 
-def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any]]:
+def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     identifier = record.identifier("id", "memoryId")
     if identifier is None:
         raise InputError.expected("the memory's id", None, f"{record.at}.id")
@@ -103,15 +97,14 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         scoped["owner_user"] = _WHOLE_PROJECT
     row = {
         **common,
+        **base,
         **scoped,
-        "source_id": source,
-        "origin_class": "memory",
         "evidence_kind": "memory",
         "document_type": common["document_type"] or record.text("kind", "type", "category"),
         "content_type": "paragraph",
         "entity": identifier,
         "path": f"memory/{identifier}",
-        "owner_project": scope.text("project", "projectId") or project,
+        "owner_project": scope.text("project", "projectId") or base["owner_project"],
         "lifecycle": status.lower(),
         "tags": [*(common["tags"] or ()), *(record.strings("userContextScopes") or ())] or None,
         "confidence": _confidence(record),

@@ -1,10 +1,12 @@
-"""Functions shared by readers of records: fields every record may have, chunks of long texts, tables of rows.
+"""What readers of records share: the files at a path, the fields that every record may have, chunks of long texts, tables.
 
-Gives: `rows_of_files(...)`, `common_fields(record)`, `rows_of_text(...)`, `tables(rows)`, `table_of(rows)` and `source_of(...)`.
+Gives: `read_files`, the table of every reader of files, and for its functions of a file `rows_of_lines`, `common_fields`,
+`rows_of_text` and `file_rows`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,68 +14,115 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import SAFETIES, VISIBILITIES, ZONES
 from ..parsing.values import authority_rank
 from ..redaction.masking import masked_digest
-from ..redaction.private_keys import MATERIAL
 from .chunking import read_document
 from .column_types import PLACE
 from .file_kinds import file_kind
-from .jsonl import LINES, Record, note_unread, read_lines
+from .files import ReadOptions, readable
+from .headers import Header, read_header
+from .jsonl import Record, bytes_of, read_lines
 from .parts import has_parts
 from .report import SourceReport
+from .selection import file_at, walk
 
-__all__ = ["common_fields", "rows_of_files", "rows_of_text", "source_of", "table_of", "tables"]
+__all__ = [
+    "common_fields",
+    "file_rows",
+    "files_of",
+    "read_files",
+    "rows_of_lines",
+    "rows_of_text",
+    "table_of",
+]
 
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
-_BATCH = 8_192
-_PLACE = ("line_start", "line_end", "byte_start", "byte_end")
+_LINES = ("line_start", "line_end", "byte_start", "byte_end")
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
-
-Rows = Iterable[dict[str, Any]]
-
-
-def source_of(kind: str, path: str | PathLike[str]) -> str:
-    """The id of the source at a path: its kind, and the name of the folder, or of the file without its suffix."""
-    root = Path(path).resolve()
-    return f"{kind}:{(root.stem if root.is_file() else root.name) or 'root'}"
+Row = dict[str, Any]
 
 
-def rows_of_files(
-    files: Iterable[tuple[Path, str]],
+def read_files(
+    path: str | PathLike[str],
+    origin_class: str,
+    suffixes: Sequence[str],
+    of_file: Callable[[Path, str, Row], Iterable[Row]],
+    *,
+    project: str,
     report: SourceReport,
-    of_record: Callable[[Record, Path], Rows],
-    of_document: Callable[[Path, str], Rows] | None = None,
-) -> list[dict[str, Any]]:
-    """The rows of files, as `files_of` lists them: of each record of JSON lines, and of each other file as a document.
+    by_file: bool = False,
+    append_only: bool = False,
+) -> Iterator[pa.Table]:
+    """One table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends with a table.
 
-    Records are counted as read, and rows of documents; fields that no reader used are noted.
+    `of_file(file, place, base)` gives those of one file, at `place` below the path; `base` are the columns that all have.
+    `source_id` is the class and the name of the folder, or with `by_file` of each file. The sources are added to
+    `report.complete_sources`, unless they are `append_only`.
+
+    Raises:
+        InputError: naming file, line and field.
     """
-    rows: list[dict[str, Any]] = []
-    for file, place in files:
-        if of_document is not None and file.suffix.lower() not in LINES:
-            found = [*of_document(file, place)]
-            report.read += len(found)
-            rows += found
+    root, rows = Path(path).resolve(), list[Row]()
+    source = f"{origin_class}:{(root.stem if root.is_file() else root.name) or 'root'}"
+    sources = set() if by_file else {source}
+    for file, place in files_of(path, suffixes, report):
+        own = f"{origin_class}:{file.stem}" if by_file else source
+        sources.add(own)
+        rows += of_file(file, place, {"source_id": own, "origin_class": origin_class, "owner_project": project})
+    report.read += len(rows)
+    if rows:
+        yield table_of(rows)
+    if not append_only:
+        report.complete_sources |= sources
+
+
+def files_of(path: str | PathLike[str], suffixes: Sequence[str], report: SourceReport) -> list[tuple[Path, str]]:
+    """The file itself, or the files of a folder with one of the suffixes (none: all), sorted, each with its path in the
+    folder. Symbolic links and hidden files are left out; other files are counted in the report.
+
+    Raises:
+        InputError: there is nothing at `path`.
+    """
+    root = Path(path)
+    if root.is_file():
+        return [(root, root.name)]
+    if not root.is_dir():
+        raise InputError.expected("a file or a folder", None, str(root))
+    found = list[tuple[Path, str]]()
+    for raw in sorted(walk(root, lambda name: Path(name).name.startswith("."), SourceReport())):
+        if (file := file_at(root, raw, report)) is None:
             continue
-        records = read_lines(file)
-        for record in records:
-            rows += of_record(record, file)
-        report.read += len(records)
-        note_unread(records, report, file.name)
+        place = file[0]
+        if suffixes and Path(place).suffix.lower() not in suffixes:
+            report.skip(f"of another kind than {', '.join(suffixes)}", at=place)
+        else:
+            found.append((root / place, place))
+    return found
+
+
+def rows_of_lines(file: Path, of_record: Callable[[Record], Iterable[Row]], report: SourceReport) -> list[Row]:
+    """The rows of each record of JSON lines; fields that no reader used are noted, with the number of records."""
+    records = read_lines(file)
+    rows = [row for record in records for row in of_record(record)]
+    unread = Counter(name for record in records for name in record.unread())
+    if unread:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))
+        report.note(f"{file.name}: fields not read: {listed}")
     return rows
 
 
-def common_fields(record: Record) -> dict[str, Any]:
+def common_fields(record: Record) -> Row:
     """The fields that any record may have, under snake_case and camelCase names."""
     authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
     return {
         PLACE: record.at,
         "title": record.text("title"),
-        "uri": record.text("uri", "url"),
+        "uri": record.text("uri", "url", "source_path"),
         "document_type": record.text("documentType"),
         "domain": record.text("domain"),
         "level": record.text("level"),
@@ -100,10 +149,11 @@ def common_fields(record: Record) -> dict[str, Any]:
         "supersedes": record.strings("supersedes"),
         "conflict_set": record.identifier("conflictSet", "conflictSetId"),
         "language": record.text("language"),
+        "version": record.text("version"),
     }
 
 
-def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[dict[str, Any]]:
+def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[Row]:
     """One row, or one per chunk of a long text. `name` determines the kind of file the text is chunked as.
 
     Rows without a version get `masked_digest` of the text. With `own_lines` the text counts as a document, with lines and
@@ -111,37 +161,56 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
     """
     row = {**row, "version": row.get("version") or masked_digest(text)}
     if len(text) <= ROW_CHARACTERS and not has_parts(file_kind(name).splitter):
-        place = {
-            "line_start": 1,
-            "line_end": text.rstrip("\n").count("\n") + 1,
-            "byte_start": 0,
-            "byte_end": len(text.encode()),
-        }
-        yield {**row, **(place if own_lines else {}), "text": text}
+        lines = (1, text.rstrip("\n").count("\n") + 1, 0, len(text.encode()))
+        yield {**row, **(dict(zip(_LINES, lines, strict=True)) if own_lines else {}), "text": text}
         return
     for position, chunk in enumerate(read_document(name, text).chunks, start=1):
         section = " > ".join(part for part in (row.get("section"), chunk.section or f"part {position}") if part)
-        yield {
-            **row,
-            **chunk.columns(),
-            **({} if own_lines else {name: row.get(name) for name in _PLACE}),
-            "section": section,
-        }
+        kept = {} if own_lines else {name: row.get(name) for name in _LINES}
+        yield {**row, **chunk.columns(), **kept, "section": section}
 
 
-def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
-    """The rows as tables with the columns that any of them has, in declared order and type, and their places."""
-    listed, end = list(rows), 0
-    while (start := end) < len(listed):
-        end = start + _BATCH
-        while end < len(listed) and MATERIAL.search(listed[end - 1]["text"]):
-            end += 1  # no table ends inside a private key whose lines are rows
-        batch = listed[start:end]
-        yield table_of(batch)
+def file_rows(
+    file: Path,
+    place: str,
+    base: Mapping[str, Any],
+    report: SourceReport,
+    of_header: Callable[[Header, str | None], Mapping[str, Any] | None] = lambda header, title: {},
+) -> list[Row]:
+    """The chunks of one document, with the fields of its header below those of `base`; none, with the reason counted, if it is
+    skipped. `of_header(header, title)` gives columns that precede both, or None to leave the document out.
+    """
+    kind = file_kind(place)
+    text, reason = readable(kind, bytes_of(file), ReadOptions())
+    if text is None:
+        report.skip(reason, at=place)
+        return []
+    header, document = read_header(text, str(file)), read_document(place, text)
+    stated = common_fields(header)
+    title = stated["title"] or document.title
+    own = of_header(header, title)
+    if own is None:
+        return []
+    dated = header.instant("date")
+    common = {
+        **stated,
+        "document_type": header.text("document_type", "type", "entity"),
+        "entity": header.text("id"),
+        "event_time": dated,
+        "recorded_time": dated,
+        "language": kind.language,
+        "generated": False,
+        **base,
+        "title": title,
+        "path": place,
+        "version": stated["version"] or document.version,
+        **own,
+    }
+    return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.above]
 
 
-def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+def table_of(rows: Sequence[Row]) -> pa.Table:
     """The rows as one table with the columns that any of them has, in declared order and type, and their places."""
     present = {name for row in rows for name, value in row.items() if value is not None} | {"source_id", "text"}
     schema = pa.schema([field for field in _SCHEMA if field.name in present])
-    return pa.table({f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in schema}, schema=schema)
+    return pa.table([pa.array([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)

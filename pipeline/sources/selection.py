@@ -1,6 +1,6 @@
 """Which files of a folder are read: what Git lists, or `.gitignore` files leave, then `.scopedignore` files and patterns.
 
-Gives: `Selection`. `.scopedignore` files have the syntax of `.gitignore`; those of all folders from the top of the work
+Gives: `Selection`; `walk`, `file_at` and `through_link`, for files below any folder. `.scopedignore` files have the syntax of `.gitignore`; those of all folders from the top of the work
 tree down count, the deepest first. `!PATTERN` also includes files that Git ignores, in whatever folder. Patterns of
 `--exclude` and `--include` precede the files, and `--include` precedes `--exclude`.
 
@@ -10,7 +10,9 @@ Note: symbolic links are neither followed nor read as ignore files.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from ...nodes.errors import InputError
 from .git_commands import Git, work_tree_root
 from .report import SourceReport
 
-__all__ = ["IGNORE_FILE", "Selection"]
+__all__ = ["IGNORE_FILE", "Selection", "file_at", "through_link", "walk"]
 
 IGNORE_FILE = ".scopedignore"
 _LEFT_OUT = f"left out by {IGNORE_FILE} or --exclude"
@@ -53,8 +55,8 @@ class Selection:
             ignored = lambda: Git(root).ignored()  # noqa: E731
         else:
             of_git = Rules(root, ".gitignore")
-            listed = list(_walk(root, _TOOL_FOLDERS, of_git.says, report))
-            ignored = lambda: _walk(root, _OF_GIT, _nothing, SourceReport())  # noqa: E731
+            listed = list(walk(root, lambda path: _name(path) in _TOOL_FOLDERS or of_git.says(path), report))
+            ignored = lambda: walk(root, lambda path: _name(path) in _OF_GIT, SourceReport())  # noqa: E731
         kept = [path for path in listed if not rules.excludes(path)]
         report.skip(_LEFT_OUT, len(listed) - len(kept))
         if not rules.includes(listed):
@@ -141,8 +143,8 @@ class Rules:
         return None
 
 
-def _nothing(path: str) -> bool:
-    return False
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _spec(file: Path) -> GitIgnoreSpec | None:
@@ -154,10 +156,8 @@ def _spec(file: Path) -> GitIgnoreSpec | None:
         return None
 
 
-def _walk(
-    root: Path, unread: frozenset[str], ignored: Callable[[str], bool | None], report: SourceReport
-) -> Iterator[bytes]:
-    """Files below `root`, without ignored ones and without folders of the names in `unread`."""
+def walk(root: Path, ignored: Callable[[str], bool | None], report: SourceReport) -> Iterator[bytes]:
+    """Files below `root`, without ignored ones; the path of a folder ends with `/`."""
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -169,22 +169,52 @@ def _walk(
         below: list[str] = []
         for entry in entries:
             path = folder + entry.name
-            if _is_folder(entry):
-                if entry.is_symlink():
-                    report.skip("symbolic link")
-                elif entry.name in unread or ignored(f"{path}/"):
-                    report.skip("ignored")
-                else:
-                    below.append(f"{path}/")
-            elif entry.name in _OF_GIT or ignored(path):
+            if entry.is_dir(follow_symlinks=False):
+                path += "/"
+            if ignored(path):
                 report.skip("ignored")
+            elif path.endswith("/"):
+                below.append(path)
             else:
                 yield os.fsencode(path)
         waiting.extend(reversed(below))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def file_at(root: Path, raw: bytes, report: SourceReport) -> tuple[str, os.stat_result] | None:
+    """Path and status of a file that can be read; None, with the reason counted, if it is skipped.
+
+    A file that no longer exists is not counted.
+    """
     try:
-        return entry.is_dir()
-    except OSError:
-        return False
+        path = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        report.skip("path not utf-8", at=ascii(raw))
+        return None
+    if path.endswith("/"):
+        report.skip("nested repository", at=path)
+        return None
+    try:
+        if through_link(root, path):
+            report.skip("symbolic link", at=path)
+            return None
+        status = os.lstat(f"{root}/{path}")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        report.skip("not readable", at=path)
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
+        return None
+    return path, status
+
+
+def through_link(root: Path, path: str) -> bool:
+    """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
+    at = str(root)
+    with suppress(OSError, ValueError):
+        for part in path.split("/"):
+            at = f"{at}/{part}"
+            if stat.S_ISLNK(os.lstat(at).st_mode):
+                return True
+    return False

@@ -13,10 +13,11 @@ Note: an event log is append-only, so no source is reported complete: an event m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +25,8 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ..parsing.values import TIME
 from ..redaction.masking import redact_text
-from .jsonl import LINES, Record, files_of
-from .record_rows import common_fields, rows_of_files, rows_of_text, tables
+from .jsonl import LINES, Record
+from .record_rows import common_fields, read_files, rows_of_lines, rows_of_text
 from .report import SourceReport
 
 __all__ = ["read_sessions"]
@@ -47,11 +48,14 @@ def read_sessions(
     Raises:
         InputError: naming file, line and field.
     """
-    files = files_of(path, LINES, report)
-    yield from tables(rows_of_files(files, report, lambda record, file: _rows(record, file.stem, project)))
+
+    def of_file(file: Path, place: str, base: dict[str, Any]) -> list[dict[str, Any]]:
+        return rows_of_lines(file, lambda record: _rows(record, file.stem, base), report)
+
+    return read_files(path, "session-event", LINES, of_file, project=project, report=report, append_only=True)
 
 
-def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[str, Any]]:
+def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     given = record.identifier("id", "eventId")
     happened = record.instant(*_INSTANTS)
     if happened is None:
@@ -71,8 +75,8 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
     speakers = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
     row = {
         **common,
+        **base,
         "source_id": f"session-event:{session}",
-        "origin_class": "session-event",
         "evidence_kind": "session-event",
         "document_type": kind,
         "content_type": "excerpt",
@@ -83,7 +87,6 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         "section": section,
         "event_time": happened,
         "session_id": session,
-        "owner_project": project,
         "declared_standing": "history" if kind.split(".")[0].lower() in _SPOKEN else "untrusted",
         "line_start": record.line,
         "line_end": record.line,

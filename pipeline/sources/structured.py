@@ -24,8 +24,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,23 +42,18 @@ from ..parsing.values import TIME, instant
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
-from .jsonl import Record, bytes_of, files_of
-from .record_rows import source_of, tables
+from .column_types import PLACE
+from .jsonl import Record, bytes_of
+from .record_rows import files_of, read_files
 from .report import SourceReport
 
-__all__ = ["files_named", "read_logs", "read_sot", "with_schemas"]
+__all__ = ["files_named", "read_logs", "read_sot"]
 
 _SOT = (".csv", ".yaml", ".yml")
 _RECORDED = ("last_modified", "updated_at", "last_verified")
-TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
+_TIMES = ("timestamp", "time", "happened_at", "created_at", "date")
 """Columns with the time of a line of a log; the first one with a value is used."""
-_ACTOR = ("principal", "user", "owner_user")
-_AUTHORITATIVE = 3
 _SCHEMA_SUFFIX = ".schema.yaml"
-
-
-_RowsOf = Callable[[Path, Sequence[Record], datetime], Iterator[Mapping[str, Any]]]
-"""Returns the columns of each record of a file that was read at a time."""
 
 
 def read_sot(
@@ -68,7 +64,35 @@ def read_sot(
     Raises:
         InputError: naming file, row and column.
     """
-    return _read(path, "structured-sot", project, now, report, roots, _SOT, _facts)
+
+    def facts(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
+        schema, seen = _schema_beside(file), dict[str, str]()
+        modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        for record in _records(file):
+            schema.check(record)
+            key = schema.key_of(list(record.fields), record.at)
+            identifier = record.required(key)
+            if identifier in seen:
+                raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
+            seen[identifier] = record.at
+            recorded = record.instant(*_RECORDED) or min(modified, now)
+            yield (
+                record,
+                {
+                    "evidence_kind": "structured-fact",
+                    "document_type": "record",
+                    "authority": 3,
+                    "entity": identifier,
+                    "section": identifier,
+                    "level": record.text("level"),
+                    "event_time": recorded,
+                    "recorded_time": min(recorded, now),
+                },
+            )
+
+    return read_files(
+        path, "structured-sot", _SOT, partial(_rows, facts, Path(path), roots), project=project, report=report
+    )
 
 
 def read_logs(
@@ -81,108 +105,87 @@ def read_logs(
     Raises:
         InputError: naming file, row and column.
     """
-    return _read(path, "session-event", project, now, report, roots, _SOT[:1], _events)
+
+    def events(file: Path) -> Iterator[tuple[Record, dict[str, Any]]]:
+        for number, record in enumerate(_records(file), start=1):
+            happened = record.instant(*_TIMES)
+            if happened is None:
+                raise InputError(f"Expected a time in one of {', '.join(_TIMES)}, got none - at {record.at}")
+            yield (
+                record,
+                {
+                    "evidence_kind": "session-event",
+                    "document_type": "log",
+                    "section": f"row {number}",
+                    "owner_user": record.text("principal", "user", "owner_user"),
+                    "event_time": happened,
+                    "recorded_time": min(happened, now),
+                },
+            )
+
+    return read_files(
+        path, "session-event", _SOT[:1], partial(_rows, events, Path(path), roots), project=project, report=report
+    )
 
 
-def _read(
-    path: str | PathLike[str],
-    origin_class: str,
-    project: str,
-    now: datetime,
-    report: SourceReport,
-    roots: Sequence[Path],
-    suffixes: tuple[str, ...],
-    rows_of: _RowsOf,
-) -> Iterator[pa.Table]:
-    """The rows of every file: common columns, and those that `rows_of` returns for each record of a file, in order."""
-    source, rows = source_of(origin_class, path), []
-    for file in files_named(path, suffixes):
-        records, place = _records(file, bytes_of(file)), _place(file, Path(path), roots)
-        common = {"source_id": source, "origin_class": origin_class, "owner_project": project, "path": place}
-        common |= {"title": Path(place).stem}
-        found = [
-            {**common, **_common(record), **own}
-            for record, own in zip(records, rows_of(file, records, now), strict=True)
-        ]
-        version = masked_digest("".join(row["text"] for row in found))
-        rows += ({**row, "version": version} for row in found)
-    report.read += len(rows)
-    yield from tables(rows)
-    report.complete_sources.add(source)
-
-
-def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> list[Path]:
-    """The files at a path, without schemas.
+def files_named(path: str | PathLike[str], suffixes: tuple[str, ...]) -> set[Path]:
+    """The files at a path and their schemas, as resolved paths: no other source reads them.
 
     Raises:
-        InputError: there is none, or it is of another kind.
+        InputError: there is nothing at the path.
     """
-    found = [file for file, _ in files_of(path, suffixes, SourceReport()) if not file.name.endswith(_SCHEMA_SUFFIX)]
-    if other := [file for file in found if file.suffix.lower() not in suffixes]:
-        raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", other[0].name, str(path))
-    return found
+    files = [file.resolve() for file, _ in files_of(path, suffixes, SourceReport())]
+    return {each for file in files for each in (file, _schema_of(file))}
 
 
-def with_schemas(files: Iterable[Path]) -> set[Path]:
-    """The files and their schemas, as resolved paths: no other source reads them."""
-    return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}"))}
+def _schema_of(file: Path) -> Path:
+    return file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}")
 
 
-def _facts(file: Path, records: Sequence[Record], now: datetime) -> Iterator[Mapping[str, Any]]:
-    schema = _schema_beside(file)
-    modified = min(datetime.fromtimestamp(file.stat().st_mtime, UTC), now)
-    seen: dict[str, str] = {}
-    for record in records:
-        schema.check(record)
-        key = schema.key_of(list(record.fields), record.at)
-        identifier = record.required(key)
-        if identifier in seen:
-            raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
-        seen[identifier] = record.at
-        recorded = record.instant(*_RECORDED, dates=True) or modified
-        yield {
-            "evidence_kind": "structured-fact",
-            "document_type": "record",
-            "authority": _AUTHORITATIVE,
-            "entity": identifier,
-            "section": identifier,
-            "level": record.text("level"),
-            "event_time": recorded,
-            "recorded_time": min(recorded, now),
+def _rows(
+    columns_of: Callable[[Path], Iterator[tuple[Record, dict[str, Any]]]],
+    named: Path,
+    roots: Sequence[Path],
+    file: Path,
+    _: str,
+    base: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """The rows of a file: `columns_of` gives its records, each with the columns that its kind has; none of a schema."""
+    if file.name.endswith(_SCHEMA_SUFFIX):
+        return []
+    place = _place(file, named, roots)
+    rows = [
+        {
+            **base,
+            PLACE: record.at,
+            "path": place,
+            "title": Path(place).stem,
+            "zone": record.word(ZONES, "zone"),
+            "line_start": record.line or None,
+            "line_end": record.line_end,
+            "text": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value),
+            **columns,
         }
+        for record, columns in columns_of(file)
+    ]
+    version = masked_digest("".join(row["text"] for row in rows))
+    return [{**row, "version": version} for row in rows]
 
 
-def _events(_: Path, records: Sequence[Record], now: datetime) -> Iterator[Mapping[str, Any]]:
-    for number, record in enumerate(records, start=1):
-        happened = record.instant(*TIME_COLUMNS, dates=True)
-        if happened is None:
-            raise InputError(f"Expected a time in one of {', '.join(TIME_COLUMNS)}, got none - at {record.at}")
-        yield {
-            "evidence_kind": "session-event",
-            "document_type": "log",
-            "section": f"row {number}",
-            "owner_user": record.text(*_ACTOR),
-            "event_time": happened,
-            "recorded_time": min(happened, now),
-        }
+def _records(file: Path) -> list[Record]:
+    """The records of a file, every value as text; one of a CSV file with its lines.
 
-
-def _common(record: Record) -> Mapping[str, Any]:
-    return {
-        "zone": record.word(ZONES, "zone"),
-        "line_start": record.line or None,
-        "line_end": record.line_end,
-        "text": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in record.fields.items() if value),
-    }
-
-
-def _records(file: Path, data: bytes) -> list[Record]:
-    """The records of a file, every value as text; one of a CSV file with its lines."""
+    Raises:
+        InputError: the file is of another kind, or malformed.
+    """
+    data, suffix = bytes_of(file), file.suffix.lower()
+    if suffix not in _SOT:
+        raise InputError.expected(f"a folder or a file ending in {', '.join(_SOT)}", file.name, str(file))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError.described("UTF-8 text", f"byte 0x{data[error.start]:02x}", str(file)) from error
-    return _csv_records(file, text) if file.suffix.lower() == ".csv" else _yaml_records(file, data)
+    return _csv_records(file, text) if suffix == ".csv" else _yaml_records(file, data)
 
 
 def _csv_records(file: Path, text: str) -> list[Record]:
@@ -199,7 +202,7 @@ def _csv_records(file: Path, text: str) -> list[Record]:
             if len(values) != len(columns):
                 raise InputError(f"Expected {counted(len(columns), 'value')}, got {len(values)} - at {file}:{start}")
             fields = {name: value.strip() for name, value in zip(columns, values, strict=True)}
-            records.append(Record(f"{file}:{start}", fields, start, line_end=line))
+            records.append(Record(f"{file}:{start}", fields, start, line_end=line, dates=True))
     except csv.Error as error:
         raise InputError(f"Expected CSV, got text that does not parse ({error}) - at {file}") from error
     return records
@@ -215,7 +218,8 @@ def _yaml_records(file: Path, data: bytes) -> list[Record]:
     found = []
     for number, item in enumerate(value, start=1):
         at = f"{file}:record {number}"
-        found.append(Record(at, {name: _plain(field, f"{at}.{shown_key(name)}") for name, field in item.items()}))
+        fields = {name: _plain(field, f"{at}.{shown_key(name)}") for name, field in item.items()}
+        found.append(Record(at, fields, dates=True))
     return found
 
 
@@ -327,5 +331,5 @@ def _schema_beside(file: Path) -> _Schema:
     Raises:
         PolicyError: the schema is invalid; names file and key.
     """
-    beside = file.with_name(f"{file.stem}{_SCHEMA_SUFFIX}")
+    beside = _schema_of(file)
     return document(_Schema, parse(beside.read_bytes(), str(beside)), str(beside)) if beside.is_file() else _NO_SCHEMA

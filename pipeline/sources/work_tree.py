@@ -10,9 +10,7 @@ the date in its header (`headers.metadata_of`).
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from io import FileIO
 from os import PathLike
@@ -27,9 +25,9 @@ from .document_reader import DocumentReader, Text
 from .file_kinds import file_kind
 from .files import ReadOptions, microseconds
 from .report import SourceReport
-from .selection import Selection
+from .selection import Selection, file_at
 
-__all__ = ["WorkTreeFiles", "read_file", "read_work_tree", "through_link"]
+__all__ = ["WorkTreeFiles", "read_file", "read_work_tree"]
 
 _BATCH_FILES = 1_024
 
@@ -106,6 +104,9 @@ class WorkTreeFiles:
 
     def add(self, path: str, status: os.stat_result) -> None:
         """Add a file."""
+        if not file_kind(path).text_by_name:
+            self._report.skip("not text by name", at=path)
+            return
         data = bytes_of(f"{self._folder}/{path}", self._reader.options.limit_at(path))
         if data is None:
             self._report.skip("not readable", at=path)
@@ -168,38 +169,6 @@ class WorkTreeFiles:
         )
 
 
-def file_at(root: Path, raw: bytes, report: SourceReport) -> tuple[str, os.stat_result] | None:
-    """Path and status of a file that can be read; None, with the reason counted, if it is skipped.
-
-    A file that no longer exists is not counted.
-    """
-    try:
-        path = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        report.skip("path not utf-8", at=ascii(raw))
-        return None
-    if path.endswith("/"):
-        report.skip("nested repository", at=path)
-        return None
-    if not file_kind(path).text_by_name:
-        report.skip("not text by name", at=path)
-        return None
-    try:
-        if through_link(root, path):
-            report.skip("symbolic link", at=path)
-            return None
-        status = os.lstat(f"{root}/{path}")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        report.skip("not readable", at=path)
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        report.skip("submodule" if stat.S_ISDIR(status.st_mode) else "not a regular file", at=path)
-        return None
-    return path, status
-
-
 def bytes_of(file: str, limit: int) -> bytes | None:
     """The bytes of a file, at most one more than the limit; None if it cannot be read."""
     try:
@@ -220,14 +189,3 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
         report.skip("not readable", at=path)
         return None
     return data, status.st_mtime_ns // 1_000
-
-
-def through_link(root: Path, path: str) -> bool:
-    """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
-    at = str(root)
-    with suppress(OSError, ValueError):
-        for part in path.split("/"):
-            at = f"{at}/{part}"
-            if stat.S_ISLNK(os.lstat(at).st_mode):
-                return True
-    return False
