@@ -128,8 +128,6 @@ def test_memory_states(tmp_path, status: str, lifecycle: str, standing: str) -> 
     [
         ({}, "ana"),
         ({"user": "ben"}, "ben"),
-        ({"user": None}, None),
-        ({"user_id": None}, None),
         ({"visibility": "project"}, None),
         ({"visibility": "private"}, "ana"),
         ({"visibility": "user", "user": "ben"}, "ben"),
@@ -143,12 +141,6 @@ def test_a_memory_is_the_whole_projects_only_if_its_scope_says_so(tmp_path, scop
 def test_the_user_s_scopes_of_a_memory_are_its_tags_and_those_that_it_states(tmp_path) -> None:
     (row,) = stored(read_memory, lines(tmp_path, {**MEMORY, "tags": ["work"], "userContextScopes": ["private"]}))
     assert row["tags"] == ["work", "private"]
-
-
-def test_a_private_memory_is_never_the_whole_projects(tmp_path) -> None:
-    private = {**MEMORY, "status": "private", "scope": {"user": None}}
-    (row,) = stored(read_memory, lines(tmp_path, private))
-    assert row["owner_user"] == "ana"
 
 
 def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:

@@ -84,7 +84,7 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     subjects = git.subjects(head, count * 4)
     commits = [commit for commit in reversed(git.commits(head)) if commit.parent and commit.sha in subjects]
     requests, relevant = [], []
-    for commit, group in groupby(git.changes(commits), key=attrgetter("commit")):
+    for commit, group in groupby(git.changes(commits) or (), key=attrgetter("commit")):
         changes = list(group)
         changed = [
             change.path.decode("utf-8", "replace") for change in changes if ABSENT not in (change.before, change.mode)

@@ -9,12 +9,17 @@ its history plus its uncommitted files instead of its work tree: no text is impo
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,7 @@ from ..corpus.identity import evidence_ids
 from ..corpus.incoming import PLACEMENT_LIST
 from ..corpus.publishing import PublishReport
 from ..encoders.encoder import encoder_available, is_bundled, load_encoder
+from ..line.code_digest import sources_below
 from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
@@ -41,7 +47,8 @@ from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
 from ..sources.evidence_file import read_evidence
 from ..sources.git_commands import Git
-from ..sources.importing import normalize
+from ..sources.grammars import QUERIES, WHEELS
+from ..sources.importing import NO_ROWS, normalize
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.readers import READERS, SourceReader, tables_of
@@ -50,7 +57,6 @@ from ..sources.structured import files_named
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
 from .following import expect_names
-from .reader_digest import reader_digest
 from .report import IndexReport
 from .request import IndexRequest
 
@@ -59,10 +65,10 @@ __all__ = ["index_into"]
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
-RECORDS = {reader.name: reader for reader in READERS}
-"""Readers of records by the flag for their files."""
 PART_PLACEMENTS = 150_000
 """A history with more placements than this is published in parts."""
+_FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.parsing")
+_LIBRARIES = ("PyYAML", "lxml", "markdown-it-py", "pypdf", "python-docx", "tree-sitter", *WHEELS)
 
 
 def index_into(
@@ -90,32 +96,19 @@ def index_into(
     """
     started = time.perf_counter()
     now = datetime.now(UTC) if now is None else now
-    project = settings["project"]
-    if not project:
+    if not settings["project"]:
         raise InputError.described("a project", "none", "--project", hint="name the project that the rows belong to.")
-    if request.empty:
-        raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
-    named = [*request.paths, *request.evidence, *(path for _, path in request.read)]
-    for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
-        if not is_unicode(name):
-            raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
-    if request.history and not (request.selection.git and not request.selection.submodules):
-        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--history")
-    request = _once(request)
-    servers = [named_server(server)[0] for server in request.mcp]
-    if twice := [name for name in servers if servers.count(name) > 1]:
-        raise InputError.described("each name once", f"{twice[0]} twice", "--add mcp")
-    expect_names(settings, request)
+    request = _checked(settings, request)
     if grant and exists(settings.grants_path):
         load_grants(settings.grants_path)  # a malformed grants file raises now, not after publication
     expect_writable(settings["corpus"])
-    say(f"reading sources of project {project}")
-    plugins = installed(settings["plugins"])
-    readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers}}
+    say(f"reading sources of project {settings['project']}")
+    readers = {reader.name: reader for reader in (*READERS, *installed(settings["plugins"]).readers)}
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of((*readers, "evidence", "mcp"), name, "--add")
-    with _reader(settings, request) as documents:
+    cache = ChunkCache(settings["corpus"] if head_of(settings) is not None else None, reader_digest())
+    with DocumentReader(cache, workers=request.workers or processors()) as documents:
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
         published = import_.publish()
         generation = import_.embed()
@@ -123,6 +116,33 @@ def index_into(
     report.published, report.generation = asdict(replace(published, generation=generation)), generation
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _checked(settings: Settings, request: IndexRequest) -> IndexRequest:
+    """The request without duplicates, by real path.
+
+    Raises:
+        InputError: it names nothing, or what cannot be read together.
+    """
+    if request.empty:
+        raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
+    paths = [*request.paths, *request.evidence, *(path for _, path in request.read)]
+    for name in (settings["project"], request.source or "", *(str(path.absolute()) for path in paths), *request.mcp):
+        if not is_unicode(name):
+            raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
+    if request.history and not (request.selection.git and not request.selection.submodules):
+        raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--history")
+    servers = [named_server(server)[0] for server in request.mcp]
+    if twice := [name for name in servers if servers.count(name) > 1]:
+        raise InputError.described("each name once", f"{twice[0]} twice", "--add mcp")
+    expect_names(settings, request)
+    read = {(name, os.path.realpath(path)): (name, path) for name, path in request.read}
+    return replace(request, paths=_once(request.paths), evidence=_once(request.evidence), read=tuple(read.values()))
+
+
+def _once(paths: Paths) -> Paths:
+    """The paths of different files and folders."""
+    return tuple({os.path.realpath(path): path for path in paths}.values())
 
 
 @dataclass
@@ -176,14 +196,13 @@ class _Import:
         """Publish rows without vectors, and let the principal ask for them. The encoder is loaded before: one that does
         not answer leaves the corpus alone.
         """
-        rows = pa.concat_tables(tables, promote_options="default") if tables else self._no_rows()
+        rows = pa.concat_tables(tables or [NO_ROWS], promote_options="default")
         opened = self._corpus is not None
         if self._corpus is None:
-            if self.documents.cut or self.request.records:
-                self._encoder = self._loaded()
+            encoder = self._loaded() if self.documents.cut or self.request.records else None
             self._corpus = made_or_opened(self.settings)
-            if self._encoder is not None:
-                self._corpus.expect_encoder(self._encoder)
+            if encoder is not None:
+                self._corpus.expect_encoder(encoder)
             self.documents.cache.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
@@ -201,28 +220,22 @@ class _Import:
         return report
 
     def embed(self) -> str:
-        """Encode the rows of this import that have no vector; returns the generation."""
-        corpus, ids = self._corpus, pa.chunked_array([*chain.from_iterable(self._ids.values())], pa.string())
+        """Encode the rows of this import that have no vector, with a bar or lines of progress; returns the generation."""
+        corpus = self._corpus
         assert corpus is not None  # something was published
-        ids = ids.unique()
-        if self._wanted() and corpus.unencoded(ids):
-            encoder = self._encoder or self._loaded()
-            if encoder is not None:
-                self._embed(corpus, ids, encoder)
+        ids = pa.chunked_array([*chain.from_iterable(self._ids.values())], pa.string()).unique()
+        if self.request.semantic and self._few() and corpus.unencoded(ids) and (encoder := self._loaded()) is not None:
+            tell = StepReporter(self.say, "embedded {:,} of {:,} texts", least=500)
+            self.say("embedding texts; --no-semantic skips it. If it is interrupted, the next `index` resumes there")
+            with tqdm(desc="embed", unit=" texts", disable=not self.progress, leave=False) as bar:
+
+                def encoded(done: int, total: int) -> None:
+                    bar.total = total
+                    bar.update(done - bar.n)
+                    tell(done, total)
+
+                corpus.embed(ids, encoder, now=self.now, on_encoded=encoded)
         return corpus.generation
-
-    def _embed(self, corpus: Corpus, ids: pa.Array, encoder: Any) -> None:
-        """Encode rows, with a bar or lines of progress."""
-        tell = StepReporter(self.say, "embedded {:,} of {:,} texts", least=500)
-        self.say("embedding texts; --no-semantic skips it. If it is interrupted, the next `index` resumes there")
-        with tqdm(desc="embed", unit=" texts", disable=not self.progress, leave=False) as bar:
-
-            def encoded(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-                tell(done, total)
-
-            corpus.embed(ids, encoder, now=self.now, on_encoded=encoded)
 
     def _read(self, kind: str, found: Tables) -> Iterator[pa.Table]:
         """The rows of a source, normalized and redacted, and counted."""
@@ -246,20 +259,17 @@ class _Import:
             table, project=self.report.project, principal=self.settings.principal, now=self.now, masked=masked
         )
 
-    def _no_rows(self) -> pa.Table:
-        empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
-        return normalize(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
-
     def _sources(self) -> Iterator[tuple[str, Tables]]:
         """Kind of source and its tables, in a fixed order; `latest` are those files of histories that are read again."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
         of_trees = common | {"name": request.source, "selection": request.selection, "reader": self.documents}
-        placed = {file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)}
+        named = [(reader, path) for kind, reader in self.readers.items() for name, path in request.read if name == kind]
+        placed = {file for reader, path in named if reader.placed for file in files_named(path, reader.placed)}
         histories = request.paths if request.history else ()
         for path in () if request.history else request.paths:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)
-        for reader, path in self._named():
+        for reader, path in named:
             yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
         for server in request.mcp:
             yield "mcp", read_mcp_resources(server, **common)
@@ -281,71 +291,35 @@ class _Import:
         read = corpus_of(self.settings).commits(self.report.project)["source_id"]
         return Git(path).source_id(self.request.source) not in read.unique().to_pylist()
 
-    def _named(self) -> Iterator[tuple[SourceReader, Path]]:
-        """Every file or folder of records with its reader, in reading order."""
-        for kind, reader in self.readers.items():
-            yield from ((reader, path) for name, path in self.request.read if name == kind)
-
-    def _wanted(self) -> bool:
-        """Whether rows get vectors: not if that is disabled, not installed or the import is too large for it."""
-        settings, request, report = self.settings, self.request, self.report
-        if not request.semantic or "semantic" not in settings["lanes"]:
-            return False
-        available, why = encoder_available()
-        if not available and is_bundled(settings["encoder"]):
-            report.notes.append(f"the semantic lane stays off: {why}")
-            return False
-        count = sum(report.places.values())
-        if request.max_embedded_rows is not None and count > request.max_embedded_rows:
-            report.notes.append(
-                f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
-            )
+    def _few(self) -> bool:
+        """Whether the import is small enough for vectors."""
+        count, most = sum(self.report.places.values()), self.request.max_embedded_rows
+        if most is not None and count > most:
+            self.report.notes.append(f"{self.report.project}: {count} rows are not embedded; the limit here is {most}")
             return False
         return True
 
     def _loaded(self) -> Any:
-        """The encoder of the semantic lane; None if there is none.
+        """The encoder of the semantic lane, loaded once; None if the lane is off or its encoder is not installed.
 
         Raises:
             ModelError: the chosen encoder does not load or answer.
         """
         settings = self.settings
-        if not self.request.semantic or "semantic" not in settings["lanes"]:
-            return None
+        if self._encoder is not None or not self.request.semantic or "semantic" not in settings["lanes"]:
+            return self._encoder
         bundled = is_bundled(settings["encoder"])
-        if bundled and not encoder_available()[0]:
+        available, why = encoder_available() if bundled else (True, "")
+        if not available:
+            note = f"the semantic lane stays off: {why}"
+            self.report.notes += [note] if note not in self.report.notes else []
             return None
         self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
         known = corpus_of(settings).encoder_profile if head_of(settings) is not None else None
-        encoder = load_encoder(settings.encoder_choice, known)
-        if encoder is not None:
-            _ = encoder.profile  # raises before there is a corpus if the encoder does not answer
-        return encoder
-
-
-def _once(request: IndexRequest) -> IndexRequest:
-    """The request without duplicates, compared by real path."""
-
-    return replace(
-        request,
-        paths=_first(request.paths, os.path.realpath),
-        evidence=_first(request.evidence, os.path.realpath),
-        read=_first(request.read, lambda named: (named[0], os.path.realpath(named[1]))),
-    )
-
-
-def _first(items: Iterable[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
-    found: dict[Any, Any] = {}
-    for item in items:
-        found.setdefault(key(item), item)
-    return tuple(found.values())
-
-
-def _reader(settings: Settings, request: IndexRequest) -> DocumentReader:
-    """The reader of texts, with the cache of the corpus if there is one."""
-    corpus = settings["corpus"] if head_of(settings) is not None else None
-    cache = ChunkCache(corpus, reader_digest())
-    return DocumentReader(cache, workers=request.workers or processors())
+        self._encoder = load_encoder(settings.encoder_choice, known)
+        if self._encoder is not None:
+            _ = self._encoder.profile  # raises before there is a corpus if the encoder does not answer
+        return self._encoder
 
 
 def _placements(rows: pa.Table) -> int:
@@ -386,3 +360,27 @@ def _grant(settings: Settings, report: IndexReport) -> None:
         report.notes.append(
             f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
         )
+
+
+@lru_cache(maxsize=1)
+def reader_digest() -> str:
+    """SHA-256 over everything in this installation that determines the chunks of a text: the sources and queries of readers,
+    redaction and tables, and their libraries' versions, so that after any change everything is cut again.
+
+    Includes Python's version: its `re` and Unicode tables determine where words and lines end.
+    """
+    package = __name__.rsplit(".", 3)[0]
+    read = dict(pair for name in _FOLDERS for pair in sources_below(resources.files(f"{package}.{name}"), name))
+    read |= {file.name: file for file in QUERIES.iterdir()}
+    digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
+    versions = [f"Python {platform.python_version()}", *(f"{name} {_version(name)}" for name in _LIBRARIES)]
+    named = [REDACTOR, *versions, *digests]
+    return hashlib.sha256("\n".join(named).encode()).hexdigest()
+
+
+def _version(name: str) -> str:
+    """The version of a distribution; a grammar that is missing is an error only where a file needs it."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"

@@ -3,7 +3,7 @@
     cache/KEY                    a random key of this corpus
     cache/<n>-<sum>.arrow        groups, each two streams: DOCUMENTS, then CHUNKS; the sum is XXH3 of the file
 
-The chunks of a text are a function of its bytes, the kind of its path and the readers (`indexing.reader_digest`), and a
+The chunks of a text are a function of its bytes, the kind of its path and the readers (`indexing.importing.reader_digest`), and a
 document is found by a digest of all three. The digest is keyed: no reader of the folder can test guesses about a
 masked secret. Chunks are stored as the corpus stores them, secrets masked.
 

@@ -14,14 +14,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.row_forms import row_forms
 from ..redaction.masking import redact_columns
 from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache
 from .file_kinds import file_kind
@@ -86,15 +84,10 @@ class DocumentReader:
 
     def table(self, chunks: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
         """A table of `FILE_ROWS` from chunks and the columns that differ from theirs: arrays, or one value."""
+        given: dict[str, Any] = dict(zip(chunks.column_names, chunks.columns, strict=True)) | dict(columns)
         arrays = []
         for column in FILE_ROWS:
-            found: Any = (
-                columns[column.name]
-                if column.name in columns
-                else chunks[column.name]
-                if column.name in chunks.column_names
-                else None
-            )
+            found = given.get(column.name)
             if not isinstance(found, pa.Array | pa.ChunkedArray):
                 value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
                 found = pa.repeat(value, chunks.num_rows)
@@ -208,8 +201,7 @@ def _masked(rows: pa.Table) -> pa.Table:
         columns["text"] = pc.replace_with_mask(
             columns["text"], marked, redact_columns([columns["text"].filter(marked)])[0]
         )
-    offsets, forms = row_forms([columns["section"], columns["text"]], rows.num_rows)
-    data, bounds = forms.tobytes(), offsets.tolist()
-    hashes = [sha256(data[low:high]).digest()[:8] for low, high in pairwise(bounds)]
-    same = pa.array(np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64))
+    named = zip(columns["section"].to_pylist(), columns["text"].to_pylist(), strict=True)
+    hashes = [sha256(f"{section or ''}\0{text}".encode()).digest()[:8] for section, text in named]
+    same = pa.array([int.from_bytes(digest, "little") for digest in hashes], pa.uint64())
     return pa.table([*(columns[name] for name in CHUNKS.names[:-1]), same], schema=CHUNKS)

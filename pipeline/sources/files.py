@@ -60,13 +60,10 @@ class ReadOptions:
 
     `max_file_bytes`: a larger file has no rows; `max_log_bytes` applies to logs, which grow, and to notebooks, web pages
     and documents with pictures.
-    `batch_rows`, `batch_bytes`: a table is yielded when either is reached.
     """
 
     max_file_bytes: int = 500_000
     max_log_bytes: int = 32_000_000
-    batch_rows: int = 8_192
-    batch_bytes: int = 32_000_000
 
     def limit(self, kind: FileKind) -> int:
         """The maximum size in bytes of a file of this kind."""

@@ -1,6 +1,6 @@
 """Git as a source of bytes: the first-parent line with its times, the changes of each commit, blobs, trees, files.
 
-Gives: `Git` (one repository), `Commit`, `Change`, `work_tree_root`. `Git._command` is the only place that starts git: it
+Gives: `Git` (one repository), `Commit`, `Change`, `work_tree_root`. `Git._started` is the only place that starts git: it
 runs the plumbing commands of `_PLUMBING` with `_OFF` and `_environment`, so that nothing that the repository configures
 is executed and no remote is contacted. The work tree is the folder that contains `.git`; `core.worktree` may not name another.
 
@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
-from typing import IO
 
 from ...nodes.errors import InputError
 
@@ -26,8 +23,6 @@ __all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "work_tree_root"]
 
 ABSENT = "000000"
 """Mode of the side of a change where the file is absent."""
-_PATHSPECS = 200
-"""With more paths than this, git is run without them and its output filtered: command lines have a limit."""
 _PROMISED = "promisor remote"
 """In git's message about an object that a partial clone lacks."""
 _LAST_SECOND = 253_402_300_799 - 86_400
@@ -142,16 +137,13 @@ class Git:
         """`git:<name>`; by default the name of the folder that is read, or of the bare repository without `.git`."""
         return f"git:{name or self.folder.name.removesuffix('.git') or 'repository'}"
 
-    def run(self, *arguments: str, folder: Path | None = None) -> bytes:
-        """The output of a command, run in `folder`, by default in the root.
+    def run(self, *arguments: str, folder: Path | None = None, asked: bytes = b"") -> bytes:
+        """The output of a command, run in `folder`, by default in the root; `asked` is its input.
 
         Raises:
             InputError: the command failed.
         """
-        with self._command(arguments, folder) as command:
-            output = command.output.read()
-            command.finish()
-        return output
+        return self._ended(self._started(arguments, folder), asked, {0})[1]
 
     def try_(self, *arguments: str, folder: Path | None = None) -> bytes | None:
         """The output of a command, or None if it answers no, by status 1.
@@ -159,9 +151,8 @@ class Git:
         Raises:
             InputError: the command failed.
         """
-        with self._command(arguments, folder) as command:
-            output = command.output.read()
-            return output if command.finish(no=1) == 0 else None
+        status, output = self._ended(self._started(arguments, folder), b"", {0, 1})
+        return None if status else output
 
     def branch(self, name: str | None) -> tuple[str | None, str | None]:
         """Name and head commit of a branch, the current one by default; the name is None if no branch is checked out,
@@ -195,42 +186,40 @@ class Git:
             line.append(Commit(sha, parents[0] if parents else None, before))
         return line
 
-    def changes(self, commits: Sequence[Commit], paths: Sequence[bytes] = ()) -> Iterator[Change]:
-        """The changes of each commit against its first parent, in the order of commits; a rename is two changes.
-
-        With `paths`, only the changes of these.
+    def changes(self, commits: Sequence[Commit]) -> list[Change] | None:
+        """The changes of each commit against its first parent, in the order of commits; a rename is two changes. None if a
+        partial clone lacks some of their trees.
 
         Raises:
             InputError: the repository lacks objects of the line.
         """
         asked = "".join(f"{c.sha} {c.parent}\n" if c.parent else f"{c.sha}\n" for c in commits).encode()
-        arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv", f"--relative={os.fsdecode(self.below)}")  # fmt: skip
-        wanted = set(paths)
-        if 0 < len(wanted) <= _PATHSPECS:
-            arguments = (*arguments, "--", *(f":(literal){os.fsdecode(self.below + path)}" for path in sorted(wanted)))
-        by_sha = {c.sha: c for c in commits}
-        with self._command(arguments) as command, command.fed(asked):
-            fields = _split(command.output)
-            commit = None
-            for field in fields:
-                if field.startswith(b":"):
-                    before, mode, _, blob, _ = field[1:].decode("ascii").split(" ")
-                    assert commit is not None  # git prints the commit before its changes
-                    path = next(fields)
-                    if not wanted or path in wanted:
-                        yield Change(commit, path, mode, blob, before)
-                else:
-                    commit = by_sha[field.decode("ascii")]
-            command.finish()
-
-    def known_changes(self, commits: Sequence[Commit]) -> list[Change] | None:
-        """The changes of commits; None if a partial clone lacks some of their trees."""
+        options = (
+            "--stdin",
+            "-r",
+            "-z",
+            "--root",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            "--no-ext-diff",
+            "--no-textconv",
+        )
         try:
-            return list(self.changes(commits))
+            fields = self.run("diff-tree", *options, f"--relative={os.fsdecode(self.below)}", asked=asked).split(b"\0")
         except InputError as error:
             if _PROMISED in error.message:
                 return None
             raise
+        by_sha, found, listed = {c.sha: c for c in commits}, list[Change](), iter(fields)
+        sha = ""  # git prints the commit before its changes
+        for field in listed:
+            if field.startswith(b":"):
+                before, mode, _, blob, _ = field[1:].decode("ascii").split(" ")
+                found.append(Change(by_sha[sha], next(listed), mode, blob, before))
+            else:
+                sha = field.decode("ascii")
+        return found
 
     def tree(self, commit: str) -> list[tuple[str, str, bytes]]:
         """Mode, object id and path of every entry of a commit's tree."""
@@ -264,91 +253,46 @@ class Git:
     @contextmanager
     def blobs(self) -> Iterator[Blobs]:
         """One process that returns blobs by id."""
-        with ExitStack() as processes:
+        blobs = Blobs(self)
+        try:
+            yield blobs
+        finally:
+            blobs.end()
 
-            def start() -> _Command:
-                processes.close()
-                return processes.enter_context(self._command(("cat-file", "--batch")))
-
-            def present() -> frozenset[bytes]:
-                listed = self.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
-                return frozenset(listed.split())
-
-            yield Blobs(start, present)
-
-    @contextmanager
-    def _command(self, arguments: Sequence[str], folder: Path | None = None) -> Iterator[_Command]:
+    def _started(self, arguments: Sequence[str], folder: Path | None = None) -> subprocess.Popen[bytes]:
         if arguments[0] not in _PLUMBING:
             raise InputError.one_of(sorted(_PLUMBING), arguments[0], "git command")
         settings = [part for setting in _OFF for part in ("-c", setting)]
         options = [*self._options, *(("-C", str(folder)) if folder else ())]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        with tempfile.TemporaryFile() as errors:
-            try:
-                process = subprocess.Popen(
-                    ["git", "--no-pager", *settings, *options, *arguments],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=kept | _ENVIRONMENT,
-                )
-            except OSError as error:
-                raise InputError("Expected git on the search path, got none - at PATH") from error
-            assert process.stdin is not None and process.stdout is not None
-            try:
-                yield _Command(f"git {arguments[0]}", self.path, process, process.stdin, process.stdout, errors)
-            finally:
-                for pipe in (process.stdin, process.stdout):
-                    with suppress(BrokenPipeError):
-                        pipe.close()
-                process.terminate()
-                process.wait()
+        try:
+            return subprocess.Popen(
+                ["git", "--no-pager", *settings, *options, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=kept | _ENVIRONMENT,
+            )
+        except OSError as error:
+            raise InputError("Expected git on the search path, got none - at PATH") from error
 
-
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """A running command of git."""
-
-    name: str
-    at: Path
-    process: subprocess.Popen[bytes]
-    input: IO[bytes]
-    output: IO[bytes]
-    errors: IO[bytes]
-
-    def finish(self, no: int = 0) -> int:
-        """The status of the command, 0 or `no`.
+    def _ended(self, command: subprocess.Popen[bytes], asked: bytes, expected: set[int]) -> tuple[int, bytes]:
+        """Status and output of a command.
 
         Raises:
-            InputError: another status, with git's reason.
+            InputError: another status than expected, with git's reason.
         """
-        status = self.process.wait()
-        if status not in (0, no):
-            self.errors.seek(0)
-            lines = self.errors.read().decode("utf-8", "replace").strip().split("\n")
+        output, errors = command.communicate(asked)
+        if command.returncode not in expected:
+            lines = errors.decode("utf-8", "replace").strip().split("\n")
             reason = next((line for line in lines if line.startswith("fatal: ")), lines[0])
+            name = next(word for word in command.args if word in _PLUMBING)  # type: ignore[union-attr]  # a list
             partial = "`git fetch --refetch` fetches what this clone lacks; without `--history`, the work tree is read."
             raise InputError(
-                f"Expected {self.name} to succeed, got status {status}, {reason!r} - at {self.at}",
+                f"Expected git {name} to succeed, got status {command.returncode}, {reason!r} - at {self.path}",
                 hint=partial if _PROMISED in reason else "",
             )
-        return status
-
-    @contextmanager
-    def fed(self, asked: bytes) -> Iterator[None]:
-        """Feeds the command from a thread, so that neither pipe can fill and block the other."""
-
-        def write() -> None:
-            with suppress(ValueError, OSError), self.input:  # the reader may stop early
-                self.input.write(asked)
-
-        thread = Thread(target=write, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.process.terminate()
-            thread.join()
+        return command.returncode, output
 
 
 class Blobs:
@@ -357,9 +301,9 @@ class Blobs:
     Note: in a partial clone, git ends at a blob that was not fetched; it is then started again, and asked for no other one.
     """
 
-    def __init__(self, start: Callable[[], _Command], present: Callable[[], frozenset[bytes]]) -> None:
-        self._start, self._present = start, present
-        self._command = start()
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._command = git._started(("cat-file", "--batch"))
         self._known: frozenset[bytes] | None = None
 
     def get(self, blob: str, limit: int) -> bytes | None:
@@ -371,16 +315,19 @@ class Blobs:
         name = blob.encode("ascii")
         if self._known is not None and name not in self._known:
             return None
+        asked, output = self._command.stdin, self._command.stdout
+        assert asked is not None and output is not None
         with suppress(BrokenPipeError):
-            self._command.input.write(name + b"\n")
-            self._command.input.flush()
-        output = self._command.output
+            asked.write(name + b"\n")
+            asked.flush()
         header = output.readline().split()
         if not header:
             if self._known is not None:
-                self._command.finish()
-            self._known = self._present()
-            self._command = self._start()
+                self._git._ended(self._command, b"", set())
+            self.end()
+            listed = self._git.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+            self._known = frozenset(listed.split())
+            self._command = self._git._started(("cat-file", "--batch"))
             return self.get(blob, limit)
         if len(header) != 3:
             return None
@@ -391,13 +338,11 @@ class Blobs:
             left -= len(output.read(min(left, 1 << 20)) or b"\0" * left)
         return data
 
-
-def _split(stream: IO[bytes]) -> Iterator[bytes]:
-    """NUL-terminated fields of a stream."""
-    left = b""
-    while part := stream.read(1 << 16):
-        *whole, left = (left + part).split(b"\0")
-        yield from whole
+    def end(self) -> None:
+        """End the process."""
+        self._command.terminate()
+        with suppress(BrokenPipeError):
+            self._command.communicate()
 
 
 def _line(shown: bytes) -> str:

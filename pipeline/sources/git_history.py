@@ -33,7 +33,7 @@ from .git_commands import Blobs, Change, Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
 from .selection import Selection
-from .work_tree import WorkTreeFiles, read_file
+from .work_tree import FilesAsRows, read_file
 
 __all__ = ["read_git_history", "read_uncommitted"]
 
@@ -84,7 +84,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     excludes = (selection or Selection()).rules(git.folder).excludes
     say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
-    files = None if latest else git.known_changes(line)
+    files = None if latest else git.changes(line)
     if files is None:
         files = [Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)]
         report.skip("commit whose files are not in the repository", 0 if latest else len(line) - 1)
@@ -134,30 +134,31 @@ def read_uncommitted(
         "branch": branch,
         "workspace_root": str(git.folder),
     }
-    files = WorkTreeFiles(git.folder, reader, report, constant, recorded, uncommitted=True)
-    notes = list[dict[str, Any]]()
+    files = FilesAsRows(reader, report, constant, recorded, "uncommitted")
+    shadowing, gone = set[str](), list[str]()
     for raw, has_rows, found in _changed(git, head, reader.options, selection or Selection(), report):
-        path, readable = raw.decode("utf-8", "replace"), False
-        if found:
-            key = files.text(path, found[0])
-            reader.read(files.texts)
-            files.place(path, key, found[1])
-            readable = reader.cache.document(key)[0] is None
-        if has_rows and not readable:
-            what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
-            note = {"path": path, "text": _NOTE.format(path=path, what=what), "version": "uncommitted:none"}
-            times = {"recorded_time": recorded, "event_time": recorded}
-            notes.append(columns_of(file_kind(path)) | constant | note | times)
-            report.read += 1
-        yield from files.full()
+        path = raw.decode("utf-8", "replace")
+        if has_rows:
+            shadowing.add(path)
+        if found is not None:
+            yield from files.add(*found)
+        else:
+            gone.append(path)
     yield from files.rest()
+    notes = list[dict[str, Any]]()
+    for path in sorted(shadowing.intersection(gone + files.unread)):
+        what = "not readable as text" if os.path.lexists(git.folder / path) else "removed"
+        note = {"path": path, "text": _NOTE.format(path=path, what=what), "version": "uncommitted:none"}
+        times = {"recorded_time": recorded, "event_time": recorded}
+        notes.append(columns_of(file_kind(path)) | constant | note | times)
+    report.read += len(notes)
     if notes:
         yield table_of(notes, FILE_ROWS)
 
 
 def _changed(
     git: Git, head: str | None, options: ReadOptions, selection: Selection, report: SourceReport
-) -> Iterator[tuple[bytes, bool, tuple[bytes, int] | None]]:
+) -> Iterator[tuple[bytes, bool, tuple[str, bytes, int] | None]]:
     """Paths that differ from HEAD, whether HEAD may have rows of them, and what `read_file` returns for them."""
     excludes = selection.rules(git.folder).excludes
     tree = git.tree(head) if head else ()
@@ -172,7 +173,7 @@ def _changed(
             has_rows = mode.startswith("100") and kind.text_by_name and path.encode("utf-8") == raw
             found = read_file(git.folder, raw, own, options)
             if found is not None:
-                same = has_rows and _same(found[0], blob, blobs, options.limit(kind))
+                same = has_rows and _same(found[1], blob, blobs, options.limit(kind))
             else:
                 same = bool(mode) and not has_rows
             if not same:

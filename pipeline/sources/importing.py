@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ from .column_types import PLACE, Where, as_declared, authority_ranks, by_word, n
 from .file_kinds import file_kind
 from .report import NAMED, SourceReport
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "normalize"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "NO_ROWS", "normalize"]
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -72,6 +73,8 @@ _MASKED = tuple(
 """Free text, in which secrets are masked."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
+NO_ROWS = _SCHEMA.empty_table()
+"""Rows as `normalize` returns them, none."""
 
 
 def normalize(
@@ -103,23 +106,25 @@ def normalize(
         columns[PLACEMENT_LIST] = lists
     columns, where = _without_empty(columns, where, report)
     _check_limits(columns, where)
-    fill = _Filler(columns, report)
-    _fill_owner(fill, columns, project)
+    columns["owner_project"] = pc.if_else(pc.equal(columns["owner_project"], ""), None, columns["owner_project"])
+    fill = partial(_fill, columns, report)
+    fill("owner_project", project)
     _read_lifecycle(columns, principal, report, where)
     for name, vocabulary in _VOCABULARIES.items():
-        columns[name] = _canonical(columns[name], vocabulary, name, where)
+        read = partial(_canonical, vocabulary, f"{name}", where)
+        columns[name] = by_word(columns[name], pa.string(), read)
     _fill_trust(fill, columns, report, where)
-    _fill_owner_user(fill, columns, principal)
+    of_user = pc.is_in(columns["origin_class"], pa.array(sorted(_OWNED_BY_USER)))
+    fill("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
+    columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
     _fill_times(fill, columns, now)
-    fill.constant("generated", False)
+    fill("generated", False)
     columns["redactions"] = _redact(columns, report, where, masked)
     columns["path"] = normalized(columns["path"], where)
     _fill_version(fill, columns)
     columns["occurrence"] = _occurrences(columns)
     table = pa.Table.from_arrays([columns[name] for name in _SCHEMA.names], schema=_SCHEMA)
-    if PLACEMENT_LIST in columns:
-        table = table.append_column(PLACEMENT_LIST, columns[PLACEMENT_LIST])
-    return table, report
+    return (table if lists is None else table.append_column(PLACEMENT_LIST, columns[PLACEMENT_LIST])), report
 
 
 def _placed(rows: pa.Table) -> tuple[pa.Table, Where]:
@@ -193,7 +198,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Source
     for row in np.flatnonzero(truth(pc.and_(given.is_valid(), columns["lifecycle"].is_null())))[:NAMED]:
         report.note(f"a state that is not one of {', '.join(LIFECYCLES.values)} counts as candidate", at=where(row))
     unknown = pc.if_else(given.is_valid(), pa.scalar("candidate"), pa.scalar(None, pa.string()))
-    _Filler(columns, report).values("lifecycle", unknown)
+    _fill(columns, report, "lifecycle", unknown)
     private = pc.and_(pc.equal(given, "private"), pc.equal(pc.fill_null(columns["owner_user"], ""), ""))
     columns["owner_user"] = pc.if_else(truth(private), pa.scalar(principal), columns["owner_user"])
     alone = pc.and_(pc.equal(given, "conflicted"), pc.is_null(columns["conflict_set"]))
@@ -268,8 +273,8 @@ def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
     return pc.coalesce(given, pa.array(nth))
 
 
-def _canonical(column: pa.Array, vocabulary: Vocabulary, name: str, where: Where) -> pa.Array:
-    return by_word(column, pa.string(), lambda word, row: canonical(vocabulary, word, f"{where(row)}.{name}"))
+def _canonical(vocabulary: Vocabulary, name: str, where: Where, word: str, row: int) -> str:
+    return canonical(vocabulary, word, f"{where(row)}.{name}")
 
 
 MAX_TEXT = 4_000_000
@@ -308,90 +313,72 @@ def _refuse(wrong: NDArray[np.bool_], expected: str, got: str, name: str, where:
         raise InputError.described(expected, got, f"{where(int(wrong.argmax()))}.{name}", hint=hint)
 
 
-class _Filler:
-    """Fills nulls of the given columns, and counts them in the report with their new values."""
-
-    def __init__(self, columns: dict[str, pa.Array], report: SourceReport) -> None:
-        self._columns = columns
-        self._report = report
-
-    def constant(self, name: str, value: Any) -> None:
-        column = self._columns[name]
-        if value is not None and column.null_count:
-            self._report.default(name, str(value).lower() if value is False else str(value), column.null_count)
-            self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
-
-    def values(self, name: str, values: pa.Array, words: pa.Array | None = None) -> None:
-        """Fill nulls with the value of the same row and count them. `words` are the values' names in the report."""
-        column = self._columns[name]
-        filled = pc.coalesce(column, values.cast(column.type))
-        became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
-        for entry in became.value_counts().to_pylist():
-            self._report.default(name, str(entry["values"]), entry["counts"])
-        self._columns[name] = filled
+Fill = Callable[..., None]
+"""`_fill` with the columns and the report of an import."""
 
 
-def _fill_owner(fill: _Filler, columns: dict[str, pa.Array], project: str) -> None:
-    columns["owner_project"] = pc.if_else(pc.equal(columns["owner_project"], ""), None, columns["owner_project"])
-    fill.constant("owner_project", project)
+def _fill(
+    columns: dict[str, pa.Array], report: SourceReport, name: str, values: Any, words: pa.Array | None = None
+) -> None:
+    """Fill the nulls of a column with a value, or with that of the same row, and count them in the report: `words` are the
+    values' names there.
+    """
+    column = columns[name]
+    if not column.null_count:
+        return
+    if not isinstance(values, pa.Array):
+        values = pa.repeat(pa.scalar(values, column.type), len(column))
+        words = values.cast(pa.string())
+    filled = pc.coalesce(column, values.cast(column.type))
+    became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
+    for entry in became.value_counts().to_pylist():
+        report.default(name, str(entry["values"]), entry["counts"])
+    columns[name] = filled
 
 
-def _fill_owner_user(fill: _Filler, columns: dict[str, pa.Array], principal: str) -> None:
-    """Null and "" = the whole project, but null in a memory, session event or preference = the importing principal."""
-    of_user = pc.is_in(columns["origin_class"], pa.array(sorted(_OWNED_BY_USER)))
-    fill.values("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
-    columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
-
-
-def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: SourceReport, where: Where) -> None:
+def _fill_trust(fill: Fill, columns: dict[str, pa.Array], report: SourceReport, where: Where) -> None:
     """Fill class and kind first, then the columns that depend on them."""
     if columns["origin_class"].null_count:
-        fill.values("origin_class", _mapped(columns["source_id"], _class_of_source))
-        fill.values("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND[kind]))
-        fill.constant("origin_class", "project-doc")
+        fill("origin_class", _mapped(columns["source_id"], _class_of_source))
+        fill("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND[kind]))
+        fill("origin_class", "project-doc")
     if columns["evidence_kind"].null_count:
-        fill.values("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
+        fill("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
     origin = columns["origin_class"]
-    fill.constant("zone", "internal")
-    fill.constant("declared_visibility", "model-visible")
+    fill("zone", "internal")
+    fill("declared_visibility", "model-visible")
     ranks = _mapped(origin, lambda c: _DEFAULTS[c].authority, pa.int32())
-    fill.values("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
-    fill.values("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
-    fill.values("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
-    promoted = pc.fill_null(pc.equal(columns["declared_standing"], "instruction"), False)
-    if pc.any(promoted).as_py():
-        columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
-        for row in np.flatnonzero(promoted.to_numpy(zero_copy_only=False))[:NAMED]:
-            report.note("a row declared as instruction counts as evidence: content cannot instruct", at=where(row))
+    fill("authority", ranks, pa.array(AUTHORITY.values).take(ranks))
+    fill("lifecycle", _mapped(origin, lambda c: _DEFAULTS[c].lifecycle))
+    fill("declared_safety", _mapped(origin, lambda c: _DEFAULTS[c].declared_safety))
+    promoted = truth(pc.equal(columns["declared_standing"], "instruction"))
+    columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
+    for row in np.flatnonzero(promoted)[:NAMED]:
+        report.note("a row declared as instruction counts as evidence: content cannot instruct", at=where(row))
     of_memory = _mapped(columns["lifecycle"], lambda state: _STANDING_OF_MEMORY.get(state, "evidence"))
-    standing = pc.if_else(
-        pc.equal(origin, "memory"), of_memory, _mapped(origin, lambda c: _DEFAULTS[c].declared_standing)
-    )
+    of_class = _mapped(origin, lambda c: _DEFAULTS[c].declared_standing)
+    standing = pc.if_else(pc.equal(origin, "memory"), of_memory, of_class)
     printed = pc.is_in(columns["evidence_kind"], pa.array(sorted(_UNTRUSTED_KINDS)))
-    fill.values("declared_standing", pc.if_else(printed, "untrusted", standing))
+    fill("declared_standing", pc.if_else(printed, "untrusted", standing))
 
 
-def _fill_times(fill: _Filler, columns: dict[str, pa.Array], now: datetime) -> None:
+def _fill_times(fill: Fill, columns: dict[str, pa.Array], now: datetime) -> None:
     """`recorded_time` is the event time for classes with `own_time`, else now; never in the future."""
     instant = pa.scalar(now.astimezone(UTC), TIMESTAMP)
-    own = pc.and_kleene(
-        _mapped(columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_()),
-        pc.less_equal(columns["event_time"], instant),
-    )
-    own = pc.fill_null(own, False)
+    of_event = _mapped(columns["origin_class"], lambda c: _DEFAULTS[c].own_time, pa.bool_())
+    own = truth(pc.and_kleene(of_event, pc.less_equal(columns["event_time"], instant)))
     words = pc.if_else(own, "the time of the event", "the time of this import")
-    fill.values("recorded_time", pc.if_else(own, columns["event_time"], instant), words)
+    fill("recorded_time", pc.if_else(own, columns["event_time"], instant), words)
 
 
-def _fill_version(fill: _Filler, columns: dict[str, pa.Array]) -> None:
+def _fill_version(fill: Fill, columns: dict[str, pa.Array]) -> None:
     """A text without version and place gets its digest as version, so that a citation can be traced to it."""
-    known = [pc.is_valid(columns[name]) for name in ("version", "line_start", "byte_start")]
-    lost = pc.invert(pc.or_(pc.or_(known[0], known[1]), known[2]))
+    named = [columns[name].is_valid() for name in ("version", "line_start", "byte_start")]
+    lost = pc.invert(pc.or_(pc.or_(named[0], named[1]), named[2]))
     if pc.any(lost).as_py():
-        digest = pc.utf8_slice_codeunits(text_sha256(columns["text"].filter(lost)), 0, 16)
-        versions = pc.binary_join_element_wise("sha256", digest, ":")
-        values = pc.replace_with_mask(pa.nulls(len(lost), pa.string()), lost, versions.cast(pa.string()))
-        fill.values("version", values, pa.repeat("a digest of the text", len(lost)))
+        digest = pc.utf8_slice_codeunits(text_sha256(columns["text"]), 0, 16)
+        versions = pc.if_else(lost, pc.binary_join_element_wise("sha256", digest, ":"), pa.scalar(None, pa.string()))
+        fill("version", versions, pa.repeat("a digest of the text", len(lost)))
 
 
 def _kinds(origin: pa.Array, path: pa.Array) -> pa.Array:

@@ -77,10 +77,6 @@ class Record:
                 return found
         return None
 
-    def states_null(self, *names: str) -> bool:
-        """Whether one of the named fields is present and null."""
-        return any(self.fields.get(name, "") is None for name in _spelled(names))
-
     def place(self, *names: str) -> str:
         """The location of a value for messages, with the name of the field in this record."""
         return f"{self.at}.{next((name for name in _spelled(names) if self.fields.get(name) is not None), names[0])}"

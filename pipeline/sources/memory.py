@@ -30,7 +30,6 @@ __all__ = ["read_memory", "read_preferences"]
 
 _CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
 _SCOPE_VISIBILITY = Vocabulary("visibility", ("project", "user"), {"team": "project", "private": "user"})
-_USER = ("user", "userId")
 _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
@@ -40,7 +39,7 @@ def read_memory(path: str | PathLike[str], *, project: str, now: datetime, repor
     """One row per memory; `source_id` is `memory:<file>`, `path` `memory/<id>`.
 
     Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
-    the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
+    the importing principal; with `"visibility": "project"` in its scope, to the whole project. If an
     id occurs twice in a file, the later one ends the earlier, and so does one that is named in `supersededBy`; of several
     files, `versions` decides.
 
@@ -93,7 +92,7 @@ def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     }
     if shared and scoped["owner_user"]:
         raise InputError.expected("no user with visibility project", scoped["owner_user"], f"{scope.at}.user")
-    if shared or (not scoped["owner_user"] and scope.states_null(*_USER)):
+    if shared:
         scoped["owner_user"] = _WHOLE_PROJECT
     row = {
         **common,

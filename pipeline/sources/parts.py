@@ -44,42 +44,30 @@ def has_parts(splitter: str) -> bool:
 
 
 def _cells(path: str, text: str) -> list[Part]:
-    """The cells of a Jupyter notebook: text, code in its language, and short text outputs."""
+    """The cells of a Jupyter notebook (nbformat 4): text, code in its language, and short text outputs."""
     try:
         notebook = json.loads(text)
-        sheets = notebook.get("worksheets") or [notebook]  # nbformat 3 has worksheets
-        cells = [cell for sheet in sheets for cell in sheet["cells"]]
         info = notebook.get("metadata", {}).get("language_info", {})
-        places = _Places(text)
-        return [
-            part for number, cell in enumerate(cells, 1) for part in _cell(path, cell, f"cell {number}", info, places)
-        ]
+        code = str(info.get("file_extension") or f".{info.get('name', 'py')}")
+        stem, places, parts = path.removesuffix(".ipynb"), _Places(text), list[Part]()
+        for number, cell in enumerate(notebook["cells"], start=1):
+            places.next_cell()
+            ending = {"markdown": ".md", "raw": ".txt"}.get(cell["cell_type"], code)
+            parts.append(places.part(cell["source"], stem + ending, f"cell {number}"))
+            parts += [places.part(shown, f"{stem}.log", f"cell {number} output") for shown in _outputs(cell)]
+        return parts
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [Part(text, f"{path}.json")]
 
 
-def _cell(path: str, cell: dict[str, Any], section: str, info: dict[str, Any], places: _Places) -> Iterator[Part]:
-    stem, kind, source = path.removesuffix(".ipynb"), cell["cell_type"], cell.get("source", cell.get("input", ""))
-    ending = {"markdown": ".md", "raw": ".txt", "heading": ".md"}.get(kind)
-    if ending is None:
-        ending = str(info.get("file_extension") or f".{info.get('name', 'py')}")
-    places.next_cell()
-    shown = []
+def _outputs(cell: dict[str, Any]) -> Iterator[str | list[str]]:
     for output in cell.get("outputs", ()):
         data = output.get("data", output)
-        if output["output_type"] in ("error", "pyerr"):
-            shown.append(f"{output.get('ename')}: {output.get('evalue')}")
-        elif not any(name.startswith("image/") for name in data):
-            shown.append(data.get("text/plain", data.get("text", "")))
-    read = [
-        places.part(each, f"{stem}.log", f"{section} output")
-        for each in shown
-        if len("".join(each)) <= OUTPUT_CHARACTERS
-    ]
-    yield places.part(
-        source, stem + ending, section, "#" * int(cell.get("level", 1)) + " " if kind == "heading" else ""
-    )
-    yield from read
+        shown = data.get("text/plain", data.get("text", ""))
+        if output["output_type"] == "error":
+            shown = f"{output.get('ename')}: {output.get('evalue')}"
+        if len("".join(shown)) <= OUTPUT_CHARACTERS and not any(name.startswith("image/") for name in data):
+            yield shown
 
 
 class _Places:
@@ -94,7 +82,7 @@ class _Places:
         """The next strings are those of the next cell."""
         self._cell = self._end
 
-    def part(self, source: str | list[str], path: str, section: str, mark: str = "") -> Part:
+    def part(self, source: str | list[str], path: str, section: str) -> Part:
         """The part with this text, a string or a list of them."""
         lines = []
         place, line = self._cell
@@ -105,7 +93,7 @@ class _Places:
                 place, line = at, line + self._text.count("\n", place, at)
             lines += [line] * (piece.removesuffix("\n").count("\n") + 1)
         self._end = max(self._end, (place, line))
-        return Part(mark + "".join(source), path, section, lines)
+        return Part("".join(source), path, section, lines)
 
 
 def _pages(path: str, text: str) -> list[Part]:

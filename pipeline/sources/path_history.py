@@ -83,7 +83,7 @@ def _batches(
     tell = StepReporter(say, "read {:,} of {:,} changes", least=LEAST_REPORTED)
     batch = _Batch(blobs, reader, report)
     for raw in sorted(by_path):
-        if len(batch.changes) >= min(BATCH_CHANGES, reader.options.batch_rows):
+        if len(batch.changes) >= BATCH_CHANGES:
             yield batch
             batch = _Batch(blobs, reader, report)
         tell(done, total)

@@ -3,9 +3,9 @@
 Gives: `read_sessions`. An event has `createdAt` and a `payload` (or `text`), and may have `id`, `sessionId`, `turnId`,
 `kind`, `role`, `speaker`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
 
-A line of a chat has no id: it gets one from its place in the file and its text, secrets masked, so that a growing log
-keeps the ids of earlier lines. Its section and the start of its text name the speaker. The evidence id of an event with
-an id depends on text and section, so they stay unchanged: the speaker is in title and tags.
+A line of a chat has no id: it gets that of its line, so that a growing log keeps the ids of earlier lines. Its section and the
+start of its text name the speaker. The evidence id of an event with an id depends on text and section, so they stay
+unchanged: the speaker is in title and tags.
 
 Note: an event log is append-only, so no source is reported complete: an event missing from a later file has not ended.
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..parsing.values import TIME
-from ..redaction.masking import redact_text
 from .jsonl import LINES, Record
 from .record_rows import common_fields, read_files, rows_of_lines, rows_of_text
 from .report import SourceReport
@@ -56,20 +54,20 @@ def read_sessions(
 
 
 def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    given = record.identifier("id", "eventId")
+    event = record.identifier("id", "eventId")
     happened = record.instant(*_INSTANTS)
     if happened is None:
         raise InputError.expected(TIME, None, f"{record.at}.createdAt")
     role, speaker = record.text("role"), record.text("speaker", "name", "author")
-    stated = record.text("kind", "type")
-    kind = stated or role or "event"
+    kind = record.text("kind", "type") or role or "event"
+    spoken = kind.split(".")[0].lower() in _SPOKEN
     turn = record.identifier("turnId")
     common = common_fields(record)
     session = common["session_id"] or default_session
     text, who = _text(record), _who(speaker, role)
-    event, section = given, given
+    section = event
     if event is None:
-        event = _derived_id(record.line, happened, who, text)
+        event = f"line-{record.line}"
         section = f"{who} {event}" if who else event
         text = f"{speaker or role}: {text}" if who else text
     speakers = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
@@ -87,26 +85,19 @@ def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iter
         "section": section,
         "event_time": happened,
         "session_id": session,
-        "declared_standing": "history" if kind.split(".")[0].lower() in _SPOKEN else "untrusted",
+        "declared_standing": "history" if spoken else "untrusted",
         "line_start": record.line,
         "line_end": record.line,
         "byte_start": record.start,
         "byte_end": record.end,
     }
-    log_like = any(word in (stated or "event").lower() for word in ("tool", "test", "command", "log"))
-    yield from rows_of_text(text, "event.log" if log_like else "event.txt", row, own_lines=False)
+    yield from rows_of_text(text, "event.txt" if spoken else "event.log", row, own_lines=False)
 
 
 def _who(speaker: str | None, role: str | None) -> str:
     """The speaker in words: `Ada (assistant)`, or the known part."""
     named = " ".join((speaker or role or "").split())
     return f"{named} ({role})" if speaker and role and speaker != role else named
-
-
-def _derived_id(line: int, happened: datetime, who: str, text: str) -> str:
-    """The id of an event without one. Secrets are masked first, so they cannot be guessed from a digest."""
-    identity = json.dumps([line, happened.isoformat(), who, redact_text(text)], ensure_ascii=False)
-    return sha256(identity.encode()).hexdigest()[:12]
 
 
 def _text(record: Record) -> str:

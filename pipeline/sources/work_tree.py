@@ -27,9 +27,10 @@ from .files import ReadOptions, microseconds
 from .report import SourceReport
 from .selection import Selection, file_at
 
-__all__ = ["WorkTreeFiles", "read_file", "read_work_tree"]
+__all__ = ["FilesAsRows", "read_file", "read_work_tree"]
 
-_BATCH_FILES = 1_024
+_BATCH_FILES, _BATCH_BYTES = 1_024, 32_000_000
+_PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
 
 
 def read_work_tree(  # noqa: PLR0913 - options by keyword
@@ -56,92 +57,66 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     Raises:
         InputError: there is nothing at `root`, or `now` is naive.
     """
-    recorded = microseconds(now, "now")
     reader = reader or DocumentReader.of(options)
     root = Path(root)
     if root.is_file():
         folder, paths = root.parent, [os.fsencode(root.name)]
-        name = name or root.resolve().parent.name
     elif root.is_dir():
         folder = root
         listed = (selection or Selection()).files(root, report)
         paths = [path for path in listed if not leave_out or (root / os.fsdecode(path)).resolve() not in leave_out]
-        name = name or root.resolve().name
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
-    source_id = f"workspace:{name or 'root'}"
-    files = WorkTreeFiles(folder, reader, report, {"source_id": source_id, "owner_project": project}, recorded)
+    source_id = f"workspace:{name or folder.resolve().name or 'root'}"
+    files = FilesAsRows(reader, report, {"source_id": source_id, "owner_project": project}, microseconds(now, "now"))
     for raw in sorted(paths):
-        file = file_at(folder, raw, report)
-        if file is not None:
-            files.add(*file)
-            yield from files.full()
+        if (found := read_file(folder, raw, report, reader.options)) is not None:
+            yield from files.add(*found)
     yield from files.rest()
     if folder == root:
         report.complete_sources.add(source_id)
 
 
-class WorkTreeFiles:
-    """Collects files of a work tree, and yields their rows in batches."""
+class FilesAsRows:
+    """Collects files as they are read, and yields their rows in batches."""
 
     def __init__(
         self,
-        folder: Path,
         reader: DocumentReader,
         report: SourceReport,
         constant: Mapping[str, Any],
         recorded: int,
-        *,
-        uncommitted: bool = False,
+        version: str = "sha256",
     ) -> None:
-        """`constant` are the columns that are equal in all rows; versions say whether files are `uncommitted`."""
-        self._uncommitted = uncommitted
-        self._folder, self._reader, self._report = folder, reader, report
-        self._constant, self._recorded = constant, recorded
+        """`constant` are the columns that are equal in all rows; versions are digests with the prefix `version`."""
+        self._reader, self._report = reader, report
+        self._constant, self._recorded, self._version = constant, recorded, version
         self._files: list[tuple[str, bytes, int]] = []
-        self.texts: list[Text] = []
+        self._texts: list[Text] = []
         self._bytes = 0
+        self.unread: list[str] = []
+        """The paths of files that have no rows."""
 
-    def add(self, path: str, status: os.stat_result) -> None:
-        """Add a file."""
-        if not file_kind(path).text_by_name:
-            self._report.skip("not text by name", at=path)
-            return
-        data = bytes_of(f"{self._folder}/{path}", self._reader.options.limit_at(path))
-        if data is None:
-            self._report.skip("not readable", at=path)
-        else:
-            self.place(path, self.text(path, data), status.st_mtime_ns // 1_000)
-
-    def text(self, path: str, data: bytes) -> bytes:
-        """The key of a text that is to be read."""
+    def add(self, path: str, data: bytes, modified: int) -> Iterator[pa.Table]:
+        """Add a file; yields the rows of the files so far if they are many."""
         key = self._reader.key_of(data, path)
-        self.texts.append(Text(key, path, lambda: data))
-        self._bytes += len(data)
-        return key
-
-    def place(self, path: str, key: bytes, modified: int) -> None:
-        """Add a document at a path."""
+        self._texts.append(Text(key, path, lambda: data))
         self._files.append((path, key, modified))
-
-    def full(self) -> Iterator[pa.Table]:
-        """Yield the rows of the files so far if they are many."""
-        if len(self._files) >= _BATCH_FILES or self._bytes >= self._reader.options.batch_bytes:
+        self._bytes += len(data)
+        if len(self._files) >= _BATCH_FILES or self._bytes >= _BATCH_BYTES:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.Table]:
         """Yield the rows of the files so far."""
-        files, texts, self._files, self.texts, self._bytes = self._files, self.texts, [], [], 0
+        files, texts, self._files, self._texts, self._bytes = self._files, self._texts, [], [], 0
         self._reader.read(texts)
-        cache, report = self._reader.cache, self._report
-        versions = []
+        cache, report, versions = self._reader.cache, self._report, list[str | None]()
         for path, key, _ in files:
             reason, notes, version = cache.document(key)
-            if self._uncommitted and version:
-                version = f"uncommitted:{version.removeprefix('sha256:')}"
-            versions.append(version)
+            versions.append(version and f"{self._version}:{version.removeprefix('sha256:')}")
             if reason is not None:
                 report.skip(reason, at=path)
+                self.unread.append(path)
             for note in notes:
                 report.note(note, at=path)
         places = cache.places([key for _, key, _ in files])
@@ -150,42 +125,29 @@ class WorkTreeFiles:
         report.read += len(places.document)
         chunks = cache.chunks(places.group, places.at["chunk"])
         of, instant = pa.array(places.document), chunks.schema.field("event_time").type
-        modified = (
-            pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64()).cast(instant).take(of)
-        )
-        yield self._reader.table(
-            chunks,
-            dict(self._constant)
-            | {
-                name: pa.array(places.at[name])
-                for name in ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
-            }
-            | {
-                "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
-                "version": pa.array(versions, pa.string()).take(of),
-                "event_time": pc.coalesce(chunks["event_time"], modified),
-                "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
-            },
-        )
+        modified = pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64())
+        columns = {name: pa.array(places.at[name]) for name in _PLACED} | {
+            "path": pa.array([path for path, _, _ in files], pa.string()).take(of),
+            "version": pa.array(versions, pa.string()).take(of),
+            "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
+            "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
+        }
+        yield self._reader.table(chunks, {**self._constant, **columns})
 
 
-def bytes_of(file: str, limit: int) -> bytes | None:
-    """The bytes of a file, at most one more than the limit; None if it cannot be read."""
-    try:
-        with FileIO(file) as opened:
-            return opened.read(limit + 1)
-    except (OSError, ValueError):
+def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[str, bytes, int] | None:
+    """Path, bytes (at most one more than the limit) and modification time (microseconds) of a file; None, with the reason
+    counted, if it is skipped.
+    """
+    if not file_kind(raw.decode("utf-8", "replace")).text_by_name and not raw.endswith(b"/"):
+        report.skip("not text by name", at=raw.decode("utf-8", "replace"))
         return None
-
-
-def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
-    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is skipped."""
-    found = file_at(root, raw, report)
-    if found is None:
+    if (found := file_at(root, raw, report)) is None:
         return None
     path, status = found
-    data = bytes_of(f"{root}/{path}", options.limit_at(path))
-    if data is None:
+    try:
+        with FileIO(f"{root}/{path}") as opened:
+            return path, opened.read(options.limit_at(path) + 1), status.st_mtime_ns // 1_000
+    except (OSError, ValueError):
         report.skip("not readable", at=path)
         return None
-    return data, status.st_mtime_ns // 1_000
