@@ -87,7 +87,7 @@ class DocumentReader:
         given: dict[str, Any] = dict(zip(chunks.column_names, chunks.columns, strict=True)) | dict(columns)
         arrays = []
         for column in FILE_ROWS:
-            found = given.get(column.name)
+            found: Any = given.get(column.name)
             if not isinstance(found, pa.Array | pa.ChunkedArray):
                 value = found.cast(column.type) if isinstance(found, pa.Scalar) else pa.scalar(found, column.type)
                 found = pa.repeat(value, chunks.num_rows)
