@@ -13,7 +13,7 @@ from scoped_retrieval.pipeline.sources import chunking
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
 from scoped_retrieval.pipeline.sources.importing import normalize
 from scoped_retrieval.pipeline.sources.markdown import SECTION_CHARACTERS
-from scoped_retrieval.pipeline.sources.record_rows import rows_of_text, table_of
+from scoped_retrieval.pipeline.sources.record_rows import record_table, rows_of_text
 
 
 def random_bytes(count: int) -> bytes:
@@ -83,7 +83,7 @@ def stored_texts(document: str, reader: str) -> list[str]:
     else:
         rows = list(rows_of_text(document, "run.log", row))
     now = datetime(2025, 1, 1, tzinfo=UTC)
-    return normalize(table_of(rows), project="shop", principal="ann", now=now)[0]["text"].to_pylist()
+    return normalize(record_table(rows), project="shop", principal="ann", now=now)[0]["text"].to_pylist()
 
 
 @pytest.mark.parametrize("reader", ["file", "record"])
@@ -116,7 +116,7 @@ def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row
     texts = [ROWS[row](n, line) for n, line in enumerate(lines)]
     other = [{"source_id": "notes", "text": "between the rows, of another source"}]
     rows = [each for text in texts for each in ({"source_id": "log", "path": "a.log", "text": text}, *other)]
-    table = table_of([*rows])
+    table = record_table([*rows])
     stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     left = [line for line in KEYS[key] if any(line in text for text in stored["text"].to_pylist())]
     assert [line for line in left if len(line) == 64 or fences == "both"] == []
@@ -126,7 +126,7 @@ def test_a_key_whose_lines_are_rows_is_masked_in_each(key: str, fences: str, row
 
 def test_prose_about_keys_in_rows_stays() -> None:
     texts = [f"A file that begins with {FENCES[0]} holds a key.", "It is secret.", "a" * 40, f"{FENCES[1]} ends it."]
-    table = table_of([{"source_id": "log", "text": text} for text in texts])
+    table = record_table([{"source_id": "log", "text": text} for text in texts])
     stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     assert stored["text"].to_pylist()[:2] == texts[:2]
 
@@ -161,7 +161,7 @@ def test_no_section_or_title_that_is_cut_has_a_part_of_a_token(shift: int) -> No
 def test_a_password_in_the_path_title_or_uri_of_a_row_is_masked_before_the_path_is_normalized() -> None:
     password = "t7Gq9xLm2Zr" * 12
     url = f"https://app:{password}@db.internal//x"
-    table = table_of([{"source_id": "docs:a", "text": "words", "path": url, "title": url, "uri": url}])
+    table = record_table([{"source_id": "docs:a", "text": "words", "path": url, "title": url, "uri": url}])
     stored, _ = normalize(table, project="shop", principal="ann", now=datetime(2025, 1, 1, tzinfo=UTC))
     assert stored["path"].to_pylist() == ["https:/app:[REDACTED:url-password]@db.internal/x"]
     assert password[:11] not in str(stored.to_pylist())

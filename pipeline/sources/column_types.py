@@ -29,7 +29,7 @@ PLACE = "read_at"
 
 
 def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
-    """The column in its declared type.
+    """The column in its declared type; a text of an instant is read, a timestamp without a zone is not.
 
     Raises:
         InputError: naming the first row that does not convert.
@@ -38,19 +38,22 @@ def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_null(column.type):
+    given = column.type
+    if pa.types.is_null(given):
         return pa.nulls(len(column), type_)
-    if pa.types.is_timestamp(type_):
-        return _instants(column, type_, name, where)
-    if _is_text(type_) and not _is_text(column.type):
+    if pa.types.is_timestamp(type_) and _kind(given) == "text":
+        return by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
+    if _kind(given) != _kind(type_):
         raise _wrong(column, type_, name, where)
-    if pa.types.is_list(type_) and not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        raise _wrong(column, type_, name, where)
-    if pa.types.is_boolean(column.type) != pa.types.is_boolean(type_):
-        raise _wrong(column, type_, name, where)
+    if pa.types.is_timestamp(given) and given.tz is None and len(column) > column.null_count:
+        at, hint = f"{where(_first(column))}.{name}", "store the column as a timestamp in UTC"
+        raise InputError.described(TIME, "one without an offset", at, hint=hint)
     try:
-        return column.cast(type_)
+        finer = pa.types.is_timestamp(given) and given.unit == "ns"  # than the corpus stores
+        return column.cast(type_, safe=not finer)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        if pa.types.is_timestamp(given):
+            raise InputError.described(YEARS, "another", f"{where(_first(column))}.{name}") from error
         raise _wrong(column, type_, name, where) from error
 
 
@@ -102,25 +105,6 @@ def normalized(paths: pa.Array, where: Where) -> pa.Array:
     return by_word(paths, paths.type, read)
 
 
-def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
-    if _is_text(column.type):
-        return by_word(column, type_, lambda word, row: instant(word, f"{where(row)}.{name}"))
-    if not pa.types.is_timestamp(column.type):
-        raise _wrong(column, type_, name, where)
-    if column.type.tz is None and len(column) > column.null_count:
-        row = _first(column)
-        raise InputError.described(
-            TIME, "one without an offset", f"{where(row)}.{name}",
-            hint="store the column as a timestamp in UTC",
-        )  # fmt: skip
-    try:
-        return column.cast(type_)
-    except pa.ArrowInvalid as error:
-        if column.type.unit == "ns":  # finer than the corpus stores
-            return column.cast(type_, safe=False)
-        raise InputError.described(YEARS, "another", f"{where(_first(column))}.{name}") from error
-
-
 def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
     return InputError.described(_type_name(type_), _type_name(column.type), f"{where(_first(column))}.{name}")
 
@@ -138,5 +122,13 @@ def _first(column: pa.Array) -> int:
     return int(present[0]) if len(present) else 0
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+def _kind(type_: pa.DataType) -> str:
+    """What values of a type are; only those of one kind convert."""
+    kinds = pa.types
+    if kinds.is_string(type_) or kinds.is_large_string(type_) or kinds.is_string_view(type_):
+        return "text"
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        return "list"
+    if kinds.is_timestamp(type_):
+        return "time"
+    return "number" if kinds.is_integer(type_) or kinds.is_floating(type_) else str(type_)

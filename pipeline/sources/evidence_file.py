@@ -27,7 +27,7 @@ from ..parsing.documents import ABSENT, Document, converted, document
 from ..parsing.values import authority_rank, instant, number, whole
 from .column_types import PLACE
 from .jsonl import LINES, read_lines
-from .record_rows import files_of, table_of
+from .record_rows import files_of, record_table
 from .report import SourceReport
 
 __all__ = ["read_evidence"]
@@ -81,7 +81,7 @@ def _of_lines(path: Path) -> pa.Table:
         stated = {name: value for name, value in record.fields.items() if value is not None}
         row = document(_row(), stated, record.at, InputError)
         rows.append({**row.model_dump(exclude_unset=True), PLACE: record.at})
-    return table_of(rows)
+    return record_table(rows)
 
 
 def _whole(bits: int) -> Any:

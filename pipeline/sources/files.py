@@ -25,7 +25,6 @@ from zipfile import ZipFile
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import IMPORT_ROWS
 from .chunking import Document, read_document
 from .file_kinds import FileKind, file_kind
@@ -224,11 +223,5 @@ def columns_of(kind: FileKind) -> dict[str, Any]:
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """The rows with the columns of a schema, null where a row has none; instants are microseconds since 1970."""
-    return pa.table([_array([row.get(each.name) for row in rows], each.type) for each in schema], schema=schema)
-
-
-def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    if type_ == TIMESTAMP:
-        return pa.array(values, pa.int64()).cast(type_)
-    return pa.array(values, type_)
+    """The rows with the columns of a schema, null where a row has none; an instant may be microseconds since 1970."""
+    return pa.table([pa.array([row.get(each.name) for row in rows], each.type) for each in schema], schema=schema)

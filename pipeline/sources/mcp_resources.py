@@ -22,7 +22,7 @@ import pyarrow as pa
 from ...nodes.errors import EngineError, InputError
 from .files import ReadOptions
 from .jsonl import is_unicode
-from .record_rows import rows_of_text, table_of
+from .record_rows import record_table, rows_of_text
 from .report import SourceReport
 
 __all__ = ["MOST", "named_server", "read_mcp_resources"]
@@ -79,7 +79,7 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
         rows += rows_of_text(text, kind, {**base, "path": path, "uri": uri, "title": resource.title or resource.name})
     report.read += len(rows)
     if rows:
-        yield table_of(rows)
+        yield record_table(rows)
     if not report.skipped[_UNREAD]:
         report.complete_sources.add(source)
 

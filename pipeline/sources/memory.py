@@ -30,6 +30,8 @@ __all__ = ["read_memory", "read_preferences"]
 
 _CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
 _SCOPE_VISIBILITY = Vocabulary("visibility", ("project", "user"), {"team": "project", "private": "user"})
+_SCOPED = ("namespace", "branch", "workspace_root", "test_suite", "session_id", "owner_user")
+"""Columns that a memory may state in its scope."""
 _WHOLE_PROJECT = ""
 """`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
@@ -84,12 +86,8 @@ def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     status = record.required("status", "lifecycle", "state")
     scope = record.mapping("scope")
     shared = _shared(scope)
-    common = common_fields(record)
-    within = common_fields(scope)
-    scoped = {
-        key: common[key] or within[key]
-        for key in ("namespace", "branch", "workspace_root", "test_suite", "session_id", "owner_user")
-    }
+    common, within = common_fields(record), common_fields(scope)
+    scoped = {key: common[key] or within[key] for key in _SCOPED}
     if shared and scoped["owner_user"]:
         raise InputError.expected("no user with visibility project", scoped["owner_user"], f"{scope.at}.user")
     if shared:

@@ -22,7 +22,7 @@ from ..redaction.masking import masked_digest
 from .chunking import read_document
 from .column_types import PLACE
 from .file_kinds import file_kind
-from .files import ReadOptions, readable
+from .files import ReadOptions, readable, table_of
 from .headers import Header, read_header
 from .jsonl import Record, bytes_of, read_lines
 from .parts import has_parts
@@ -34,9 +34,9 @@ __all__ = [
     "file_rows",
     "files_of",
     "read_files",
+    "record_table",
     "rows_of_lines",
     "rows_of_text",
-    "table_of",
 ]
 
 ROW_CHARACTERS = 4_000
@@ -76,7 +76,7 @@ def read_files(
         rows += of_file(file, place, {"source_id": own, "origin_class": origin_class, "owner_project": project})
     report.read += len(rows)
     if rows:
-        yield table_of(rows)
+        yield record_table(rows)
     if not append_only:
         report.complete_sources |= sources
 
@@ -209,8 +209,7 @@ def file_rows(
     return [{**common, **chunk.columns()} for chunk in document.chunks if chunk.line_end > header.above]
 
 
-def table_of(rows: Sequence[Row]) -> pa.Table:
+def record_table(rows: Sequence[Row]) -> pa.Table:
     """The rows as one table with the columns that any of them has, in declared order and type, and their places."""
     present = {name for row in rows for name, value in row.items() if value is not None} | {"source_id", "text"}
-    schema = pa.schema([field for field in _SCHEMA if field.name in present])
-    return pa.table([pa.array([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)
+    return table_of(rows, pa.schema([field for field in _SCHEMA if field.name in present]))

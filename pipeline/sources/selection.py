@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -67,7 +67,7 @@ class Selection:
     def rules(self, root: Path) -> Rules:
         """What ignore files and patterns say about paths below `root`."""
         lines = [*self.exclude, *(f"!{pattern}" for pattern in self.include)]
-        return Rules(root, IGNORE_FILE, GitIgnoreSpec.from_lines(lines), bool(self.include))
+        return Rules(root, IGNORE_FILE, lines, include=bool(self.include))
 
     def _listed(self, root: Path, report: SourceReport) -> list[bytes]:
         """The paths that Git lists."""
@@ -87,60 +87,50 @@ class Selection:
         return paths
 
 
-@dataclass(slots=True)
 class Rules:
     """What patterns, and ignore files of a name, say about paths below a folder. Files in the folder and those below it
     count, and for files of this package, those above it up to the top of the work tree.
     """
 
-    root: Path
-    name: str
-    patterns: GitIgnoreSpec = field(default_factory=lambda: GitIgnoreSpec.from_lines(()))
-    """They precede the files."""
-    include: bool = False
-    """Whether a pattern includes paths."""
-    _specs: dict[str, GitIgnoreSpec | None] = field(default_factory=dict)
-    _above: list[tuple[str, GitIgnoreSpec]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        here = self.root.resolve()
-        top = work_tree_root(here) if self.name == IGNORE_FILE else None
-        for folder in here.parents if top is not None and top != here else ():
-            if (spec := _spec(folder / self.name)) is not None:
-                self._above.append((here.relative_to(folder).as_posix() + "/", spec))
-            if folder == top:
-                break
+    def __init__(self, root: Path, name: str, patterns: Sequence[str] = (), *, include: bool = False) -> None:
+        """`patterns` precede the files; `include`: one of them includes paths."""
+        self._name, self._patterns, self._include = name, GitIgnoreSpec.from_lines(patterns), include
+        here = root.resolve()
+        self._top = (work_tree_root(here) if name == IGNORE_FILE else None) or here
+        self._here = "" if self._top == here else here.relative_to(self._top).as_posix() + "/"
+        self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def excludes(self, path: bytes) -> bool:
         """Whether a path is excluded."""
         return self.says(os.fsdecode(path)) is True
 
     def includes(self, listed: Iterable[bytes]) -> bool:
-        """Whether a file that Git ignores may be included, by a pattern or by an ignore file beside the files listed."""
-        folders = {path.rpartition(b"/")[0] for path in listed if path.endswith(self.name.encode())}
-        below = [_spec(self.root / folder / self.name) for folder in ("", *map(os.fsdecode, folders))]
-        specs = [*(spec for _, spec in self._above), *(spec for spec in below if spec is not None)]
-        return self.include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
+        """Whether a file that Git ignores may be included, by a pattern or by an ignore file, of those listed or above."""
+        files = [self._name.encode(), *(path for path in listed if path.endswith(self._name.encode()))]
+        specs = [spec for path in files for _, spec in self._above(os.fsdecode(path))]
+        return self._include or any(pattern.include is False for spec in specs for pattern in spec.patterns)
 
     def says(self, path: str) -> bool | None:
         """Whether a path is excluded, None if no pattern matches; the deepest file with a pattern for it decides. A folder
         ends with `/`.
         """
-        if (said := self.patterns.check_file(path).include) is not None:
+        if (said := self._patterns.check_file(path).include) is not None:
             return said
-        folder = path.rstrip("/")
+        for below, spec in self._above(path):
+            if (said := spec.check_file(below).include) is not None:
+                return said
+        return None
+
+    def _above(self, path: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
+        """The ignore files in the folders above a path, the deepest first, each with the path below its folder."""
+        whole = self._here + path
+        folder = whole.rstrip("/")
         while folder:
             folder = folder.rpartition("/")[0]
             if folder not in self._specs:
-                self._specs[folder] = _spec(self.root / folder / self.name)
-            spec = self._specs[folder]
-            below = path[len(folder) + 1 :] if folder else path
-            if spec is not None and (said := spec.check_file(below).include) is not None:
-                return said
-        for below, spec in self._above:
-            if (said := spec.check_file(below + path).include) is not None:
-                return said
-        return None
+                self._specs[folder] = _spec(self._top / folder / self._name)
+            if (spec := self._specs[folder]) is not None:
+                yield (whole[len(folder) + 1 :] if folder else whole), spec
 
 
 def _name(path: str) -> str:
@@ -148,12 +138,10 @@ def _name(path: str) -> str:
 
 
 def _spec(file: Path) -> GitIgnoreSpec | None:
-    try:
-        if file.is_symlink() or not file.is_file():
-            return None
-        return GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines())
-    except (OSError, ValueError):
-        return None
+    with suppress(OSError, ValueError):
+        if file.is_file() and not file.is_symlink():
+            return GitIgnoreSpec.from_lines(file.read_text("utf-8", "replace").splitlines())
+    return None
 
 
 def walk(root: Path, ignored: Callable[[str], bool | None], report: SourceReport) -> Iterator[bytes]:
