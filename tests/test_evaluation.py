@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from golden_file import expect_golden
+from judged_folders import documents_folder
+from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
@@ -137,3 +140,11 @@ def test_measures_are_those_that_ir_measures_has_by_these_names() -> None:
     }
     found = per_query(qrels, run, tuple(names)).loc["q"]
     assert found.to_dict() == {name: next(iter(iter_calc([one], qrels, run))).value for name, one in names.items()}
+
+
+@pytest.mark.golden
+def test_the_tables_of_eval_are_the_golden_ones(tmp_path: Path, capsys):
+    folder = str(documents_folder(tmp_path))
+    args = ["--work", str(tmp_path / "w"), "--no-semantic", "--metric", "nDCG@10", "--metric", "R@1", "--block", "60"]
+    assert main(["eval", folder, *args]) == 0
+    expect_golden(Path(__file__).parent / "golden" / "eval.txt", capsys.readouterr().out)

@@ -1,9 +1,8 @@
-"""The weight of a plugin's score term: a request, a preset, a policy, `what-if` and `eval` name it as any other."""
+"""The weight of a plugin's score term: a request, a preset, a policy and `what-if` name it as any other."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -11,13 +10,10 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from judged_folders import documents_folder
 from plugin_package import ENTRIES, SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate
 from scoped_retrieval.pipeline.plugins import installed
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
@@ -171,15 +167,3 @@ def test_gates_of_a_plugin_judge_again_and_one_that_is_gone_is_not_passed_over(t
     remove(story, monkeypatch)
     with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
         what_if(settings_of(story), snapshot, weights)
-
-
-# --- eval --------------------------------------------------------------------------------------------------
-
-
-def test_the_line_is_measured_without_the_term_of_a_plugin(story, tmp_path, monkeypatch):
-    collection, how = open_collection(documents_folder(tmp_path)), Asking(tmp_path / "work", semantic=False)
-    first = evaluate([collection], replace(how, plugins=("acme",)), without=["acme.length"])
-    assert "without acme.length" in set(first.values["system"])
-    remove(story, monkeypatch)
-    with pytest.raises(InputError, match=r"_feedback, each, got 'acme\.length' - at --without"):
-        evaluate([collection], how, without=["acme.length"])

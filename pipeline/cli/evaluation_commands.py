@@ -36,19 +36,12 @@ def evaluate(
         list[int] | None,
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
     ] = None,
-    without: Annotated[
-        Texts,
-        typer.Option(
-            "--without", metavar="TERM", help="Also measure the line without this score term; `each` for every term."
-        ),
-    ] = None,
-    against: Annotated[str, typer.Option("--against", metavar="SYSTEM", help="The system to compare with.")] = "full",
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS
-    from ..evaluation.rankings import DOCUMENTS, LINES, TOKENS
+    from ..evaluation.rankings import DOCUMENTS, FULL, LINES, TOKENS
     from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of()
@@ -58,15 +51,13 @@ def evaluate(
         _asking(settings, work, limit, purpose, semantic=not no_semantic),
         metrics=metrics,
         blocks=block or BLOCKS,
-        without=without or (),
-        against=against,
     )
     note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
     for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
         text += _means(name, done.means(name))
     for kind, table in done.compared(metrics[0]).items():
-        text += compared_table(f"{metrics[0]}, {kind}", table, against)
+        text += compared_table(f"{metrics[0]}, {kind}", table, FULL)
     emit(done.records(), text=text)
     return EXIT["ok"]
 

@@ -26,8 +26,6 @@ from ..sources.git_commands import Git
 from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on
 from .frozen_terms import FrozenTerms
 from .metrics import package
-from .rankings import frozen
-from .reweighing import documents_of
 from .synthetic import commit_questions
 from .tuning import DEFAULT, FITTED, LEAST_QUERIES, MEASURES, Part, Tuning, fit
 
@@ -66,11 +64,10 @@ def tune_commits(
         summary = retriever.run(requests)
     run = Runs(work / "runs", create=False).open(summary.run_id)
     queries = tuple(request["request_id"] for request in requests)
-    terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
-    files = FrozenTerms.of(terms, weights, documents_of(run, "path"), qrels, queries)
+    files = FrozenTerms.of(run, qrels, documents="path", queries=queries)
     changed = pd.concat([_changed_lines(git, query) for query in queries], ignore_index=True)
     rows = _rows_of(run, Corpus.open(places["corpus"]), name, changed)
-    lines = FrozenTerms.of(terms, weights, documents_of(run, "evidence_id"), rows, queries)
+    lines = FrozenTerms.of(run, rows, queries=queries)
     head = git.run("rev-parse", "HEAD").decode().strip()
     part = Part(name, "code", fields["purpose"], files, np.arange(len(queries)), head, lines)
     return fit(run.run_id, [part], measures, least_queries, how.progress)

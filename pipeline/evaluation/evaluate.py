@@ -1,7 +1,6 @@
 """`eval`: index labeled collections, answer every judged query in one run, and report metrics per system.
 
-Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, and the block
-that a model receives. They are read from the run's own tables, so the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
+Systems: every single lane, their reciprocal rank fusion, the full line, and the block that a model receives. They are read from the run's own tables, so the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
 user) of one corpus, so each is queried in the presence of all other rows.
 
 Note: a ranking does not determine the block. Lanes and rankings are measured under a budget that is deep enough for
@@ -35,7 +34,7 @@ from ..runs import Run, Runs
 from ..sources.importing import normalize
 from .collections import Collection
 from .metrics import DEFAULT_METRICS, measures_named, per_query, write_trec_run
-from .rankings import BLOCK, FULL, Measured, expect_terms, under
+from .rankings import BLOCK, FULL, Measured, under
 from .report import Evaluation
 
 EVALUATION_PRINCIPAL = "evaluation"
@@ -171,27 +170,21 @@ def evaluate(
     *,
     metrics: Sequence[str] = DEFAULT_METRICS,
     blocks: Sequence[int] = (),
-    without: Sequence[str] = (),
-    against: str = FULL,
 ) -> Evaluation:
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `how.work`.
 
     Args:
         blocks: budgets in tokens for which the block is measured, besides that of the purpose.
-        without: score terms; the line without each of them is a separate system. `each` means every term with a weight.
-        against: the system that the others are compared with.
 
     Raises:
-        InputError: two collections have one name, a measure, a score term or a system is unknown, or a package is missing.
+        InputError: two collections have one name, a measure is unknown, or a package is missing.
     """
-    if without:
-        expect_terms(without, installed(how.plugins).line.term_names)
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measures_named(metrics)
     asked = ask(collections, how, blocks)
-    tables, rows, values = Measured.of(asked.run, without), {}, []
+    tables, rows, values = Measured.of(asked.run), {}, []
     for collection in collections:
         how.progress(f"measuring {collection.name}")
         trec = how.work / "trec" / collection.name
@@ -200,10 +193,8 @@ def evaluate(
     columns = ["collection", "kind", "query_id", "system", "metric", "value"]
     result = Evaluation(
         asked.run.run_id, asked.corpus.path, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
-        tuple(metrics), against, pd.concat(values, ignore_index=True)[columns], rows,
+        tuple(metrics), pd.concat(values, ignore_index=True)[columns], rows,
     )  # fmt: skip
-    if against not in (known := set(result.values["system"])):
-        raise InputError.one_of(sorted(known), against, "--against")
     result.values.to_parquet(how.work / "per-query.parquet", index=False)
     return result
 

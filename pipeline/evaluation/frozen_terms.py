@@ -1,7 +1,10 @@
 """The score terms of a run, ranked again by the node `ranked` under any weights, and measured.
 
 Reads `score_terms` and `rerank_weights` of a run, the document of each row, and the judgements. No lane runs and no
-text is read.
+text is read. Gives `FrozenTerms`, to which `tuning` fits weights, and whose weights a notebook changes by hand.
+
+Note: only the ranking is computed again. To see the block under other weights, use `what-if`, which also packs and
+trims again; both rank the same way.
 """
 
 from __future__ import annotations
@@ -15,25 +18,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.errors import InputError
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.task_aware_reranking import ranked
 from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
+from ..runs import Run
 from .metrics import per_query
+from .rankings import frozen
+from .significance import paired_t
 
 DIVERSITY = "diversity"
 """The one term without values of its own: it depends on the order under the others."""
+AS_RUN, CHANGED = "as run", "changed"
+MEASURES = ("nDCG@10", "R@10")
 _KEY = ["query_id", "doc_id"]
 
 Weights = Mapping[str, float]
-
-
-def ranked_under(score_terms: pa.Table, rerank_weights: pa.Table, weights: Weights) -> pa.Table:
-    """RANKED with these weights for every request; a term that is not named keeps its weights."""
-    for term, weight in weights.items():
-        at = rerank_weights.schema.get_field_index(term)
-        column = pa.array(np.full(rerank_weights.num_rows, weight, dtype=np.float64))
-        rerank_weights = rerank_weights.set_column(at, rerank_weights.schema.field(at), column)
-    return ranked(score_terms, rerank_weights)
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,33 @@ class FrozenTerms:
     @classmethod
     def of(
         cls,
-        score_terms: pa.Table,
-        rerank_weights: pa.Table,
-        documents: Mapping[str, str] | pd.Series,
+        run: Run,
         qrels: pd.DataFrame,
-        queries: Sequence[str],
+        *,
+        documents: str | Mapping[str, str] | pd.Series = "evidence_id",
+        queries: Sequence[str] | None = None,
     ) -> FrozenTerms:
-        """The candidates of `queries`, each of them judged; other requests of the tables are left out."""
+        """The candidates of judged requests of a run, which should have one purpose, since weights belong to one.
+
+        Args:
+            qrels: query_id (the request), doc_id and relevance.
+            documents: the content of `doc_id`, `evidence_id` or `path`; or the document of each evidence id.
+            queries: the requests; default: those that are judged.
+
+        Raises:
+            InputError: no request is judged.
+        """
+        terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
+        if queries is None:
+            queries = sorted(set(weights["request_id"].to_pylist()) & set(qrels["query_id"]))
+        if not queries:
+            raise InputError.described("judgements of requests of the run", "none", f"{run.run_id}.qrels")
+        if isinstance(documents, str):
+            ids = run.table("decisions", texts=True).select(["evidence_id", "path"]).to_pandas()
+            ids = ids.drop_duplicates("evidence_id").set_index("evidence_id", drop=False)
+            documents = ids[documents].fillna("")
         documents = documents if isinstance(documents, pd.Series) else pd.Series(documents, dtype=object)
-        return cls((), score_terms, rerank_weights, documents, qrels).of_queries(queries)
+        return cls((), terms, weights, documents, qrels[qrels["relevance"] > 0]).of_queries(queries)
 
     def of_queries(self, queries: Sequence[str]) -> FrozenTerms:
         """The candidates of some of the queries."""
@@ -99,23 +117,59 @@ class FrozenTerms:
         return self._judged(frame).sort_values([*_KEY, "evidence_id"], kind="stable", ignore_index=True)
 
     def order(self, weights: Weights | None = None) -> pd.DataFrame:
-        """The documents of every query, a document at its best row: query_id, doc_id, relevance, place (from 1)."""
-        again = ranked_under(self.score_terms, self.weights, weights or {})
-        rows = self._judged(again.select(["request_id", "evidence_id"]).to_pandas()).drop_duplicates(_KEY)
-        return rows.assign(place=rows.groupby("query_id").cumcount() + 1)
+        """The documents of every query, a document at its best row: query_id, doc_id, relevance, place (from 1).
 
-    def values(self, measures: Sequence[str], order: pd.DataFrame) -> pd.DataFrame:
-        """Measures of every query for an order, by their `ir_measures` names; 0 without a judgement or candidates.
+        A term that `weights` does not name keeps its weights.
 
         Raises:
-            InputError: a measure is unknown, or `ir_measures` is missing.
+            InputError: there is no term of that name.
         """
+        table = self.weights
+        for term, weight in (weights or {}).items():
+            if term not in self.weighed:
+                raise InputError.one_of(self.weighed, term, "weights")
+            at = table.schema.get_field_index(term)
+            column = pa.array(np.full(table.num_rows, weight, dtype=np.float64))
+            table = table.set_column(at, table.schema.field(at), column)
+        again = ranked(self.score_terms, table).select(["request_id", "evidence_id"])
+        rows = self._judged(again.to_pandas()).drop_duplicates(_KEY)
+        return rows.assign(place=rows.groupby("query_id").cumcount() + 1)
+
+    def values(self, weights: Weights | None = None, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
+        """Measures of every query, by their `ir_measures` names; 0 without a judgement or candidates.
+
+        Raises:
+            InputError: a measure or a term is unknown, or `ir_measures` is missing.
+        """
+        order = self.order(weights)
         ranking = order[_KEY].assign(score=-order["place"].astype(float))
         found = per_query(self.qrels.astype({"relevance": int}), ranking, measures)
         return found.reindex(pd.Index(self.queries, name="query_id"), fill_value=0.0)
 
-    def first_relevant(self, order: pd.DataFrame) -> pd.Series:
+    def figures(self, weights: Weights) -> pd.DataFrame:
+        """One row per measure: the means as run and changed; their difference with its 95 % confidence interval and the p
+        value of a paired t-test; and how many requests gain, lose and stay."""
+        before, after = self.values(), self.values(weights)
+        deltas = after - before
+        p, low, high = paired_t(deltas.to_numpy())
+        figures = {
+            AS_RUN: before.mean(), CHANGED: after.mean(), "difference": deltas.mean(), "low": low, "high": high, "p": p,
+            "gain": (deltas > 0).sum(), "lose": (deltas < 0).sum(), "stay": (deltas == 0).sum(),
+        }  # fmt: skip
+        return pd.DataFrame(figures).rename_axis("measure")
+
+    def deltas(self, weights: Weights, measure: str = MEASURES[0]) -> pd.DataFrame:
+        """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first
+        relevant document as run and changed (0: none was recalled)."""
+        before, after = self.values()[measure], self.values(weights)[measure]
+        found = {AS_RUN: before, CHANGED: after, "delta": after - before,
+                 "place as run": self._first_relevant(), "place changed": self._first_relevant(weights)}  # fmt: skip
+        rows = pd.DataFrame(found).rename_axis("request_id")
+        return rows.sort_index().sort_values("delta", key=lambda delta: -delta.abs(), kind="stable")
+
+    def _first_relevant(self, weights: Weights | None = None) -> pd.Series:
         """The place of the first relevant document of every query; 0 where none is among its candidates."""
+        order = self.order(weights)
         first = order[order["relevance"] > 0].groupby("query_id")["place"].min()
         return first.reindex(self.queries).fillna(0).astype(int)
 

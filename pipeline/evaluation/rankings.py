@@ -1,11 +1,11 @@
-"""Rankings read from a run's own tables: each single lane, their fusion, the full line, the line without a score term, and the block.
+"""Rankings read from a run's own tables: each single lane, their fusion, the full line and the block.
 
 A ranking is a frame query_id, doc_id, score with one row per document: the best of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,19 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import InputError
-from ...nodes.score_terms import terms_of_plugins
-from ...nodes.vocabulary import SCORE_TERMS
 from ..runs import Run
-from .frozen_terms import ranked_under
 
 FUSED = "rrf"
 FULL = "full"
 BLOCK = "block"
-WITHOUT = "without {term}"
-"""The name of the line without a score term, as a system."""
-EACH = "each"
-"""Instead of a term: every term with a weight, one at a time."""
 GOLD, DOCUMENTS, TOKENS, LINES = "gold shown", "documents shown", "tokens", "line shown"
 """Measures of blocks: relevant documents shown, all documents shown, tokens, and whether a judged line is shown."""
 
@@ -35,32 +27,21 @@ class Measured:
     """The tables of a run, read once for all its collections."""
 
     hits: pa.Table
-    orders: dict[str, pa.Table]
-    """RANKED per system: the line as it ran, and without each of some terms."""
+    ranked: pa.Table
     trimmed: pa.Table
     blocks: pa.Table
 
     @classmethod
-    def of(cls, run: Run, without: Sequence[str] = ()) -> Measured:
-        """The tables of a run, and the order without each of the named score terms."""
-        hits, ranked, trimmed, blocks = (
-            run.table(name, texts=name == "trimmed") for name in ("hits", "ranked", "trimmed", "blocks")
-        )
-        orders = {FULL: ranked}
-        if without:
-            terms, weights = frozen(run, "score_terms"), frozen(run, "rerank_weights")
-            orders |= {
-                WITHOUT.format(term=t): ranked_under(terms, weights, {t: 0.0}) for t in terms_named(without, weights)
-            }
-        return cls(hits, orders, trimmed, blocks)
+    def of(cls, run: Run) -> Measured:
+        """The tables of a run."""
+        return cls(*(run.table(name, texts=name == "trimmed") for name in ("hits", "ranked", "trimmed", "blocks")))
 
     def rankings(self, documents: pd.Series, lanes: Sequence[str], queries: Sequence[str]) -> dict[str, pd.DataFrame]:
         """Ranking per system: the lanes, their fusion, and the line; `documents` by evidence id."""
         found = lane_rankings(_of(self.hits, queries), documents)
         rankings = {lane: ranking for lane, ranking in found.items() if lane in lanes}
         fused = fused_ranking(list(rankings.values()))
-        orders = {name: full_ranking(_of(table, queries), documents) for name, table in self.orders.items()}
-        return {**rankings, FUSED: fused, **orders}
+        return {**rankings, FUSED: fused, FULL: full_ranking(_of(self.ranked, queries), documents)}
 
     def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
         """The documents shown in the blocks of a budget."""
@@ -94,27 +75,6 @@ class Measured:
         shown = set(pairs.loc[inside & pd.Series(seen, index=pairs.index, dtype=bool), "query_id"])
         judged = pd.Index(sorted(set(gold["query_id"]) & set(queries)), name="query_id")
         return pd.DataFrame({LINES: [float(query in shown) for query in judged]}, index=judged)
-
-
-def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ...]:
-    """The score terms that `--without` names, in the order of the vocabulary.
-
-    Raises:
-        InputError: a name is not a score term.
-    """
-    of_plugins = terms_of_plugins(rerank_weights.column_names)
-    expect_terms(names, of_plugins)
-    terms = (*SCORE_TERMS, *of_plugins)
-    weighing = {term for term in terms if (pc.max(rerank_weights[term]).as_py() or 0) > 0}
-    return tuple(term for term in terms if term in names or (EACH in names and term in weighing))
-
-
-def expect_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
-    """Refuse names that are not score terms."""
-    known = (*SCORE_TERMS, *of_plugins, EACH)
-    for name in names:
-        if name not in known:
-            raise InputError.one_of(known, name, "--without")
 
 
 def under(request_id: str, system: str) -> str:

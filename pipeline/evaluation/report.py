@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ..storage.places import Place
-from .rankings import DOCUMENTS, GOLD, LINES, TOKENS
+from .rankings import DOCUMENTS, FULL, GOLD, LINES, TOKENS
 from .significance import compared
 
 GOLD_PER_1000 = "gold/1k tokens"
@@ -33,8 +33,6 @@ class Evaluation:
     statuses: dict[str, int]
     measures: tuple[str, ...]
     """The requested measures of rankings."""
-    against: str
-    """The system to compare with."""
     values: pd.DataFrame
     """Every value behind the means: collection, kind, query_id, system, metric, value."""
     rows: dict[str, int]
@@ -47,15 +45,14 @@ class Evaluation:
     def compared(self, metric: str) -> dict[str, pd.DataFrame]:
         """Per kind, `significance.compared` over the queries of all its collections, for the systems common to all."""
         return {
-            str(kind): compared(_wide(values, metric), self.against)
-            for kind, values in self.values.groupby("kind", sort=False)
+            str(kind): compared(_wide(values, metric), FULL) for kind, values in self.values.groupby("kind", sort=False)
         }
 
     def records(self) -> list[dict[str, Any]]:
         """One record per collection or pool, system and measure, for `data/results`.
 
         Measures of rankings have `low` and `high`, the ends of the mean's 95 % interval, and systems other than
-        `against` have `difference` with its interval, `p` and `p_holm`; see `significance.compared`. A pool is the
+        `full` have `difference` with its interval, `p` and `p_holm`; see `significance.compared`. A pool is the
         collection `all code`.
         """
         found = []
@@ -68,7 +65,7 @@ class Evaluation:
             for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
                 tested = {}
                 if metric in self.measures:
-                    tested = compared(_wide(values, metric), self.against).to_dict("index")
+                    tested = compared(_wide(values, metric), FULL).to_dict("index")
                 for system, value in _mean(values, metric).items():
                     row = {key: one for key, one in tested.get(system, {}).items() if key != "mean"}
                     plain = {key: None if one != one else round(one, 6) for key, one in row.items()}

@@ -25,12 +25,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ...nodes.errors import InputError
-from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
-from .frozen_terms import FrozenTerms
+from .frozen_terms import MEASURES, FrozenTerms
 from .metrics import measures_named, package
-from .rankings import frozen
 from .significance import compared, holm
 
 ITERATIONS = 30
@@ -119,7 +117,6 @@ DEFAULT, FITTED = "in force", "fitted"
 FOLDS = 5
 SEED = 20_080
 """The folds are the same each time."""
-MEASURES = ("nDCG@10", "R@10")
 LEAST_QUERIES = 20
 """The minimum number of queries of a purpose: with fewer, weights would follow single ones."""
 
@@ -238,12 +235,11 @@ def fit(
 
 
 def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
-    terms, weights = (frozen(asked.run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
     parts = []
     for collection in collections:
         queries = asked.queries[collection.name]
         _, documents = asked.documents(collection)
-        candidates = FrozenTerms.of(terms, weights, documents, collection.qrels, queries)
+        candidates = FrozenTerms.of(asked.run, collection.qrels, documents=documents, queries=queries)
         requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
         projects = pd.Series([requests[query]["project"] for query in queries])
         groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
@@ -293,7 +289,7 @@ def _values(part: Part, measures: Sequence[str], fitted: Mapping[str, float]) ->
         if terms is None:
             continue
         head = {"purpose": part.purpose, "collection": part.name + suffix, "kind": part.kind + suffix}
-        before, after = (terms.values(measures, order) for order in (terms.order(), terms.order(fitted)))
+        before, after = terms.values(measures=measures), terms.values(fitted, measures)
         for measure in measures:
             values = {DEFAULT: before[measure].to_numpy(), FITTED: after[measure].to_numpy()}
             tables.append(pd.DataFrame({**head, "query_id": terms.queries, "metric": measure, **values}))

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.demo import run_demo
+from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
 from scoped_retrieval.pipeline.evaluation.rankings import full_ranking
-from scoped_retrieval.pipeline.evaluation.reweighing import Reweighing
 from scoped_retrieval.pipeline.evaluation.synthetic import commit_questions, known_items
 from scoped_retrieval.pipeline.line.driver import LANES
 
@@ -42,11 +41,11 @@ def asked(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reweighing(asked):
-    return Reweighing.of(asked.run, asked.qrels)
+def terms(asked):
+    return FrozenTerms.of(asked.run, asked.qrels)
 
 
-def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, reweighing, tmp_path):
+def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, terms, tmp_path):
     answer = asked.retriever.what_if(asked.run.run_id, {"weights": MOVED})
     assert answer.frozen
     ids = asked.run.table("score_terms")["evidence_id"].unique().to_pylist()
@@ -54,35 +53,23 @@ def test_changed_weights_give_what_what_if_gives_and_no_lane_runs(asked, reweigh
 
     elsewhere = shutil.move(asked.folder / "corpus", tmp_path / "corpus")  # a lane would have nothing to read
     try:
-        figures = reweighing.figures(MOVED)
+        figures = terms.figures(MOVED)
     finally:
         shutil.move(elsewhere, asked.folder / "corpus")
     for measure in MEASURES:
-        after = reweighing.deltas(MOVED, measure)["changed"].sort_index()
+        after = terms.deltas(MOVED, measure)["changed"].sort_index()
         np.testing.assert_allclose(after, expected[measure].loc[after.index], atol=1e-12)
         assert figures.loc[measure, "changed"] == pytest.approx(after.mean())
-    assert (reweighing.deltas(MOVED)["delta"] != 0).sum() > 5
+    assert (terms.deltas(MOVED)["delta"] != 0).sum() > 5
     assert figures.loc["nDCG@10", ["gain", "lose", "stay"]].sum() == 60
-    swept = reweighing.sweep(["lexical"], steps=2)
-    assert swept.loc[swept["weight"] == 1.0, "R@10"].tolist() == [reweighing.values({"lexical": 1.0})["R@10"].mean()]
 
 
-def test_the_saved_file_ranks_as_the_weights_did(reweighing, tmp_path):
-    policies = load_policies(weights=reweighing.save(tmp_path / "mine.yaml", reweighing.weights | MOVED))
-    (purpose,) = (row for row in policies.purpose_policies.to_pylist() if row["purpose"] == "answer-question")
-    assert (purpose["weight_lexical"], purpose["weight_recency"]) == (0.9, 0.0)
-    assert purpose["weight_actionability"] == reweighing.weights["actionability"]
-    assert "measure on other requests before" in (tmp_path / "mine.yaml").read_text()
-
-
-def test_what_is_not_judged_or_not_known_is_named(asked, reweighing):
+def test_what_is_not_judged_or_not_known_is_named(asked, terms):
     nobody = pd.DataFrame({"query_id": ["other"], "doc_id": ["a"], "relevance": [1]})
     with pytest.raises(InputError, match="Expected judgements of requests of the run, got none"):
-        Reweighing.of(asked.run, nobody)
+        FrozenTerms.of(asked.run, nobody)
     with pytest.raises(InputError, match="lexicon"):
-        reweighing.values({"lexicon": 1.0})
-    with pytest.raises(InputError, match="answer-question"):
-        Reweighing.of(asked.run, asked.qrels, purpose="fix-test")
+        terms.values({"lexicon": 1.0})
 
 
 def test_commits_ask_about_the_state_before_them(tmp_path):
