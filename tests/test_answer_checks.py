@@ -53,11 +53,8 @@ def test_a_faithful_answer_has_no_finding() -> None:
         ("The owner is billing [structured-fact#4].", ("contradicted_fact", "billing")),
         ("The due date is 2026-04-14 [structured-fact#4].", ("contradicted_fact", "2026-04-14")),
         ("Its refresh is every 1,000 seconds.", ("contradicted_fact", "1,000")),
-        ("Delete `src/auth/roles.ts` [code#2].", ("unfounded_action", "src/auth/roles.ts")),
-        ("Rename `dropSession()` [code#2].", ("unfounded_action", "dropSession()")),
-        ("Run `rm -rf build` [test-log#3].", ("unfounded_action", "rm -rf build")),
+        ("[code#2]\n```diff\n--- a/src/auth/roles.ts\n+++ /dev/null\n```\n", ("unfounded_action", "src/auth/roles.ts")),
         ("[test-log#3]\n```sh\nnpm publish\n```\n", ("unfounded_action", "npm publish")),
-        ("Change `createSession` [rule#1].", ("unfounded_action", "createSession")),
     ],
 )  # fmt: skip
 def test_each_kind_of_finding(answer: str, finding: tuple[str, str]) -> None:

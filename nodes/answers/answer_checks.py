@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..tables import ANSWER_FINDINGS, AnswerFindings
-from .answer_claims import PATH, Claims, Span, claims_of
+from .answer_claims import Claims, Span, claims_of
 from .answer_values import values_in
 
 __all__ = ["Shown", "answer_findings", "places_of"]
@@ -194,20 +194,14 @@ def places_of(values: Sequence[str], answer: str) -> list[int]:
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
-    """Actions on names that no cited item contains. Evidence cited anywhere in the answer counts."""
+    """Changed files and commands that no cited item names. Evidence cited anywhere in the answer counts."""
     cited = [items[label] for label in dict.fromkeys(c.text for c in claims.citations) if label in items]
     for action in claims.actions:
-        names = _commanded(action.text) if action.code else [_target(action.text)]
+        names = _commanded(action.text) if action.code else [action.text.removeprefix("./")]
         if not any(_spaced(action.text) in item.words for item in cited) and not all(
             any(_names(item, name) for item in cited) for name in names
         ):
             yield "unfounded_action", True, action.text, None, None, action.start, action.end
-
-
-def _target(name: str) -> str:
-    """A path as the evidence would name it; for a symbol, its last part."""
-    name = name.removeprefix("./").removesuffix("()")
-    return name if PATH.fullmatch(name) else re.split(r"\.|::|#", name)[-1]
 
 
 def _commanded(command: str) -> list[str]:

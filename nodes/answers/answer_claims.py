@@ -3,7 +3,8 @@
 Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited with it.
 
 Note: fenced code is a quote unless its language is a diff or a shell. A `diff` quotes its context and removed lines and
-proposes the rest; a shell block contains commands to run. Inline code is a name, not a quote.
+proposes the rest; a shell block contains commands to run. Inline code is a name, not a quote. No sentence is read as an
+action: only such a block states one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..facts.fact_values import NO_SHORT_MONTH
 from ..vocabulary import EVIDENCE_KINDS
 from .answer_values import Value, values_in
 
-__all__ = ["PATH", "Claims", "Span", "claims_of"]
+__all__ = ["Claims", "Span", "claims_of"]
 
 Place = tuple[int, int]
 
@@ -36,17 +37,10 @@ _ORDINAL = re.compile(r"(?m)^\s*(?:#+\s*)?\d+[.)](?=\s)")
 _SENTENCE = re.compile(
     rf"(?:(?<=[.!?]){NO_SHORT_MONTH}|(?<=[.!?]\]))\s+(?=[^a-z\s\[])|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)"
 )
-_VERB = re.compile(
-    r"(?i)\b(?:(?P<change>change|edit|modify|update|delete|remove|rename|replace|revert|fix|move|patch|refactor|disable|"
-    r"enable|drop|rewrite|extend|adjust|correct|call|set|bump|deprecate)|(?P<run>run|execute|rerun|invoke|launch)|"
-    r"(?P<add>add|create|introduce|write|insert|define|append))\b"
-)
-_AT = re.compile(r"(?i)\b(?:to|in|into|inside|after|before|at|from|on)\s+(?:the\s+\w+\s+)?[`\w./\\-]*$")
-PATH = re.compile(
+_PATH = re.compile(
     r"(?<![\w/:@.-])(?:[\w.@+-]+/)+[\w.@+-]*[\w@+-]|(?<![\w/:@.-])[\w@+-]+\.(?:[cm]?[jt]sx?|py|rs|go|java|kt|rb|php|cs|cpp|cc|[ch]|"
     r"hpp|swift|sql|sh|ya?ml|toml|json|md|rst|txt|cfg|ini|css|html|vue|lock)(?![\w-])"
 )
-_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh", "console", "shell-session", "powershell", "bat", "cmd"})
 _PATCHES = frozenset({"diff", "patch"})
 
@@ -71,7 +65,7 @@ class Claims:
     values: list[tuple[Value, Span]] = field(default_factory=list)
     """Each value with its sentence."""
     actions: list[Span] = field(default_factory=list)
-    """Files, symbols and commands that the answer proposes to change or run."""
+    """Files that its diffs change, and commands of its shell blocks."""
     sentences: list[Span] = field(default_factory=list)
 
 
@@ -92,12 +86,9 @@ def claims_of(answer: str) -> Claims:
     found.quotes.sort(key=lambda span: span.start)
     bare = _blanked(prose, [(s.start, s.end) for s in [*found.citations, *found.quotes]])
     bare = _blanked(bare, [m.span() for m in _ORDINAL.finditer(bare)])
-    paths = [m.span() for m in PATH.finditer(bare)]
+    paths = [m.span() for m in _PATH.finditer(bare)]
     for value in values_in(_blanked(bare, paths)):
         found.values.append((value, _sentence_at(found, value.start)))
-    for sentence in found.sentences:
-        found.actions += _actions(_slice(bare, sentence), sentence)
-    found.actions.sort(key=lambda span: span.start)
     return found
 
 
@@ -152,41 +143,10 @@ def _read_fence(fence: re.Match[str], labels: tuple[str, ...], found: Claims) ->
         found.quotes.append(Span(start, fence.end("body"), body, labels, True))
 
 
-def _actions(text: str, sentence: Span) -> Iterator[Span]:
-    """Targets that a sentence proposes to change or run: names in code marks and paths after an action verb."""
-    verb = _VERB.search(text)
-    if not verb:
-        return
-    inside = [m.span("code") for m in _INLINE.finditer(text)]
-    named = [_stripped(text, place) for place in inside if text[slice(*place)].strip()]
-    named += [m.span() for m in PATH.finditer(text) if not any(a <= m.start() < b for a, b in inside)]
-    for start, end in sorted(named):
-        name = sentence.text[start:end]  # a citation between code marks is blank in `text`
-        doing = list(_VERB.finditer(text, 0, start))
-        if not doing:
-            continue
-        if doing[-1]["add"] and not _AT.search(text, 0, start):
-            continue  # new text cannot be in the evidence; its place must be
-        if PATH.fullmatch(name) or _SYMBOL.fullmatch(name):
-            yield Span(sentence.start + start, sentence.start + end, name, sentence.labels)
-        elif doing[-1]["run"]:
-            yield Span(sentence.start + start, sentence.start + end, name, sentence.labels, True)
-
-
-def _stripped(text: str, place: Place) -> Place:
-    start, end = place
-    part = text[start:end]
-    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
-
-
 def _unquoted(block: str) -> str:
     """A block quote without its marks and without the citation that ends it."""
     text = re.sub(r"(?m)^ {0,3}> ?", "", block)
     return re.sub(r"(?:[\s\[(\u2014\u2013-]*" + LABEL.pattern + r"[\])]*)+\s*\Z", "", text)
-
-
-def _slice(text: str, span: Span) -> str:
-    return text[span.start : span.end]
 
 
 def _blanked(text: str, places: Iterable[Place]) -> str:
