@@ -9,10 +9,10 @@ from scoped_retrieval.nodes.tables import ANSWER_FINDINGS
 
 CODE = "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n"
 ITEMS = [
-    Shown("rule#1", "docs/roles.md#3 (Roles)", "There is no default role since 2026-04-14. The limit is 1,000 tokens.", "rule"),
-    Shown("code#2", "src/auth/session.ts#8 (createSession)", CODE, "code"),
-    Shown("test-log#3", "logs/vitest.log#1", "npx vitest tests/auth/session.test.ts\nFAIL expected role admin (DEL-12345)", "test-log"),
-    Shown("structured-fact#4", "widgets/refunds", "widget: refunds\nrefresh: every 60 seconds\nowner: support\ndue: 2026-07-01", "structured-fact"),
+    Shown("rule#1", "docs/roles.md#3 (Roles)", "There is no default role since 2026-04-14. The limit is 1,000 tokens."),
+    Shown("code#2", "src/auth/session.ts#8 (createSession)", CODE),
+    Shown("test-log#3", "logs/vitest.log#1", "npx vitest tests/auth/session.test.ts\nFAIL expected role admin (DEL-12345)"),
+    Shown("structured-fact#4", "widgets/refunds", "widget: refunds\nrefresh: every 60 seconds\nowner: support\ndue: 2026-07-01"),
 ]  # fmt: skip
 FAITHFUL = """There is "no default role" since 14 April 2026 [rule#1]; the limit is 1000 tokens [rule#1].
 
@@ -50,9 +50,7 @@ def test_a_faithful_answer_has_no_finding() -> None:
         ("The limit is 2,000 tokens [rule#1].", ("unsupported_value", "2,000")),
         ("It changed on 15 April 2026 [rule#1].", ("unsupported_value", "15 April 2026")),
         ("See DEL-54321 [rule#1].", ("unsupported_value", "DEL-54321")),
-        ("The owner is billing [structured-fact#4].", ("contradicted_fact", "billing")),
-        ("The due date is 2026-04-14 [structured-fact#4].", ("contradicted_fact", "2026-04-14")),
-        ("Its refresh is every 1,000 seconds.", ("contradicted_fact", "1,000")),
+        ("Its refresh is every 70 seconds.", ("unsupported_value", "70")),
         ("[code#2]\n```diff\n--- a/src/auth/roles.ts\n+++ /dev/null\n```\n", ("unfounded_action", "src/auth/roles.ts")),
         ("[test-log#3]\n```sh\nnpm publish\n```\n", ("unfounded_action", "npm publish")),
     ],
@@ -75,13 +73,6 @@ def test_what_the_evidence_carries_is_no_finding(answer: str) -> None:
     assert found(answer) == []
 
 
-def test_two_records_with_one_key_are_told_apart_by_what_the_sentence_names() -> None:
-    twin = Shown("structured-fact#5", "widgets/orders", "widget: orders\nowner: sales", "structured-fact")
-    assert found("The refunds owner is sales.", [*ITEMS, twin]) == [("contradicted_fact", "sales")]
-    assert found("The orders owner is sales.", [*ITEMS, twin]) == []
-    assert found("The owner is sales.", [*ITEMS, twin]) == []
-
-
 def test_a_finding_names_line_and_bytes_of_the_answer() -> None:
     answer = "Größe \u2713\nThe limit is 77 [rule#1].\n"
     (row,) = [r for r in answer_findings(ITEMS, answer).to_pylist() if r["wrong"]]
@@ -96,14 +87,14 @@ def test_a_value_that_a_record_contradicts_is_found_where_it_stands_alone() -> N
     assert place == (answer.rindex("15"), answer.rindex("15") + 2)
 
 
-FEE = Shown("structured-fact#5", "fees/basic", "fee: basic\namount: EUR 480", "structured-fact")
+FEE = Shown("structured-fact#5", "fees/basic", "fee: basic\namount: EUR 480")
 
 
 @pytest.mark.parametrize(
     ("answer", "items", "mismatches", "subjects"),
     [
         ("The fee is EUR 500.", [], [("EUR 500", "EUR 480"), ("500", "480")], ["EUR 500"]),
-        ("The amount is EUR 500 [structured-fact#5].", [FEE], [("EUR 500", "EUR 480")], ["500"]),
+        ("The amount is EUR 500 [structured-fact#5].", [FEE], [("EUR 500", "EUR 480")], ["EUR 500"]),
         ("It is EUR 500, that is 500 a month.", [], [("500", "480"), ("EUR 500", "EUR 480")], ["EUR 500", "500"]),
         ("It was 500 and 600.", [], [("500", "480"), ("600", "580")], ["500", "600"]),
     ],

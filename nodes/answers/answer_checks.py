@@ -5,10 +5,6 @@ text. Gives `answer_findings`, `places_of`.
 
 Note: a finding means that the visible bytes do not support a claim, not that it is false. Its purpose is to reveal the
 model's knowledge from elsewhere (S0.100, S0.102). Unused evidence is reported, but is not a defect.
-
-A sentence contradicts a record, a visible text of `key: value` lines, if it mentions the key with a value of the same
-kind, and the record has another. A sentence that names a key without a value claims nothing. If several records have
-the key, a record is compared only if the sentence cites it or names its subject.
 """
 
 from __future__ import annotations
@@ -37,7 +33,6 @@ class Shown:
     label: str
     locator: str
     text: str
-    evidence_kind: str
 
     @cached_property
     def words(self) -> str:
@@ -59,12 +54,12 @@ def answer_findings(
     """
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
-    contradicted = list(_facts(claims, items, answer, mismatches))
+    contradicted = list(_facts(answer, mismatches))
     taken = [finding[-2:] for finding in contradicted]
     found = [
         *_citations(claims, by_label),
         *_quotes(claims, by_label),
-        *(finding for finding in _values(claims, items, frame) if not _overlaps(finding[-2:], taken)),
+        *(finding for finding in _values(claims, items, answer, frame) if not _overlaps(finding[-2:], taken)),
         *contradicted,
         *_actions(claims, by_label),
         *_unused(claims, by_label),
@@ -130,33 +125,21 @@ def _dedented(lines: list[str]) -> list[str]:
     return [line[indent:] for line in lines]
 
 
-def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[AnswerFinding]:
+def _values(claims: Claims, items: Sequence[Shown], answer: str, frame: str) -> Iterator[AnswerFinding]:
     texts = [frame, *(f"{item.locator}\n{item.text}" for item in items)]
     known = {(value.kind, value.canonical) for text in texts for value in values_in(text)}
     whole = "\n".join(texts).lower()
-    for value, sentence in claims.values:
-        if (value.kind, value.canonical) in known or (value.kind == "id" and value.canonical in whole):
-            continue
-        subject = sentence.text[value.start - sentence.start : value.end - sentence.start]
-        yield "unsupported_value", True, subject, None, None, value.start, value.end
+    for value in claims.values:
+        if (value.kind, value.canonical) not in known and not (value.kind == "id" and value.canonical in whole):
+            yield "unsupported_value", True, answer[value.start : value.end], None, None, value.start, value.end
 
 
-def _facts(
-    claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
-) -> Iterator[AnswerFinding]:
-    """Values that a record contradicts, a shown record first, else a looked-up one; one finding per place.
+def _facts(answer: str, mismatches: Sequence[tuple[str, str]]) -> Iterator[AnswerFinding]:
+    """Values that a looked-up record contradicts, one finding per place.
 
     An amount is looked up with its currency and may also be read without: both have the same place.
     """
-    records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
     taken: list[tuple[int, int]] = []
-    for sentence in claims.sentences:
-        for label, place, expected in _contradictions(sentence, records):
-            start, end = place
-            subject = sentence.text[start - sentence.start : end - sentence.start]
-            if (start, end) in taken or not _overlaps(place, taken):
-                taken.append(place)
-                yield "contradicted_fact", True, subject, label, expected, start, end
     places = places_of([subject for subject, _ in mismatches], answer)
     longest = sorted(zip(mismatches, places, strict=True), key=lambda one: -len(one[0][0]))
     for (subject, expected), start in longest:
@@ -223,60 +206,3 @@ def _unused(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
-
-
-_PAIR = re.compile(r"(?m)^\s*[\"']?(?P<key>[^\W\d][\w .-]{0,60}?)[\"']?\s*[:=]\s*(?P<value>\S.*?)[\s,]*$")
-_WORDS_LINK = r"(?:\s*[:=]\s*|\s+(?:is|was|equals)\s+)[\"'`\u201c]?"
-
-
-def _contradictions(sentence: Span, records: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[int, int], str]]:
-    """Label of the record, place in the answer and the recorded value, for every value that differs."""
-    items = [
-        (label, text, {_key(m["key"]): m["value"].strip("\"'") for m in _PAIR.finditer(text)})
-        for label, text in records
-    ]
-    for label, text, pairs in items:
-        for key, value in pairs.items():
-            same_key = [other for other, _, theirs in items if key in theirs]
-            about = label in sentence.labels or _is_about(sentence.text, pairs, key)
-            if len(same_key) > 1 and not about:
-                continue
-            if place := _other_value(sentence, key, value, text):
-                yield label, place, value
-
-
-def _other_value(sentence: Span, key: str, value: str, text: str) -> tuple[int, int] | None:
-    """The place where the sentence gives the key another value than the record; None if it does not."""
-    spoken = re.search(rf"(?i)(?<!\w){re.escape(key).replace(chr(92) + ' ', '[ _-]')}(?!\w)", sentence.text)
-    if not spoken:
-        return None
-    recorded = list(values_in(value))
-    if recorded:
-        same_kind = [v for v in values_in(sentence.text) if v.kind == recorded[0].kind]
-        elsewhere = {v.canonical for v in values_in(text)} - {v.canonical for v in recorded}
-        same_kind = [v for v in same_kind if v.canonical not in elsewhere]
-        if not same_kind or {v.canonical for v in same_kind} & {v.canonical for v in recorded}:
-            return None
-        nearest = min(same_kind, key=lambda v: abs(v.start - spoken.end()))
-        return sentence.start + nearest.start, sentence.start + nearest.end
-    words = re.compile(_WORDS_LINK + rf"(?P<stated>[\w-]+(?:\s+[\w-]+){{0,{max(len(value.split()) - 1, 0)}}})")
-    given = words.match(sentence.text, spoken.end())
-    if not given or given["stated"].casefold().startswith(("not", "no ", "the ", "a ")):
-        return None
-    if _words(given["stated"]) == _words(value)[: len(_words(given["stated"]))]:
-        return None
-    return sentence.start + given.start("stated"), sentence.start + given.end("stated")
-
-
-def _is_about(sentence: str, pairs: dict[str, str], key: str) -> bool:
-    """Whether the sentence names the record by the value of another of its keys."""
-    lowered = sentence.casefold()
-    return any(k != key and len(v) > 2 and v.casefold() in lowered for k, v in pairs.items())
-
-
-def _key(name: str) -> str:
-    return " ".join(re.split(r"[ _-]+", name.strip())).casefold()
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[\w-]+", text.casefold())

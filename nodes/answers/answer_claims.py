@@ -62,8 +62,7 @@ class Claims:
 
     citations: list[Span] = field(default_factory=list)
     quotes: list[Span] = field(default_factory=list)
-    values: list[tuple[Value, Span]] = field(default_factory=list)
-    """Each value with its sentence."""
+    values: list[Value] = field(default_factory=list)
     actions: list[Span] = field(default_factory=list)
     """Files that its diffs change, and commands of its shell blocks."""
     sentences: list[Span] = field(default_factory=list)
@@ -87,8 +86,7 @@ def claims_of(answer: str) -> Claims:
     bare = _blanked(prose, [(s.start, s.end) for s in [*found.citations, *found.quotes]])
     bare = _blanked(bare, [m.span() for m in _ORDINAL.finditer(bare)])
     paths = [m.span() for m in _PATH.finditer(bare)]
-    for value in values_in(_blanked(bare, paths)):
-        found.values.append((value, _sentence_at(found, value.start)))
+    found.values = list(values_in(_blanked(bare, paths)))
     return found
 
 
@@ -100,10 +98,6 @@ def _sentences(prose: str, citations: Iterable[Span]) -> Iterator[Span]:
             labels = dict.fromkeys(c.text for c in citations if start <= c.start < end)
             yield Span(start, end, prose[start:end], tuple(labels))
         start = end
-
-
-def _sentence_at(found: Claims, place: int) -> Span:
-    return next((s for s in found.sentences if s.start <= place < s.end), Span(place, place, ""))
 
 
 def _labels_at(found: Claims, place: Place) -> tuple[str, ...]:

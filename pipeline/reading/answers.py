@@ -195,7 +195,7 @@ def visible_items(found: Replay) -> tuple[list[Shown], str]:
     shapes = found.tables["blocks"]["shape"].to_pylist()
     shown = bool(shapes) and shows_text(shapes[0])
     items = [
-        Shown(c["label"], c["locator"] or "", (texts.get(c["label"]) or "") if shown else "", c["evidence_kind"])
+        Shown(c["label"], c["locator"] or "", (texts.get(c["label"]) or "") if shown else "")
         for c in found.citations.to_pylist()
     ]
     lines = (found.block or "").splitlines()[1:]
