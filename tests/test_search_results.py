@@ -7,7 +7,7 @@ from pathlib import Path
 
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from golden_file import expect_golden
-from scoped_retrieval.pipeline.views.search_results import search_results
+from scoped_retrieval.pipeline.views.harness_forms import search_results
 
 GOLDEN = Path(__file__).parent / "golden" / "blocks" / "as-search-result.json"
 CITED = [

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..config.settings import Settings
-from ..encoders.encoder import encoder_available, encoder_of, expect_weights, is_bundled, load_encoder
+from ..encoders.encoder import encoder_available, expect_weights, is_bundled, load_encoder
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
 
@@ -66,10 +66,10 @@ class Subject:
         return corpus_of(self.settings) if self.settings["corpus"].exists() else None
 
     @property
-    def encoder_profile(self) -> str | None:
-        """The encoder of the corpus, if it can be opened and has one."""
-        with suppress(StoreError):  # reported by the corpus check
-            return self.corpus.encoder_profile if self.corpus is not None else None
+    def opened(self) -> Corpus | None:
+        """The corpus, None as well if it cannot be opened, which its own check reports."""
+        with suppress(StoreError):
+            return self.corpus
         return None
 
     @cached_property
@@ -77,10 +77,7 @@ class Subject:
         """Whether the principal audits the corpus; only then does a check tell anything about the whole of it."""
         from ..reading.grants import audits_corpus
 
-        try:
-            return self.corpus is not None and audits_corpus(self.settings, self.corpus.projects())
-        except StoreError:
-            return False  # reported by the corpus check
+        return self.opened is not None and audits_corpus(self.settings, self.opened.projects())
 
 
 def examine(settings: Settings) -> dict[str, Any]:
@@ -121,20 +118,23 @@ def _packages(_subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
-    """The configured encoder, and why the semantic lane is off or incomplete. A server is queried, the files of a folder
-    are read.
+    """The configured encoder, and for auditors of the corpus the rows that have no vector. A server is queried, the files
+    of a folder are read; that vectors are of another encoder, a question says.
     """
     from ..encoders.sentence_transformer import SentenceTransformerEncoder
 
-    found, hint = subject.settings["encoder"], ""
+    found, hint, corpus = subject.settings["encoder"], "", subject.opened
     if is_bundled(found):
         expect_weights()
         available, why = encoder_available()
         found, hint = (found, "") if available else ("off", why)
-    elif (encoder := load_encoder(subject.settings.encoder_choice, subject.encoder_profile)) is not None:
+    elif encoder := load_encoder(subject.settings.encoder_choice, corpus.encoder_profile if corpus else None):
         known = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
         found = f"{found}, {known}"
-    found, hint = _semantic_off(subject) or (found, hint)
+    if corpus is not None and subject.audited and "semantic" in subject.settings["lanes"]:
+        rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
+        if encoded < rows:
+            found, hint = f"{rows - encoded} of {rows} rows have no vector", "`index` makes vectors."
     yield HealthCheck("semantic lane", "warn" if hint else "ok", found, hint)
 
 
@@ -144,38 +144,6 @@ def _cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
 
     if (given := subject.settings["cross_encoder"]) is not None:
         yield HealthCheck("cross encoder", "ok", f"{given}, {files_profile(given)}")
-
-
-def _semantic_off(subject: Subject) -> tuple[str, str] | None:
-    """Why the semantic lane is off or incomplete for questions in this corpus, and a hint; None if it is not. For
-    auditors of the corpus.
-    """
-    from ..encoders.sentence_transformer import SentenceTransformerEncoder
-    from ..line.lanes import OTHER_ENCODER, advice, lanes_off
-
-    try:
-        corpus = subject.corpus
-        if corpus is None or not subject.audited or "semantic" not in subject.settings["lanes"]:
-            return None
-        rows, encoded = corpus.encoded(corpus.projects(), {subject.settings.principal})
-        profile = corpus.encoder_profile
-        if encoded < rows:
-            missing = (
-                f"{rows - encoded} of {rows} rows have no vector"
-                if encoded
-                else f"off: none of {rows} rows has a vector"
-            )
-            return missing, "`index` makes vectors."
-        if not rows or profile is None:
-            return None
-        encoder = encoder_of(profile, subject.settings.encoder_choice)
-        if isinstance(encoder, SentenceTransformerEncoder):  # not loaded here
-            off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
-        else:
-            off = lanes_off(["semantic"], profile, encoder).get("semantic")
-    except ScopedRetrievalError:
-        return None  # reported by the corpus check
-    return (f"off: {off}", advice(off) or "") if off else None
 
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:

@@ -16,14 +16,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
 from ...nodes.errors import InputError
@@ -134,17 +132,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
         error.status_code, ("invalid request", "invalid_request")
     )
-    path = request.url.path
-    if allowed := Headers(error.headers).get("allow"):
-        refused = RefusedError(error.status_code, words, code, f"Expected {allowed}, got {request.method} - at {path}")
-    elif error.status_code == 404:
-        near = get_close_matches(path[:_LONGEST], request.app.openapi()["paths"], n=3, cutoff=0)
-        message = f"Expected a route such as {', '.join(near)}, got another - at {path[:_LONGEST]}"
-        refused = RefusedError(404, words, code, message, "/openapi.json lists every route")
-    else:
-        refused = RefusedError(
-            error.status_code, words, code, f"Expected a valid HTTP request, got another - at {path}"
-        )
+    message = f"Expected a route and one of its methods, got {request.method} - at {request.url.path[:_LONGEST]}"
+    refused = RefusedError(error.status_code, words, code, message, "/openapi.json lists every route")
     response = _answer(request, refused)
     response.headers.update(error.headers or {})
     return response

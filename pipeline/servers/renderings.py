@@ -22,11 +22,11 @@ from ..reading.snapshots import as_damage
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.bundle import bundle
+from ..views.harness_forms import search_results
 from ..views.printed import json_document, printed
 from ..views.recall_text import envelope, render_xray
 from ..views.recall_xray import recall_xray
 from ..views.report import Timings, snapshot_page
-from ..views.search_results import search_results
 from ..views.xray import listed_rows, render_text, rows_of
 
 if TYPE_CHECKING:

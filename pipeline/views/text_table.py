@@ -50,7 +50,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, datetime):
         return in_utc(value).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def csv_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
