@@ -27,8 +27,8 @@ from .output import EXIT, note, print_error
 __all__ = ["COMMANDS", "application", "main"]
 
 COMMANDS = {
+    "retrieval_commands": ("ask", "run"),
     "corpus_commands": ("index", "status"),
-    "retrieval_commands": ("run", "ask"),
     "evaluation_commands": ("eval", "tune"),
     "log_commands": ("log",),
     "verify_commands": ("verify", "gc"),
@@ -59,7 +59,7 @@ def _application(modules: tuple[str, ...]) -> Any:
     """The commands of these modules, built once in a process."""
     app = typer.Typer(
         name="scoped-retrieval",
-        help="Retrieve evidence inside an access boundary and record what was shown. Start with `index`, then `ask`.",
+        help="Retrieve evidence inside an access boundary and record what was shown. Start with `ask`.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

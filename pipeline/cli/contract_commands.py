@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,12 +110,15 @@ def delegate(
 def why(
     name: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A snapshot, an audit entry of an x-ray, or a model input."),
+        typer.Argument(
+            metavar="[ID]",
+            help="A snapshot, an audit entry of an x-ray, or a model input. Default: @, your last answer.",
+        ),
     ],
     evidence: Annotated[
         str | None,
         typer.Argument(
-            metavar="WHAT",
+            metavar="[WHAT]",
             help="A label of the block, an evidence id or path[:line]; of an input also a source or words of an event.",
         ),
     ] = None,
@@ -123,7 +127,6 @@ def why(
     ] = None,
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
-    from ...nodes.errors import InputError
     from ..contracts.why import audit_trail, is_audit_entry, why_not
 
     settings = settings_of("corpus", "runs")
@@ -132,8 +135,7 @@ def why(
         emit(trail, text=_trail_text(trail))
         return EXIT["ok"]
     if evidence is None:
-        hint = f"`why @ {name}` asks why your last answer does not show it."
-        raise InputError.described("a path, an id, a source or words of an event", "nothing", "WHAT", hint=hint)
+        name, evidence = "@", name
     kind, name = named(settings, name)
     if kind == "input":
         return why_of_input(settings, name, evidence, log)
@@ -167,26 +169,37 @@ def _explanations(rows: list[dict[str, Any]]) -> str:
     """The answers of `why` in lines, rows with the same answer together; those that came furthest are first."""
     from ...nodes.vocabulary import STAGES
 
+    def furthest(row: dict[str, Any]) -> tuple[bool, int, float]:
+        return row["outcome"] != "selected", -STAGES.values.index(row["stage"]), row["rank"] or math.inf
+
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: (row["outcome"] != "selected", -STAGES.values.index(row["stage"]))):
-        place = f"{row['source_id']} {row['path'] or '-'}"
-        found.setdefault((place, *_explanation(row)), []).append(row)
+    for row in sorted(rows, key=furthest):
+        found.setdefault((f"{row['path'] or row['source_id']}", *_explanation(row)), []).append(row)
     return "\n".join(
-        "\n".join((f"{named[0]['evidence_id'] if len(named) == 1 else f'{len(named)} rows'} {place}", *lines, ""))
-        for (place, *lines), named in found.items()
+        "\n".join((f"{place}: {_named(same)}", *lines, *_advised(same[0]), ""))
+        for (place, *lines), same in found.items()
     )
 
 
+def _named(rows: list[dict[str, Any]]) -> str:
+    """The lines of the rows, those that are without any by their ids."""
+    return f"{counted(len(rows), 'row')}, {', '.join(row['lines'] or row['evidence_id'] for row in rows)}"
+
+
 def _explanation(row: dict[str, Any]) -> list[str]:
-    """Why a row has its outcome, and what would change it, in lines."""
+    """Why a row has its outcome, in lines."""
     decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
     return [
         f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
         f"  {row['reason_text']}",
-        *((f"  how close: {row['closeness']}",) if row.get("closeness") else ()),
         *(f"  rule: {rule}" for rule in row["rules"]),
         *(f"  to admit it: {remedy}" for remedy in row["would_admit"]),
     ]
+
+
+def _advised(row: dict[str, Any]) -> list[str]:
+    """How close the best of some rows came."""
+    return [f"  how close: {row['closeness']}"] if row["closeness"] else []
 
 
 def _trail_text(trail: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from ..config.settings import Settings
 from ..progress import counted
 from ..sources.readers import READERS
 from .options import pairs_of, settings_of
-from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, to_json, write_table
+from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -105,7 +105,7 @@ def status() -> int:
 
     settings = settings_of("corpus")
     found = corpus_facts(settings) | {"followed": followed(settings)}
-    facts = [(k, v if isinstance(v, (str, int, float)) else to_json(v)) for k, v in found.items() if k != "followed"]
+    facts = [(name, value) for name, value in found.items() if name != "followed"]
     emit(found, text="".join(map(_following, found["followed"])) + write_table("", ("what", "value"), facts))
     return 0
 

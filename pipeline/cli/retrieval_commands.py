@@ -26,8 +26,8 @@ FAILURES_SHOWN = 10
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command()(run)
     app.command()(ask)
+    app.command()(run)
 
 
 def run(

@@ -29,7 +29,7 @@ def doctor() -> int:
     ) + write_table(
         "settings",
         ("setting", "value", "from"),
-        [(s["name"], _shown(s["value"]), s["origin"]) for s in found["settings"]],
+        [(s["name"], s["value"], s["origin"]) for s in found["settings"]],
     )
     emit(found, text=text)
     return EXIT["ok"] if found["healthy"] else EXIT["unreadable"]
@@ -54,7 +54,3 @@ def demo(
     )
     emit(demonstration.as_dict(), text=demonstration.screen())
     return EXIT["ok"]
-
-
-def _shown(value: object) -> object:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value

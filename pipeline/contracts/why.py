@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +115,9 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
-        if recorded := [row for row in decisions if evidence in (row["evidence_id"], row["path"])]:
+        if recorded := [
+            row for row in decisions if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)
+        ]:
             return [_decided(row, scores) for row in recorded]
         raise
     frame = corpus.frame(sorted(audited_projects(settings, run) & set(corpus.projects())))
@@ -123,7 +126,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         raise _nothing(evidence)
     known = {decision["evidence_id"]: decision for decision in decisions}
     case = _Case(run, snapshot_id, frame, known, scores)
-    return [case.answer(row) for row in meant[:ROWS_ANSWERED]]
+    return [case.answer(row) | _lines(frame, row) for row in meant[:ROWS_ANSWERED]]
 
 
 def _of_caller(
@@ -136,16 +139,31 @@ def _of_caller(
 ) -> list[dict[str, Any]]:
     """The decisions about rows of A(r); rows that a gate stopped are not reported."""
     own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
-    meant = [row for row in own.values() if evidence in (row["evidence_id"], row["path"])]
-    if not meant and _LINE.fullmatch(evidence):
-        bounds = run.table("contract_bounds", snapshot_id=snapshot_id)
+    meant = [row for row in own.values() if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]
+    bounds = run.table("contract_bounds", snapshot_id=snapshot_id)
+    frame = None
+    with suppress(StoreError):  # erased or removed since: the record of the run has the decisions, without lines
         frame = pinned_corpus(settings, run).frame(pc.unique(bounds["project"]).to_pylist())
+    if frame is not None and not meant and _LINE.fullmatch(evidence):
         ids = frame.evidence["evidence_id"].take(pa.array(_rows_meant(frame, evidence), pa.int64())).to_pylist()
         meant = [own[id_] for id_ in ids if id_ in own]
     if not meant:
         raise _nothing(evidence)
     contracts = run.table("contracts", snapshot_id=snapshot_id).to_pylist()
-    return [_decided(row, scores) for row in masked_places(meant, contracts)]
+    found = [_decided(row, scores) for row in masked_places(meant, contracts)]
+    if frame is None:
+        return found
+    places = pc.index_in(pa.array([row["evidence_id"] for row in meant]), value_set=frame.evidence["evidence_id"])
+    return [
+        row | (_lines(frame, at) if at is not None else {}) for row, at in zip(found, places.to_pylist(), strict=True)
+    ]
+
+
+def _lines(frame: Any, row: int) -> dict[str, str]:
+    """The lines at which a frame row stands in its file, last of all, if it has any."""
+    last = frame.placements.slice(frame.row_index.placement_starts[row + 1] - 1, 1)
+    first, end = (last[name][0].as_py() for name in ("line_start", "line_end"))
+    return {"lines": f"{first}-{end}"} if first else {}
 
 
 def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -196,20 +214,29 @@ class _Case:
 
 
 def _rows_meant(frame: Any, evidence: str) -> list[int]:
-    """Frame rows with this evidence id, at this path, or with a placement that covers this line of it; ascending."""
-    by_name = pc.or_(
-        pc.equal(frame.evidence["evidence_id"], evidence), pc.equal(frame.evidence["path"], evidence).fill_null(False)
-    )
-    rows = np.flatnonzero(np.asarray(by_name))
+    """Frame rows with this evidence id, at this path or one that ends with it, or with a placement that covers this line
+    of it; ascending.
+    """
+    rows = np.flatnonzero(np.asarray(pc.equal(frame.evidence["evidence_id"], evidence)) | _at(frame, evidence))
     if len(rows) or not (place := _LINE.fullmatch(evidence)):
         return rows.tolist()
-    on_path = np.asarray(pc.equal(frame.evidence["path"], place["path"]).fill_null(False))
     line = int(place["line"])
     covers = pc.and_(
         pc.less_equal(frame.placements["line_start"], line), pc.greater_equal(frame.placements["line_end"], line)
     )
     covered = frame.placements["row"].filter(pc.fill_null(covers, False)).to_numpy()
-    return np.intersect1d(covered, np.flatnonzero(on_path)).tolist()
+    return np.intersect1d(covered, np.flatnonzero(_at(frame, place["path"]))).tolist()
+
+
+def _at(frame: Any, path: str) -> Any:
+    """Whether each row is of this path, or of one that ends with it, as it is called from a folder below."""
+    paths = frame.evidence["path"]
+    ends = pc.or_(pc.equal(paths, path), pc.ends_with(paths, f"/{path}"))
+    return np.asarray(ends.fill_null(False))
+
+
+def _ends_with(path: str | None, name: str) -> bool:
+    return path == name or (path or "").endswith(f"/{name}")
 
 
 def _decided(decision: dict[str, Any], scores: Mapping[str, str]) -> dict[str, Any]:
@@ -220,7 +247,8 @@ def _decided(decision: dict[str, Any], scores: Mapping[str, str]) -> dict[str, A
         decision, decision["stage"], decision["reason_code"], decision["reason_text"], decision["decided_by"]
     )
     closeness = scores.get(decision["evidence_id"])
-    return answer | {"outcome": decision["outcome"], "closeness": closeness, "would_admit": advice}
+    found = {"outcome": decision["outcome"], "rank": decision["rank"], "closeness": closeness, "would_admit": advice}
+    return answer | found
 
 
 def _answer(
@@ -235,6 +263,8 @@ def _answer(
         "decided_by": decided_by,
         "reason_code": reason_code,
         "reason_text": reason_text,
+        "lines": None,
+        "rank": None,
         "closeness": None,
         "rules": [],
         "would_admit": [],
