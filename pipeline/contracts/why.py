@@ -160,7 +160,7 @@ def _of_caller(
 
 
 def _lines(frame: Any, row: int) -> dict[str, str]:
-    """The lines at which a frame row stands in its file, last of all, if it has any."""
+    """The lines of a frame row in its file, those of its last placement, if it has any."""
     last = frame.placements.slice(frame.row_index.placement_starts[row + 1] - 1, 1)
     first, end = (last[name][0].as_py() for name in ("line_start", "line_end"))
     return {"lines": f"{first}-{end}"} if first else {}
