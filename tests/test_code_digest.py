@@ -21,7 +21,7 @@ def copied(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in FOLDERS}
 
 
-@pytest.mark.parametrize("module", ["nodes/recall/bm25", "pipeline/requests/resolve", "pipeline/corpus/postings"])
+@pytest.mark.parametrize("module", ["nodes/recall/bm25", "pipeline/corpus/postings"])
 def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Path], module: str):
     before = digest_of(copied, STEPS)
     assert before == code_digest(), "a copy elsewhere is the same code"
@@ -30,9 +30,8 @@ def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Pat
     assert digest_of(copied, STEPS) != before
 
 
-@pytest.mark.parametrize("module", ["nodes/answers/answer_checks", "pipeline/maintenance/doctor"])
-def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path], module: str):
+def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path]):
     before = digest_of(copied, STEPS)
-    file = copied["nodes"].parent / f"{module}.py"
+    file = copied["nodes"].parent / "pipeline/maintenance/doctor.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     assert digest_of(copied, STEPS) == before

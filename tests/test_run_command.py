@@ -1,15 +1,9 @@
 """`run`: what its rows take from flags and settings, and what becomes of rows that are not what was expected."""
 
 import json
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.nodes.audit import condition_rules
-from scoped_retrieval.pipeline.asking import opening
-from scoped_retrieval.pipeline.engines.shards import in_this_process
 
 ROW = {"question": "default role", "purpose": "answer-question"}
 
@@ -44,15 +38,6 @@ def test_a_preset_settles_the_project_of_a_run(shop, capsys, monkeypatch):
     assert (code, row["project"]) == (0, "shop")
 
 
-def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys, monkeypatch):
-    own_words = condition_rules.says_own_words
-    monkeypatch.setattr(condition_rules, "says_own_words", lambda *of: 1 / 0 if len(of[0]) else own_words(*of))
-    todo = "; `verify corpus` names files that are damaged; if it finds none, this is a defect: PYTHONDEVMODE=1 shows where"
-    for code, _, err in (run("ask", "default role", capsys=capsys), asked(capsys=capsys)):
-        (said,) = [line for line in err.splitlines() if "Expected no error, got ZeroDivisionError" in line]
-        assert (code, todo in said) == (4, True)
-
-
 def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
     Path("q.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"request_id": "again"}) + "\n")
     code, out, err = run("run", "q.jsonl", "--json", capsys=capsys)
@@ -60,19 +45,3 @@ def test_a_run_says_which_lanes_its_answers_did_without(shop, capsys):
     assert (code, off["lane"], off["requests"]) == (0, "semantic", 2)
     assert off["message"] == "the rows that this contract reaches were indexed without vectors"
     assert f"lane_off: semantic, for 2 requests: {off['message']}" in err
-
-
-def test_a_run_that_an_interrupt_found_finished_is_named(shop, capsys, monkeypatch):
-    Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
-
-    @contextmanager
-    def slow_to_end(_: object) -> Iterator[None]:
-        yield in_this_process
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(opening, "engine_of", slow_to_end)
-    code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
-    named = re.search(r"error: Interrupted\n\nHint: (run-\S+) was finished before; `verify \1` checks it.\n$", err)
-    assert (code, out) == (130, ""), err
-    assert named, err
-    assert run("verify", named[1], capsys=capsys)[0] == 0

@@ -152,7 +152,6 @@ print(SHAPE.name)
     [
         ("", ""),
         ("avx2", "llvm.x86.avx2.pmadd.wd"),
-        ("avx2 avx512f avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
         ("avx2 avx512f avx512bw avx512vnni", "llvm.x86.avx512.vpdpwssd.512"),
     ],
 )
