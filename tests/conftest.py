@@ -267,7 +267,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process has a core to itself
     config.addinivalue_line("markers", "full: kill tests and large properties, run under TEST_PROFILE=full")
     hypothesis.settings.register_profile("full", max_examples=500, deadline=None)
-    hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
+    hypothesis.settings.register_profile("quick", max_examples=30, deadline=None)
     hypothesis.settings.load_profile("full" if FULL else "quick")
 
 

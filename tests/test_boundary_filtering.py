@@ -193,7 +193,7 @@ def time_stop(row: dict, contract: dict) -> int | None:
     return stop(best[-1]) if best else NUMBER["recorded"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(worlds, st.integers(1, 3))
 def test_every_candidate_is_removed_by_the_gate_the_reference_names(drawn, chunks):
     world = world_of(*drawn, chunks)

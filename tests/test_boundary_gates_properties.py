@@ -40,7 +40,7 @@ def distinct_paths(rows: list[dict]) -> list[dict]:
     return [row | {"path": None if n % 4 == 3 else f"p{n}"} for n, row in enumerate(rows)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(recorded_rows, min_size=1, max_size=8),
     st.lists(request_changes, min_size=1, max_size=3),

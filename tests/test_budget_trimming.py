@@ -73,7 +73,7 @@ def counted(text: str, name: str = BASE) -> int:
 
 
 @given(ITEMS, SHAPES, DETAILS, st.integers(1, 400), st.integers(1, 1500), st.integers(1, 120), st.integers(1, 6))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_limit_is_ever_exceeded(
     rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chars: int, chunk: int, items: int
 ) -> None:
@@ -94,7 +94,7 @@ def test_no_limit_is_ever_exceeded(
 
 @pytest.mark.parametrize("counter", ["words", "crowded"])
 @given(rows=ITEMS, detail=DETAILS, tokens=st.integers(1, 300))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_counter_that_does_not_add_up_has_the_last_word(
     counter: str, rows: list[dict[str, Any]], detail: str, tokens: int
 ) -> None:
@@ -141,7 +141,7 @@ def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
 
 
 @given(ITEMS, SHAPES, DETAILS, st.integers(20, 500), st.integers(1, 120), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_conflict_set_is_shown_whole_or_not_at_all(
     rows: list[dict[str, Any]], shape: str, detail: str, tokens: int, chunk: int, items: int
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_conflict_set_is_shown_whole_or_not_at_all(
 
 
 @given(ITEMS, DETAILS, st.integers(40, 400), st.integers(1, 120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_kept_and_dropped_ranges_cover_every_item_and_the_kept_one_is_shown(
     rows: list[dict[str, Any]], detail: str, tokens: int, chunk: int
 ) -> None:

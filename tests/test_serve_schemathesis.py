@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
+from command_line import indexed_fixture  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, Phase, given, settings
 from profiles import PROFILE
 from scoped_retrieval.pipeline.config.settings import load_settings
@@ -50,11 +50,11 @@ NOTHING_TO_GET_WRONG = (
 """Any text is a name, and there is nothing else to send."""
 
 
-@pytest.fixture
-def schema(shop: Path) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def schema(indexed: Path) -> Iterator[Any]:
     """The interface of a server with tokens; ana may append."""
     given = {"principal": "ana", "project": "shop", "lanes": "lexical"}
-    values = load_settings(given, cwd=shop, environ={}, user=shop / "none.toml")
+    values = load_settings(given, cwd=indexed, environ={}, user=indexed / "none.toml")
     grants = yaml.safe_load(values.grants_path.read_text())
     grants["principals"]["ana"]["append"] = ["shop"]
     grants["tokens"] = {hashlib.sha256(TOKEN.encode()).hexdigest(): "ana"}
