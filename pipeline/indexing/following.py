@@ -1,14 +1,10 @@
-"""Folders that a corpus follows: what `index` read is read again before each question, so that no answer is older than
-the files; a folder without a corpus gets one at its first question.
+"""Folders that a corpus follows: what `index` read, and whether it is as it was read.
 
-    settings = up_to_date(settings, say=note)
+Gives: `remember` an import, `imports`, `followed`, `of_folder`, the settings with the project that a folder belongs to, and
+`defaults_in`, the fields of a request made in a folder.
 
-Gives: `remember` an import, `up_to_date`, `followed`, `makes_corpus`, `of_folder`, the settings with the project that a folder
-belongs to, and `defaults_in`, the fields of a request made in a folder.
-
-Note: files are compared by name, size and time, as Git does, before they are read. Which folders, and how they are read, is kept in the state folder of the user, by the path of the corpus: a
-repository cannot bring it. A corpus that another user or machine indexes is read as it is, and so is every corpus if
-the setting `fresh` is off. Rows that get no vectors at a question get them at the next `index`.
+Note: files are compared by name, size and time, as Git does. Which folders, and how they are read, is kept in the state
+folder of the user, by the path of the corpus: a repository cannot bring it.
 """
 
 from __future__ import annotations
@@ -24,20 +20,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings, SettingValue, user_folder
-from ..progress import Say, counted
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 from ..storage.locks import held
-from .report import IndexReport
 from .request import IndexRequest
 
-__all__ = ["defaults_in", "expect_names", "followed", "makes_corpus", "of_folder", "remember", "up_to_date"]
+__all__ = ["defaults_in", "expect_names", "file_of", "followed", "imports", "of_folder", "remember", "state_of"]
 
 _RACY = 100_000_000
 """Nanoseconds: a file that was written so recently may be written again at the same time of its clock."""
@@ -54,9 +48,9 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
 
 def remember(settings: Settings, request: IndexRequest, files: str | None = None) -> None:
     """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `files`: the
-    `_state` of its files before it read them, if it is known.
+    `state_of` of its files before it read them, if it is known.
     """
-    file = _file(settings)
+    file = file_of(settings)
     if file is None or not request.paths or request.records:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
@@ -65,7 +59,7 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
         make_folders(file.parent)
         with held(file.with_suffix(".lock"), -1, "another process remembers what it read"):
             kept = [
-                each for each in _followed(settings) if not _replaced(each[1], made) or each[0] != settings["project"]
+                each for each in imports(settings) if not _replaced(each[1], made) or each[0] != settings["project"]
             ]
             rows = [
                 {"project": project, **asdict(each), "seen": last}
@@ -93,7 +87,7 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
     """
     if request.source is not None:
         return
-    known = [each for project, each, _ in _followed(settings) if project == settings["project"]]
+    known = [each for project, each, _ in imports(settings) if project == settings["project"]]
     folders = {name: path for each in known for name, path in _folders(each).items()}
     for path in request.paths:
         name = path.resolve().name
@@ -102,56 +96,18 @@ def expect_names(settings: Settings, request: IndexRequest) -> None:
             raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
 
 
-def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:
-    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree.
-
-    Raises:
-        InputError, StoreError: the folder has no corpus, and none can be made of it.
-    """
-    if not settings["fresh"] or _file(settings) is None:
-        return settings
-    if make and makes_corpus(settings):
-        folder = settings["corpus"].parent.parent
-        settings = of_folder(settings, folder)
-        request = IndexRequest(paths=(folder,), semantic=False)
-        say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
-        report = _index(settings, request, progress=progress)
-        say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
-        remember(settings, request)
-        return settings
-    for project, request, seen in list(_followed(settings)):
-        if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
-            continue
-        own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
-        try:
-            files = _state(request)
-            if files and seen == [files, head_of(settings)]:
-                continue
-            _index(own, replace(request, semantic=False), progress=progress, grant=False)
-            remember(own, request, files)
-        except (InputError, StoreError) as error:
-            say(f"warning: the answer may be older than the files of {project}: {error.message}")
-    return settings
-
-
-def _index(settings: Settings, request: IndexRequest, **how: Any) -> IndexReport:
-    from .importing import index_into  # parsers and readers: a question needs none where nothing changed
-
-    return index_into(settings, request, **how)
-
-
 def followed(settings: Settings) -> list[dict[str, Any]]:
     """What the corpus follows: project, folders, whether they are as they were read, and how many files were written since.
 
     Raises:
         InputError: the files cannot be listed.
     """
-    file, found = _file(settings), []
-    for project, request, seen in _followed(settings):
+    file, found = file_of(settings), []
+    for project, request, seen in imports(settings):
         assert file is not None  # it names what is followed
         read = file.stat().st_mtime_ns
         written = sum(max(of.st_mtime_ns, of.st_ctime_ns) > read for _, of in _files(request))
-        known = None if seen is None else _state(request) == seen[0]
+        known = None if seen is None else state_of(request) == seen[0]
         paths = [str(path) for path in request.paths]
         found.append(
             {"project": project, "paths": paths, "current": not written and known is not False, "written": written}
@@ -188,16 +144,7 @@ def _other_trees(settings: Settings, folder: Path) -> list[str]:
     return sorted({glob.escape(source) for source, git in found if git.root != here and git.repository in own})
 
 
-def makes_corpus(settings: Settings) -> bool:
-    """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
-    home, all of which no question means.
-    """
-    if not settings["fresh"] or settings.origin("corpus") != "default" or head_of(settings) is not None:
-        return False
-    return settings["corpus"].parent.parent not in (Path.home(), *Path.home().parents)
-
-
-def _state(request: IndexRequest) -> str | None:
+def state_of(request: IndexRequest) -> str | None:
     """A digest of the names, sizes and times of the files that an import reads, and of their commit; None if one of them
     was written a moment ago.
 
@@ -227,7 +174,7 @@ def _files(request: IndexRequest) -> Iterator[tuple[bytes, os.stat_result]]:
                 yield name, os.lstat(name)
 
 
-def _file(settings: Settings) -> Path | None:
+def file_of(settings: Settings) -> Path | None:
     """Where it is kept what a corpus follows; None for one on an object store or without a state folder."""
     if isinstance(settings["corpus"], Path):
         with suppress(InputError):
@@ -242,11 +189,11 @@ def _rows(settings: Settings) -> list[dict[str, Any]]:
     Raises:
         KeyError, TypeError, ValueError: on use, too, if it is no such file.
     """
-    file = _file(settings)
+    file = file_of(settings)
     return [] if file is None or not file.is_file() else json.loads(file.read_bytes())
 
 
-def _followed(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
+def imports(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] | None]]:
     """Projects and imports that the corpus follows, and the state of their files and of the corpus after the last one."""
     with suppress(KeyError, TypeError, ValueError):  # a file that cannot be read follows nothing
         for row in _rows(settings):
