@@ -205,10 +205,8 @@ def test_chunks_of_other_readers_are_not_used(world: World, with_git: bool, monk
     commit(world.tree)
     for each in (world, whole):
         each.index()
-    inner = document_reader.document_of
-    monkeypatch.setattr(
-        document_reader, "document_of", lambda path, kind, data, options: inner(path, kind, data.upper(), options)
-    )
+    inner = document_reader.readable
+    monkeypatch.setattr(document_reader, "readable", lambda kind, data, options: inner(kind, data.upper(), options))
     monkeypatch.setattr(importing, "reader_digest", lambda: "other readers")
     assert world.index().unread == {}
     whole.index()

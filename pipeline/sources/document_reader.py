@@ -16,14 +16,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..redaction.masking import redact_columns
 from .chunk_cache import CHUNKS, DOCUMENTS, PLACE, ChunkCache
+from .chunking import read_document
 from .file_kinds import file_kind
-from .files import FILE_ROWS, ReadOptions, columns_of, decoded, document_of, is_generated, microseconds, table_of
+from .files import FILE_ROWS, ReadOptions, columns_of, is_generated, readable, table_of
 from .headers import metadata_of
 from .report import SourceReport
 
@@ -148,28 +148,18 @@ class DocumentReader:
 def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> bytes:
     """A group of the cache from texts: key, a path of the kind, and bytes."""
     rows, numbers = list[dict[str, Any]](), dict[tuple[object, ...], int]()
-    documents, counts, places = list[dict[str, object]](), list[int](), list[tuple[Any, ...]]()
+    documents = list[dict[str, object]]()
     for key, path, data in texts:
-        kind = file_kind(path)
-        document, reason = document_of(path, kind, data, options)
-        found: dict[str, object] = {"key": key, "reason": reason or None, "notes": [], "version": None}
-        documents.append(found)
-        counts.append(0 if document is None else len(document.chunks))
-        if document is None:
+        kind, report = file_kind(path), SourceReport()
+        text, reason = readable(kind, data, options)
+        document = read_document(path, text) if text is not None else None
+        if text is None or document is None or not document.chunks:
+            documents.append({"key": key, "reason": reason or "without text", "notes": [], "places": []})
             continue
-        report = SourceReport()
-        metadata: dict[str, Any] = {}
+        common = {"title": document.title, "generated": is_generated(kind, data)}
         if kind.splitter == "markdown":
-            metadata = dict(metadata_of(path, document.title, decoded(data) or "", report))
-        common = {
-            "title": document.title,
-            "generated": is_generated(kind, data),
-            **metadata,
-        }
-        if (dated := metadata.get("event_time")) is not None:
-            common["event_time"] = microseconds(dated, path)
-        found |= {"notes": [*report.notes], "version": document.version}
-        described = repr(common)
+            common |= metadata_of(path, document.title, text, report)
+        described, places = repr(common), list[tuple[Any, ...]]()
         for chunk in document.chunks:
             own = chunk.kind or kind
             row = chunk.columns()
@@ -178,17 +168,12 @@ def chunked(texts: Sequence[tuple[bytes, str, bytes]], options: ReadOptions) -> 
             if number == len(rows):
                 rows.append(columns_of(own) | row | {"language": own.language} | common)
             places.append((number, *place))
+        documents.append({"key": key, "notes": [*report.notes], "version": document.version, "places": places})
     chunks = _masked(table_of(rows, CHUNKS.remove(len(CHUNKS) - 1)))
-    columns = zip(*places, strict=True) if places else [()] * len(PLACE)
-    structs = pa.StructArray.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, PLACE, strict=True)], fields=list(PLACE)
-    )
-    lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *counts]), pa.int32()), structs)
-    table = pa.Table.from_pylist(documents, schema=DOCUMENTS.remove(4)).append_column(DOCUMENTS.field(4), lists)
     sink = pa.BufferOutputStream()
-    for one, schema in ((table, DOCUMENTS), (chunks, CHUNKS)):
+    for one, schema in ((table_of(documents, DOCUMENTS), DOCUMENTS), (chunks, CHUNKS)):
         with pa.ipc.new_stream(sink, schema) as writer:
-            writer.write_table(one.combine_chunks())
+            writer.write_table(one)
     return sink.getvalue().to_pybytes()
 
 

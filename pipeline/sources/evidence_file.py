@@ -61,11 +61,7 @@ def _stored(path: Path, suffix: str) -> pa.Table:
                 rows = file.read()
         else:
             with pa.memory_map(str(path)) as source:
-                try:
-                    rows = pa.ipc.open_file(source).read_all()
-                except pa.ArrowInvalid:
-                    source.seek(0)
-                    rows = pa.ipc.open_stream(source).read_all()
+                rows = pa.ipc.open_file(source).read_all()
     except (pa.ArrowInvalid, OSError) as error:
         what = "Parquet" if suffix in _PARQUET else "Arrow"
         raise InputError(

@@ -24,9 +24,7 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from .chunking import Document, read_document
 from .file_kinds import FileKind, file_kind
 from .parts import PAGE_BREAK, has_parts
 
@@ -35,7 +33,6 @@ __all__ = [
     "ReadOptions",
     "columns_of",
     "decoded",
-    "document_of",
     "is_generated",
     "microseconds",
     "readable",
@@ -169,21 +166,8 @@ def is_generated(kind: FileKind, data: bytes) -> bool:
     return len(data) > _MINIFIED_MEAN * len(lines) and max(map(len, lines)) > _MINIFIED_LINE
 
 
-def document_of(path: str, kind: FileKind, data: bytes, options: ReadOptions) -> tuple[Document | None, str]:
-    """The chunks of a file, or None and the reason it is skipped."""
-    text, reason = readable(kind, data, options)
-    document = None if text is None else read_document(path, text)
-    return (document, "") if document is not None and document.chunks else (None, reason or "without text")
-
-
-def microseconds(instant: datetime, at: str) -> int:
-    """Microseconds since 1970 of an instant with a time zone.
-
-    Raises:
-        InputError: the instant is naive.
-    """
-    if instant.tzinfo is None:
-        raise InputError(f"Expected an instant with a time zone, got a naive one - at {at}")
+def microseconds(instant: datetime) -> int:
+    """Microseconds since 1970 of an instant with a time zone."""
     return (instant - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -68,9 +68,8 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     `say` receives lines of progress. Blobs whose chunks `reader` has are not read again.
 
     Raises:
-        InputError: there is no repository or no such branch, or `now` is naive.
+        InputError: there is no repository or no such branch.
     """
-    microseconds(now, "now")
     reader = reader or DocumentReader.of(options)
     git = Git(repo)
     branch, head = git.branch(branch)
@@ -120,9 +119,9 @@ def read_uncommitted(
     folder that is read, `version` `uncommitted:` and a digest of the masked text. A bare repository has no such rows.
 
     Raises:
-        InputError: there is no repository, or `now` is naive.
+        InputError: there is no repository.
     """
-    recorded = microseconds(now, "now")
+    recorded = microseconds(now)
     reader = reader or DocumentReader.of(options)
     git = Git(repo)
     if git.root is None:

@@ -13,7 +13,6 @@ the broken part. The limits here count steps, not seconds, so that the same text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
@@ -22,16 +21,13 @@ from typing import TYPE_CHECKING
 from ...nodes.errors import InputError
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser, Query
+    from tree_sitter import Node, Parser, Query
 
-__all__ = ["CAPTURES", "QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
+__all__ = ["QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
 _HEADER = re.compile(r"^; (grammar|inherits|parsed): (.+)$", re.MULTILINE)
-_PLACE = re.compile(r"row (\d+), column \d+")
-CAPTURES = ("class", "function", "constant", "test", "tester", "name", "owner", "reference")
-"""The captures that patterns may have, see `Grammar`."""
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
@@ -106,9 +102,9 @@ def grammar(splitter: str) -> Grammar:
     """The grammar of a splitter, one of `SPLITTERS`.
 
     Raises:
-        InputError: its wheel is not installed, or its query is invalid.
+        InputError: its wheel is not installed.
     """
-    from tree_sitter import Language, Parser  # imported only to cut a file: `ask` loads no parser
+    from tree_sitter import Language, Parser, Query  # imported only to cut a file: `ask` loads no parser
 
     module, function, names, whole = _GRAMMARS[splitter]
     try:
@@ -117,35 +113,8 @@ def grammar(splitter: str) -> Grammar:
         package = module.replace("_", "-")
         hint = f"pip install {package}"
         raise InputError.described(f"the package {package}", "none", f"grammar of {splitter}", hint=hint) from error
-    except AttributeError as error:
-        at = f"data/grammars/{splitter}.scm"
-        raise InputError.described(f"a function {function} of {module}", "none", at) from error
-    query = _query(language, names)
-    captures = {query.capture_name(number) for number in range(query.capture_count)}
-    if unknown := sorted(captures - set(CAPTURES)):
-        raise InputError.one_of(CAPTURES, unknown[0], f"data/grammars/{splitter}.scm")
+    query = Query(language, "\n".join(QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names))
     return Grammar(Parser(language), query, _MOST_BYTES.get(splitter), whole)
-
-
-def _query(language: Language, names: Iterable[str]) -> Query:
-    """The concatenated query of some files of `data/grammars`; an error names its file."""
-    from tree_sitter import Query, QueryError
-
-    sources = {name: QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names}
-    try:
-        return Query(language, "\n".join(sources.values()))
-    except QueryError:
-        for name, source in sources.items():
-            try:
-                Query(language, source)
-            except QueryError as error:
-                got = _PLACE.sub(lambda at: f"line {int(at[1]) + 1}", str(error))
-                hint = "node-types.json of the grammar lists its nodes and fields, `extend.md` the captures"
-                at = f"data/grammars/{name}.scm"
-                raise InputError.described(
-                    "a query of the grammar", f"{got[:1].lower()}{got[1:]}", at, hint=hint
-                ) from error
-        raise
 
 
 def _is_rubble(root: Node) -> bool:

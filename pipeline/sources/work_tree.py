@@ -55,7 +55,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
 
     Raises:
-        InputError: there is nothing at `root`, or `now` is naive.
+        InputError: there is nothing at `root`.
     """
     reader = reader or DocumentReader.of(options)
     root = Path(root)
@@ -68,7 +68,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or folder.resolve().name or 'root'}"
-    files = FilesAsRows(reader, report, {"source_id": source_id, "owner_project": project}, microseconds(now, "now"))
+    files = FilesAsRows(reader, report, {"source_id": source_id, "owner_project": project}, microseconds(now))
     for raw in sorted(paths):
         if (found := read_file(folder, raw, report, reader.options)) is not None:
             yield from files.add(*found)
