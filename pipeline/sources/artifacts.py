@@ -53,23 +53,21 @@ def _described(
     record: Record, folder: Path, base: Mapping[str, Any], now: datetime, report: SourceReport
 ) -> Iterator[dict[str, Any]]:
     common = {key: value for key, value in common_fields(record).items() if value is not None}
-    identifier = record.identifier("id", "artifactId")
     place = record.text("path", "file")
     text = record.text("text", "content")
     summary = record.text("summary", "projection")
     if place is None and text is None and summary is None:
         raise InputError.expected("a path, a text or a summary", None, f"{record.at}.path")
-    shown_as = place or f"artifacts/{identifier or f'line-{record.line}'}"
-    happened = record.instant("createdAt", "eventTime", "capturedAt")
+    shown_as = place or f"artifacts/{common.get('entity', f'line-{record.line}')}"
     row = {
         **common,
         **base,
-        "entity": identifier,
         "path": shown_as,
-        "document_type": common.get("document_type") or record.text("kind", "type", "command"),
+        "document_type": common.get("document_type") or record.text("command"),
         "evidence_kind": _kind(shown_as),
-        "event_time": happened and min(happened, now),
     }
+    if "event_time" in row:
+        row["event_time"] = min(row["event_time"], now)
     if summary is not None:
         shown = {**row, "section": "summary", "declared_visibility": "model-visible"}
         yield from rows_of_text(summary, "summary.md", shown)

@@ -126,12 +126,7 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
 
 
 def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    identifier = record.identifier("id", "docId") or f"line-{record.line}"
-    row = {
-        **common_fields(record),
-        **base,
-        "entity": identifier,
-        "path": record.text("path") or identifier,
-        "event_time": record.instant("publishedAt", "createdAt", "event_time"),
-    }
+    common = common_fields(record)
+    identifier = common["entity"] or f"line-{record.line}"
+    row = {**common, **base, "entity": identifier, "path": record.text("path") or identifier}
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)

@@ -79,14 +79,13 @@ def read_preferences(
 
 
 def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    identifier = record.identifier("id", "memoryId")
-    if identifier is None:
-        raise InputError.expected("the memory's id", None, f"{record.at}.id")
     text = record.required("content", "text")
     status = record.required("status", "lifecycle", "state")
     scope = record.mapping("scope")
     shared = _shared(scope)
     common, within = common_fields(record), common_fields(scope)
+    if common["entity"] is None:
+        raise InputError.expected("the memory's id", None, f"{record.at}.id")
     scoped = {key: common[key] or within[key] for key in _SCOPED}
     if shared and scoped["owner_user"]:
         raise InputError.expected("no user with visibility project", scoped["owner_user"], f"{scope.at}.user")
@@ -97,10 +96,8 @@ def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
         **base,
         **scoped,
         "evidence_kind": "memory",
-        "document_type": common["document_type"] or record.text("kind", "type", "category"),
         "content_type": "paragraph",
-        "entity": identifier,
-        "path": f"memory/{identifier}",
+        "path": f"memory/{common['entity']}",
         "owner_project": scope.text("project", "projectId") or base["owner_project"],
         "lifecycle": status.lower(),
         "tags": [*(common["tags"] or ()), *(record.strings("userContextScopes") or ())] or None,
@@ -108,7 +105,7 @@ def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
         "importance": record.number("importance"),
         "reinforcement_count": record.whole("reinforcementCount"),
         "last_verified_at": record.instant("lastVerifiedAt"),
-        "event_time": record.instant("createdAt", "eventTime") or common["valid_from"],
+        "event_time": common["event_time"] or common["valid_from"],
     }
     yield from rows_of_text(text, "memory.md", row)
 
@@ -121,17 +118,10 @@ def _shared(scope: Record) -> bool:
 
 
 def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    identifier = record.identifier("id", "preferenceId") or f"line-{record.line}"
     common = common_fields(record)
-    row = {
-        **common,
-        **base,
-        "content_type": "paragraph",
-        "entity": identifier,
-        "path": f"preferences/{identifier}",
-        "lifecycle": record.text("status", "lifecycle"),
-        "event_time": record.instant("createdAt", "eventTime", "updatedAt"),
-    }
+    identifier = common["entity"] or f"line-{record.line}"
+    own = {"entity": identifier, "path": f"preferences/{identifier}", "lifecycle": record.text("status", "lifecycle")}
+    row = {**common, **base, **own, "content_type": "paragraph"}
     yield from rows_of_text(record.required("text", "content", "preference"), "preference.md", row)
 
 

@@ -39,6 +39,8 @@ __all__ = [
     "rows_of_text",
 ]
 
+_TIMES = ("createdAt", "eventTime", "timestamp", "time", "ts", "publishedAt", "capturedAt", "updatedAt", "date")
+"""The time of a record; the first one that it has is used."""
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
 _LINES = ("line_start", "line_end", "byte_start", "byte_end")
@@ -121,9 +123,11 @@ def common_fields(record: Record) -> Row:
     authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
     return {
         PLACE: record.at,
+        "entity": record.identifier("id", "eventId", "memoryId", "preferenceId", "artifactId", "docId"),
         "title": record.text("title"),
         "uri": record.text("uri", "url", "source_path"),
-        "document_type": record.text("documentType"),
+        "document_type": record.text("documentType", "kind", "type", "category", "entity"),
+        "event_time": record.instant(*_TIMES),
         "domain": record.text("domain"),
         "level": record.text("level"),
         "namespace": record.text("namespace"),
@@ -191,13 +195,9 @@ def file_rows(
     own = of_header(header, title)
     if own is None:
         return []
-    dated = header.instant("date")
     common = {
         **stated,
-        "document_type": header.text("document_type", "type", "entity"),
-        "entity": header.text("id"),
-        "event_time": dated,
-        "recorded_time": dated,
+        "recorded_time": stated["event_time"],
         "language": kind.language,
         "generated": False,
         **base,

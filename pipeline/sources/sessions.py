@@ -30,7 +30,6 @@ from .report import SourceReport
 __all__ = ["read_sessions"]
 
 _SPOKEN = ("user", "model", "assistant", "agent", "human")
-_INSTANTS = ("createdAt", "eventTime", "timestamp", "time", "ts")
 _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
@@ -54,18 +53,16 @@ def read_sessions(
 
 
 def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    event = record.identifier("id", "eventId")
-    happened = record.instant(*_INSTANTS)
-    if happened is None:
+    common = common_fields(record)
+    if common["event_time"] is None:
         raise InputError.expected(TIME, None, f"{record.at}.createdAt")
     role, speaker = record.text("role"), record.text("speaker", "name", "author")
-    kind = record.text("kind", "type") or role or "event"
+    kind = common["document_type"] or role or "event"
     spoken = kind.split(".")[0].lower() in _SPOKEN
     turn = record.identifier("turnId")
-    common = common_fields(record)
     session = common["session_id"] or default_session
     text, who = _text(record), _who(speaker, role)
-    section = event
+    section = event = common["entity"]
     if event is None:
         event = f"line-{record.line}"
         section = f"{who} {event}" if who else event
@@ -83,7 +80,6 @@ def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iter
         "tags": [*(common["tags"] or ()), *speakers] or common["tags"],
         "path": f"sessions/{session}",
         "section": section,
-        "event_time": happened,
         "session_id": session,
         "declared_standing": "history" if spoken else "untrusted",
         "line_start": record.line,
