@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-import killed_log
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +20,25 @@ from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
 
-EVENTS = killed_log.session(60)
+
+def session(count: int) -> list[dict[str, Any]]:
+    """A session of so many events: files read and modified, long outputs."""
+    kinds = ("file.read", "file.modified", "command.finished")
+    events = [
+        ("user.goal", {"text": "Fix the failing tests."}),
+        ("user.constraint", {"text": "Do not change the API."}),
+    ]
+    for number in range(2, count):
+        text = f"src/m{number}.ts:1 error\n" + "noise\n" * 1500 if number % 3 == 2 else f"text {number}"
+        path = {} if number % 3 == 2 else {"path": f"src/m{number % 9}.ts", "version": str(number)}
+        events.append((kinds[number % 3], {"text": text, **path}))
+    return [
+        {"id": f"e{n}", "turnId": str(n // 4), "kind": kind, "createdAt": f"2026-05-20T{8 + n // 60:02}:{n % 60:02}:00Z", "payload": payload}
+        for n, (kind, payload) in enumerate(events[:count])
+    ]  # fmt: skip
+
+
+EVENTS = session(60)
 IDS = [event["id"] for event in EVENTS]
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import re
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import killed_log
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from context_session import Session, item, policy, snapshot
+from power_cut import each_cut
 from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
 
@@ -158,20 +158,42 @@ def test_an_input_that_does_not_follow_from_its_record_is_told(tmp_path: Path):
         store.replay("s/2")
 
 
+def bytes_below(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def opened(folder: Path) -> ContextStore:
+    """The store of a folder, every record of which replays."""
+    store = ContextStore(folder, principal="ana")
+    assert all(store.replay(name).record for manifest in store.records() for name in manifest["inputs"])
+    return store
+
+
 def test_an_erasure_that_is_killed_at_any_step_leaves_records_that_can_be_read_and_is_done_by_asking_again(
     tmp_path: Path,
 ):
-    command = [sys.executable, killed_log.__file__, "erase", str(tmp_path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert int(found.stdout) > 10
+    ContextStore(tmp_path / "start", principal="ana").record(made())
+    step = 0
+    for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).erase(["ev-1"]), power=False):
+        store = opened(left)
+        store.erase(["ev-1"])
+        assert store.replay("s/4").erased == ("item:snap-1:code#1",), step
+        assert not re.search(b"export const a|erasing", bytes_below(left)), step
+    assert step > 10
 
 
 def test_a_record_that_is_killed_at_any_step_is_whole_or_not_there(tmp_path: Path):
-    command = [sys.executable, killed_log.__file__, "record", str(tmp_path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
-    assert found.returncode == 0, found.stderr[-2000:]
-    assert int(found.stdout) > 30
+    (tmp_path / "start").mkdir()
+    inputs, step = made(), 0
+    for step, _, left in each_cut(tmp_path / "start", tmp_path, lambda at: opened(at).record(inputs), power=False):
+        store = opened(left)
+        assert len(store.records()) <= 1, step
+        store.erase(["ev-1"])
+        assert b"export const a" not in bytes_below(left), step
+        shutil.rmtree(left / "contexts", ignore_errors=True)
+        store.record(inputs)
+        assert store.replay("s/4").projection.text() == inputs[1].text(), step
+    assert step > 20
 
 
 @pytest.mark.parametrize("manifest", ["{damaged", "[]", "{}"])
