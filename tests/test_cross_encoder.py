@@ -95,16 +95,6 @@ def test_the_order_changes_when_only_the_cross_encoder_is_switched_on(story: Sto
     assert sorted(places(before)) == sorted(places(after))
 
 
-def test_without_a_cross_encoder_every_row_has_nothing_of_it_and_provenance_names_none(story: Story) -> None:
-    with story.open() as retriever:
-        found = retriever.retrieve({"project": "shop", "question": QUESTION})
-        parts = retriever._granted.line.provenance["part"].to_pylist()
-    assert set(found.tables["score_terms"]["cross_encoder"].to_pylist()) == {0.0}
-    assert set(found.tables["ranked"]["cross_encoder"].to_pylist()) == {0.0}
-    assert "cross_encoder" not in parts
-    assert not any(each["subject"] == "cross_encoder" for each in found.conditions)
-
-
 def test_a_weight_of_zero_leaves_every_score_as_it_was(story: Story, tmp_path: Path) -> None:
     weightless = policies_with(tmp_path / "own", purpose=lambda content: content["weights"].update(cross_encoder=0))
     off, on = (ask(story, model, policies=weightless).tables["ranked"] for model in (None, Reader()))
