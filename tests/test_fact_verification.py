@@ -5,12 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_field
+from scoped_retrieval.nodes.facts.fact_matching import names_field
 from scoped_retrieval.nodes.facts.fact_values import values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
 from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
@@ -159,27 +156,6 @@ def test_an_answer_is_checked_and_left_as_it_is() -> None:
     )
     assert [f.finding for f in verify_facts("ENG-001 costs; its fee is $52,500.", tables)] == ["match", "match"]
     assert [f.finding for f in verify_facts("ENG-002: fee $52,500, 2025-01-01", tables_of())] == ["unknown_key"] * 3
-
-
-words = st.sampled_from(
-    ["fee", "ENG-001", "ENG-002", "$52,500", "$1", "2025-11-15", "deadline", "7", "sprints", "\n", "."]
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(words, max_size=8).map(" ".join), min_size=1, max_size=3))
-def test_findings_of_a_text_do_not_depend_on_its_company(texts: list[str]) -> None:
-    rows = [("fee", "$52,500"), ("deadline", "2025-11-15"), ("sprints", "4")]
-    facts = tables_of(*({"field": field, "value": value} for field, value in rows))["structured_facts"]
-    owner = np.zeros(facts.num_rows, dtype=np.int64)
-
-    def found(some: list[str]) -> list[dict[str, Any]]:
-        nothing = pa.nulls(len(some), pa.string())
-        subjects = Subjects(np.zeros(len(some), np.int64), pa.array(some, pa.large_string()), nothing, nothing)
-        return FINDINGS.check(findings(subjects, facts, owner)).to_pylist()
-
-    alone = [row | {"text": n} for n, text in enumerate(texts) for row in found([text])]
-    assert found(texts) == alone
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-from scoped_retrieval.nodes.blocks.kind_places import KEPT_SHARE, Places, kind_classes
+from scoped_retrieval.nodes.blocks.kind_places import KEPT_SHARE
 from selection_line import WEIGHTS, line
 
 PLAIN = dict.fromkeys(WEIGHTS, 0.0) | {"semantic": 1.0}
@@ -65,32 +62,3 @@ def test_a_small_share_of_the_budget_is_kept() -> None:
     found = shown(*[(f"c{n}", "code", 0.9 - 0.001 * n) for n in range(9)], *others, max_tokens=1100)
     assert 1 <= sum(text in kinds for text in found) <= len(found) // KEPT_SHARE + 1
     assert found[0] == "c0"
-
-
-ITEMS = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(1, 100), st.booleans(), st.booleans(), st.integers(1, 200)),
-    max_size=24,
-)  # fmt: skip
-
-
-@given(ITEMS, st.integers(1, 600), st.integers(1, 9))
-def test_requests_do_not_count_for_each_other_and_the_best_item_stays_first(
-    items: list[tuple[int, int, int, bool, bool, int]], tokens: int, most: int
-) -> None:
-    columns = np.array(sorted(items, key=lambda item: item[0])).reshape(-1, 6).T
-    owner, kind, final, required, able, cost = columns.astype(np.int64)
-    place = np.arange(len(owner)) - np.searchsorted(owner, owner) + 1
-
-    def classes(of: np.ndarray) -> np.ndarray:
-        given_ = Places(owner[of], place[of], kind[of], final[of] / 100, required[of] > 0, able[of] > 0, cost[of])
-        return kind_classes(given_, np.full(of.sum(), tokens), np.full(of.sum(), most))
-
-    together = classes(np.ones(len(owner), dtype=bool))
-    for request in np.unique(owner):
-        mine = owner == request
-        alone = classes(mine)
-        assert alone.tolist() == together[mine].tolist()
-        assert alone[0] == 0
-        assert (alone == 1).sum() <= len(np.unique(kind[mine]))
-        front = (alone == 0).nonzero()[0]
-        assert front.tolist() == list(range(len(front)))

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.reranking.name_terms import name_terms
 from scoped_retrieval.nodes.tables import EVIDENCE
@@ -67,20 +65,3 @@ def test_the_file_named_after_a_symbol_comes_before_its_namesakes():
         for name in ("SqlMapper.cs", "sql_mapper.h", "SqlMapper.Settings.cs", "Settings.cs")
     ]
     assert terms(rows, "SqlMapper").definition.tolist() == pytest.approx([1.0, 1.0, 2 / 3, 2 / 3], abs=2**-29)
-
-
-WORDS = ("router", "Router", "http", "HttpClient", "parse_args", "how", "is", "it", "built")
-ROWS = st.fixed_dictionaries({"path": st.sampled_from(["router.py", "src/http_client.py", "a/b/parse.py"]),
-                              "symbols": st.lists(st.sampled_from(WORDS), max_size=2)})  # fmt: skip
-QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
-
-
-@given(
-    st.lists(st.tuples(ROWS, st.integers(0, 2)), min_size=1, max_size=8), st.lists(QUESTIONS, min_size=3, max_size=3)
-)
-def test_a_value_follows_from_the_row_and_its_question_alone(pairs: list[tuple[dict[str, Any], int]], asked: list[str]):
-    rows, owner = [row for row, _ in pairs], [request for _, request in pairs]
-    together = terms(rows, *asked, owner=owner)
-    for n, (row, request) in enumerate(pairs):
-        alone = terms([row], asked[request])
-        assert (alone.file_name[0], alone.definition[0]) == (together.file_name[n], together.definition[n])

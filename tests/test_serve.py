@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -246,21 +245,6 @@ def test_an_unforeseen_error_has_a_trace_id_that_the_log_names_and_quotes_nothin
     trace = answer.json()["trace_id"]
     assert trace == answer.headers["x-trace-id"] and trace in caplog.text
     assert "secret" not in answer.text + caplog.text and "test_serve.py:" in caplog.text
-
-
-def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monkeypatch):
-    released = threading.Event()
-
-    def waits(*_: object) -> None:
-        released.wait()
-
-    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", waits)
-    values = {**settings.values, "serve_timeout_seconds": SettingValue(1, "test")}
-    with TestClient(
-        application(Settings(values)), base_url="http://localhost", client=LOCAL, headers=PROGRAM
-    ) as client:
-        assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
-        released.set()
 
 
 def test_a_corpus_that_is_gone_is_named_in_the_log_and_served_again_once_it_is_back(

@@ -15,10 +15,6 @@ from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.turns import sessions_of
-from scoped_retrieval.nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
-from scoped_retrieval.nodes.task_aware_reranking import ranked
-from scoped_retrieval.nodes.vocabulary import SCORE_TERMS as CLASSES
-from scoped_retrieval.nodes.vocabulary import TURN_TERMS
 
 REQUESTS: list[Row] = [
     {"request_id": "a", "question": "session token", "projects": ("shop", "docs"), "as_of": day(30)},
@@ -114,19 +110,3 @@ def test_a_turn_beside_a_hit_is_found_through_it() -> None:
     out = line(world, [{"request_id": "a", "question": "token", "as_of": day(28)}], "expansion_hits", plan=PLAN)
     assert names(world, out["expansion_hits"]) == ["bob"]
     assert out["expansion_hits"]["via"].to_pylist() == ["neighbour"]
-
-
-@pytest.mark.parametrize("name", TURN_TERMS)
-def test_a_weight_of_0_turns_a_term_off_and_another_changes_the_order(name: str) -> None:
-    other = {"request_id": "r", "evidence_kind": "memory", "freshness": "fresh", "source_signal": "memory"}
-    flat = other | dict.fromkeys(CLASSES, 0.0)
-    terms = SCORE_TERMS.from_rows(
-        [flat | {"evidence_id": "a", "pool_rank": 1}, flat | {"evidence_id": "b", "pool_rank": 2, name: 0.5}]
-    )
-    orders = []
-    for weight in (0.0, 0.2):
-        weights = RERANK_WEIGHTS.from_rows([{"request_id": "r"} | dict.fromkeys(CLASSES, 0.0) | {name: weight}])
-        made = ranked(terms, weights)
-        orders.append(made["evidence_id"].to_pylist())
-        assert made["final"].to_pylist() == made[name].to_pylist()
-    assert orders == [["a", "b"], ["b", "a"]]

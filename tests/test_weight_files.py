@@ -7,7 +7,6 @@ from pathlib import Path
 import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.config.declared_settings import WEIGHT_SETS
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
 from scoped_retrieval.pipeline.runs import Runs
@@ -30,19 +29,6 @@ def test_a_file_changes_the_weights_that_it_names_and_nothing_else(tmp_path):
     assert not any(changed.values())
     assert after.digest != before.digest
     assert load_policies(weights=written(tmp_path, {"weights": {}})).digest != after.digest
-
-
-def test_ask_and_run_take_a_named_set(shop, capsys):
-    (shop / "requests.jsonl").write_text('{"question": "default role?", "purpose": "fix-test", "project": "shop"}\n')
-    assert main(["ask", "default role?", "--purpose", "fix-test", "-c", "weights=document-000"]) == 0
-    (shop / "scoped-retrieval.toml").write_text('weights = "document-000"\n')
-    assert main(["run", "requests.jsonl"]) == 0
-    assert main(["ask", "default role?", "-c", "weights=document-00"]) == 2
-    assert "named sets: document-000" in capsys.readouterr().err
-    store = Runs(shop / ".scoped-retrieval" / "runs", create=False)
-    for run in map(store.open, store.run_ids()):
-        [weights] = run.table("rerank_weights").select(list(WEIGHT_SETS["document-000"])).to_pylist()
-        assert weights == WEIGHT_SETS["document-000"]
 
 
 def test_a_flag_or_a_setting_puts_the_file_in_force(shop, capsys):

@@ -96,40 +96,6 @@ def test_the_semantic_term_is_frozen_too(tmp_path):
         assert list(found.blocks.values()) == [retriever.retrieve(ASKED | {"weights": {"semantic": 5.0}}).block]
 
 
-def test_the_items_say_what_entered_left_and_moved_and_why(world):
-    found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
-    assert told(found.items) == {
-        "src/retry.py#1": ("same", 1, 1, ""),
-        "src/session.py#1": ("same", 2, 2, ""),
-        "docs/limits.md#1": ("left", 3, None, "trim: budget_items"),
-        "docs/retry.md#1": ("left", 4, None, "trim: budget_items"),
-        "decisions/7.md#1": ("left", 5, None, "trim: budget_items"),
-        "memory/1#1": ("left", 6, None, "trim: budget_items"),
-        "logs/test.log#1": ("left", 7, None, "trim: budget_items"),
-    }
-    assert list(found.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 5, 0, 2]
-    more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
-    moved = more.items[more.items["change"] == "moved"]
-    assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
-        (5, 3),
-        (6, 4),
-        (4, 5),
-        (7, 6),
-        (3, 7),
-    ]
-    assert moved["why"].str.startswith("recency +").all()
-    assert list(more.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 0, 5, 2]
-
-
-def told(items: Any) -> dict[str, tuple[str, int, int | None, str]]:
-    """The row of each item: its change, its places before and after, and why."""
-    columns = items[["locator", "change", "position_before", "position_after", "why"]].itertuples(index=False)
-    return {
-        place: (change, before, None if after != after else int(after), why)
-        for place, change, before, after, why in columns
-    }
-
-
 def test_the_record_stays_as_it_was(world):
     def files():
         kept = (path for path in (world.folder / "runs").rglob("*") if ".index" not in path.parts)  # a list's cache
