@@ -22,6 +22,7 @@ from .rules import RULES_DIGEST, Finding, rule_findings
 
 __all__ = [
     "REDACTOR",
+    "mask",
     "mask_spans",
     "masked_digest",
     "redact_columns",
@@ -110,11 +111,12 @@ def _redacted(data: bytes, found: Sequence[Finding] | None = None) -> bytes:
     for _ in range(_PASSES):
         if not (found := secrets_in(data) if found is None else found):
             break
-        data, found = _masked(data, found), None
+        data, found = mask(data, found), None
     return data
 
 
-def _masked(data: bytes, findings: Iterable[Finding]) -> bytes:
+def mask(data: bytes, findings: Iterable[Finding]) -> bytes:
+    """The text with each of some secrets, ascending and disjoint, replaced by its token."""
     parts, at = list[bytes](), 0
     for start, end, kind in findings:
         parts += [data[at:start], f"[REDACTED:{kind}]".encode()]
@@ -141,7 +143,7 @@ def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -
         own = texts.take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
         for row, text, spans in zip(rows.tolist(), own, keys_over_rows(own), strict=True):
             if spans and len(own) > 1:
-                masked[row] = _masked(text, ((*span, "private-key") for span in spans))
+                masked[row] = mask(text, ((*span, "private-key") for span in spans))
     if not masked:
         return texts
     chosen = pa.array(np.isin(np.arange(len(texts)), list(masked)))

@@ -2,10 +2,11 @@
 
 - `importing`: checks, limits and default values of rows; `column_types`: types and forms of columns; `report`: the report
   of a reader
-- work trees and documents: `work_tree`, `documents`, `files` (bytes to documents), `file_kinds` (by path)
+- files: `selection` (which), `file_kinds` (by path), `files` (bytes to text); `work_tree`
 - histories: `git_history`, with uncommitted files; `git_commands`; `path_history`
-- chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `headers` and `metadata`
+- chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `parts` of notebooks, pages and web pages;
+  `headers`
 - what was cut before: `chunk_cache`; `document_reader` cuts the rest, in worker processes if it is much
-- records: `readers` (lists them), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with
-  schemas), `evidence_file`; `record_rows` and `jsonl` are shared by them
+- records: `readers` (lists them), `sessions`, `memory`, `artifacts`, `documents`, `structured` (with schemas), which share
+  `record_rows` and `jsonl`; `evidence_file` and `mcp_resources`
 """

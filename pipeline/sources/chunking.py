@@ -17,13 +17,13 @@ and have no symbols, calls or links.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..redaction.masking import masked_digest, secrets_in
+from ..redaction.masking import mask, masked_digest, secrets_in
 from ..redaction.rules import Finding
 from .code import outline_code, outline_plain_code
 from .file_kinds import FileKind, file_kind
@@ -96,7 +96,7 @@ def read_document(path: str, text: str) -> Document:
     lines = Lines(_covered(data, secrets))
     outline = _outline(lines, kind)
     version = masked_digest(text, secrets)
-    return Document(outline.title, tuple(_chunks(lines, outline, kind, _Hidden(secrets))), version)
+    return Document(outline.title, tuple(_chunks(lines, outline, kind, data, secrets)), version)
 
 
 def _of_parts(parts: Sequence[Part]) -> Document:
@@ -153,7 +153,9 @@ def _outline(lines: Lines, kind: FileKind) -> Outline:
     return Outline([Chunk(0, lines.count)])
 
 
-def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> list[DocumentChunk]:
+def _chunks(
+    lines: Lines, outline: Outline, kind: FileKind, data: bytes, secrets: Sequence[Finding]
+) -> list[DocumentChunk]:
     names = [_ByLine(outline.symbols), _ByLine(outline.calls), _ByLine(outline.links)]
     statements = outline.statements or levels_of_text(lines)
     log = kind.splitter == "log"
@@ -162,7 +164,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> 
     pieces = [(chunk, *piece) for chunk in tidy(lines, outline) for piece in cut(lines, chunk, statements)]
     for chunk, start, end in pieces:
         first, last = lines.line_at(start), lines.line_at(end - 1)
-        text = hidden.text_of(lines.data, start, end)
+        text = _text(data, secrets, start, end)
         inside = start != lines.starts[first] or lines.size(first, first + 1) > MAX_BYTES
         symbols, calls, links = ((), (), ()) if inside else (each.between(first, last + 1) for each in names)
         whole = not (log or inside) and text.removesuffix("\n").count("\n") == last - first
@@ -187,22 +189,14 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind, hidden: _Hidden) -> 
     return chunks
 
 
-class _Hidden:
-    """The secrets of a document, as byte ranges: ascending and disjoint."""
-
-    def __init__(self, spans: Sequence[Finding]) -> None:
-        self._spans = spans
-        self._ends = [end for _, end, _ in spans]
-
-    def text_of(self, data: bytes, start: int, end: int) -> str:
-        """Bytes [start, end) of the document, with each secret or part of one replaced by its token."""
-        parts, at = [], start
-        for low, high, kind in self._spans[bisect_right(self._ends, start) :]:
-            if low >= end:
-                break
-            parts += [data[at : max(low, at)].decode("utf-8"), f"[REDACTED:{kind}]"]
-            at = min(high, end)
-        return "".join([*parts, data[at:end].decode("utf-8")])
+def _text(data: bytes, secrets: Sequence[Finding], start: int, end: int) -> str:
+    """Bytes [start, end) of the document, with each secret or part of one replaced by its token."""
+    inside = [
+        (max(low, start) - start, min(high, end) - start, kind)
+        for low, high, kind in secrets
+        if low < end and high > start
+    ]
+    return mask(data[start:end], inside).decode("utf-8")
 
 
 def _content_type(lines: Lines, outline: Outline, kind: FileKind, start: int, end: int) -> str:
