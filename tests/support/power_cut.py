@@ -87,11 +87,16 @@ class _Watch:
 _watch: list[_Watch] = []
 
 
+def nothing(_: Path) -> bool:
+    return False
+
+
 def each_cut(
-    start: Path, work: Path, action: Callable[[Path], object], *, power: bool, at_most: int = 400, every: int = 1
-) -> Iterator[tuple[int, bool, Path]]:
+    start: Path, work: Path, action: Callable[[Path], object], *, power: bool, at_most: int = 400, every: int = 1,
+    forgetful: Callable[[Path], bool] = nothing,
+) -> Iterator[tuple[int, bool, Path]]:  # fmt: skip
     """Run `action` on copies of the folder `start`, ending before its first change, its second, and so on, or before each
-    that is `every` changes later.
+    that is `every` changes later. Syncs of what is `forgetful` are left out, as a mistake would.
 
     Yields the number, whether the action returned, and the folder as it was left. The last action returns.
     """
@@ -105,8 +110,9 @@ def each_cut(
 
         def sync(handle: int, disk: _Disk = disk, fsync: Callable[[int], None] = fsync) -> None:
             watch.count()
-            fsync(handle)
-            disk.sync(handle)
+            if not forgetful(Path(f"/proc/self/fd/{handle}").readlink()):
+                fsync(handle)
+                disk.sync(handle)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", sync)
