@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -45,7 +43,6 @@ METADATA_BYTES = 1 << 16
 READ_AT_ONCE = 1 << 22
 """Bytes that are read at a time from an object store."""
 _DIGITS = 16
-_FILES_KNOWN = 1 << 14
 
 
 def entry_of(data: memoryview) -> dict[str, Any]:
@@ -60,21 +57,6 @@ def entry_of(data: memoryview) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Verified:
-    """The parts of a file verified by this process: 1 per verified block, and ranges of rows with their columns."""
-
-    blocks: bytearray
-    rows: set[tuple[int, int, tuple[str, ...]]] = field(default_factory=set)
-
-
-@lru_cache(_FILES_KNOWN)
-def _verified(file: str, stamp: tuple[int, ...], sha256: str, blocks: int) -> _Verified:
-    """The parts of a file verified by this process, shared by all generations that use it."""
-    del file, stamp, sha256
-    return _Verified(bytearray(blocks))
-
-
 class CheckedFile:
     """A file of a pack: mapped, or on an object store empty memory of its size, into which blocks are read as they are
     needed.
@@ -84,12 +66,12 @@ class CheckedFile:
         self._file, self._entry = file, entry
         self._sums, self._size = entry["block_xxh3"], entry["block_bytes"]
         blocks = -(-entry["bytes"] // self._size)
-        if isinstance(file, ObjectPlace):
-            self._data = pa.py_buffer(mmap(-1, entry["bytes"]))
-            self._verified = _Verified(bytearray(blocks))
-        else:
-            self._data, stamp = _mapped(file, entry["bytes"])
-            self._verified = _verified(str(file), stamp, entry["sha256"], blocks)
+        self._seen = bytearray(blocks)
+        """1 per verified block."""
+        self._rows = set[tuple[int, int, tuple[str, ...]]]()
+        """Verified ranges of rows, with their columns."""
+        remote = isinstance(file, ObjectPlace)
+        self._data = pa.py_buffer(mmap(-1, entry["bytes"])) if remote else _mapped(file, entry["bytes"])
 
     def expect_whole(self) -> None:
         """Verify the file against the SHA-256 recorded when it was written.
@@ -109,7 +91,7 @@ class CheckedFile:
         if not 0 <= start <= end <= self._data.size:
             raise self._damaged(f"no more than {self._data.size} bytes", f"an offset to {max(start, end)}")
         first, last = start // self._size, -(-end // self._size)
-        seen = self._verified.blocks
+        seen = self._seen
         if start == end or 0 not in seen[first:last]:
             return
         at, view = 0, memoryview(self._data)
@@ -156,13 +138,13 @@ class CheckedFile:
         """
         if not 0 <= start <= end <= table.num_rows:
             raise self._damaged(f"{end} rows", f"{table.num_rows}")
-        if (start, end, columns) in self._verified.rows:
+        if (start, end, columns) in self._rows:
             return
         for name in columns or table.column_names:
             column = table[name]
             if column.num_chunks == 1:  # else the file was verified as a whole, or has no rows
                 self._expect_values(column.chunk(0), start, end)
-        self._verified.rows.add((start, end, columns))
+        self._rows.add((start, end, columns))
 
     def _expect_values(self, array: Any, start: int, end: int) -> None:
         """Verify elements [start, end) of an array whose offset is 0."""
@@ -226,12 +208,9 @@ def expect_sha256(data: bytes | memoryview | pa.Buffer, sha256: str, file: Place
         raise StoreError(f"Expected SHA-256 {sha256}, got another - at {file}", hint=DAMAGED)
 
 
-def _mapped(file: Path, size: int) -> tuple[pa.Buffer, tuple[int, ...]]:
-    """A local file, mapped and closed again, as its buffer keeps the mapping; and what distinguishes it from a file that
-    replaces it.
-    """
+def _mapped(file: Path, size: int) -> pa.Buffer:
+    """A local file, mapped and closed again, as its buffer keeps the mapping."""
     try:
-        status = file.stat()
         with pa.memory_map(str(file)) as source:
             mapped = source.read_buffer()
     except (OSError, pa.ArrowInvalid) as error:
@@ -242,7 +221,7 @@ def _mapped(file: Path, size: int) -> tuple[pa.Buffer, tuple[int, ...]]:
     if mapped.size != size:
         # Reading past the end of a truncated mapping would crash the process.
         raise StoreError(f"Expected {size} bytes, got {mapped.size} - at {file}", hint=DAMAGED)
-    return mapped, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+    return mapped
 
 
 def _read(file: ObjectPlace, start: int, end: int) -> bytes:

@@ -46,7 +46,7 @@ def next_encoded(
     if not len(rows):
         return 0, base
     batch = np.sort(rows[:ENCODED_ROWS])
-    revision = Revision(set(old.segments_of(batch).tolist()), newly_encoded=batch)
+    revision = Revision(set(old.segments_of(batch).tolist()), dropped=batch)
     next_ = Next(base, old, revision, encoder, on_encoded=lambda done, _: told(done, len(rows)))
-    after = next_.write(old.nothing, now, added=0)
+    after = next_.write(old.imported(batch), now, added=0)
     return len(rows) - len(batch), after

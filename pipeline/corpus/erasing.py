@@ -27,7 +27,7 @@ from ..storage.places import ObjectPlace, Place
 from .commits import FILE, without_sources
 from .generation import Generation
 from .manifest import CACHE, manifest_of, needs, new_name, number_of, stored
-from .next_generation import Next, Revision
+from .next_generation import NO_ROWS, Next, Revision
 from .packs import Pack
 from .stored import StoredRows
 from .tombstones import FOLDER, Receipt, write_erased
@@ -174,7 +174,7 @@ def erased(found: Stored, now: datetime, reason: str) -> tuple[Generation, set[s
         for project in projects
     }
     next_ = Next(base, old, Revision(range(len(old.segments)), dropped), commits=commits, receipts=receipts)
-    return next_.write(old.nothing, now, added=-lost), ids, packs
+    return next_.write(old.imported(NO_ROWS), now, added=-lost), ids, packs
 
 
 def forget_generations(base: Generation, keep: int) -> dict[str, int]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,15 +14,11 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.kept import Kept
 from ...nodes.columns.ragged import starts_of
-from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
+from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
 from .deltas import Deltas, applied, described
 from .packs import Pack, PackSegment
 from .parts import STORED_EVIDENCE, shifted, with_rows
-
-FEWEST_KEPT, MOST_KEPT, ROWS_KEPT = 8, 256, 1 << 18
-"""Frames that stay cached whatever their size; frames cached at most, and their rows in total. Opening a frame takes a
-tenth of the time of an answer from it."""
 
 
 @dataclass(frozen=True)
@@ -48,40 +42,6 @@ class CorpusFrame:
         """The inputs of the line's driver, by name."""
         names = ("evidence", "placements", "segments", "row_index", "postings", "vectors")
         return {name: getattr(self, name) for name in names}
-
-
-class KeptFrames:
-    """The most recently used frames of a generation: a few large ones, or many small ones. Thread-safe.
-
-    The cached lists of whole scopes of all frames share one limit.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._lists: Kept[Any] = Kept(LISTS_KEPT)
-        self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
-
-    def get(self, segments: tuple[str, ...], opened: Callable[[Kept[Any]], CorpusFrame]) -> CorpusFrame:
-        """The frame of these segments: the cached one, or the one that `opened` returns, given the cache for its lists.
-
-        No thread waits while a frame is opened: two threads may open the same one, and both get the first to finish.
-        """
-        with self._lock:
-            if (known := self._held.get(segments)) is not None:
-                self._held.move_to_end(segments)
-                return known
-        new = opened(self._lists.apart())
-        with self._lock:
-            frame = self._held.setdefault(segments, new)
-            self._held.move_to_end(segments)
-            while len(self._held) > FEWEST_KEPT and not self._small():
-                _, dropped = self._held.popitem(last=False)
-                dropped.postings.whole_scopes.clear()
-        return frame
-
-    def _small(self) -> bool:
-        rows = sum(frame.evidence.num_rows for frame in self._held.values())
-        return len(self._held) <= MOST_KEPT and rows <= ROWS_KEPT
 
 
 def corpus_frame(

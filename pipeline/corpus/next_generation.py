@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...nodes.columns.ragged import slabs
 from ...nodes.errors import MovedOnError
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import remove_tree
@@ -32,7 +31,7 @@ from .packs import Entry, Pack, write_pack, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .tombstones import Receipt
-from .vectors import OnEncoded, vectors_among, vectors_kept, vectors_of
+from .vectors import OnEncoded, vectors_of
 
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
 
@@ -55,8 +54,6 @@ class Revision:
     """Rows whose description changes, but not their postings or vectors."""
     descriptions: pa.Table | None = None
     """`STORED_EVIDENCE` of the rows in `described`, in their order."""
-    newly_encoded: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
-    """Rows that get a vector, ascending; their segments are in `again`."""
 
     @property
     def empty(self) -> bool:
@@ -78,6 +75,7 @@ class Next:
     """The stored rows that the positions in `revision` refer to."""
     revision: Revision
     encoder: Encoder | None = None
+    """Encodes the new rows."""
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that change, by project."""
@@ -170,25 +168,17 @@ class Next:
         descriptions = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions
         return self.old.amended(revision.changed, revision.described, descriptions)
 
-    @cached_property
-    def _keep(self) -> NDArray[np.bool_]:
-        """Which stored rows stay."""
-        keep = np.ones(self.old.evidence.num_rows, dtype=bool)
-        keep[self.revision.dropped] = False
-        return keep
-
     @property
     def _profile(self) -> str:
         return self.base.manifest.encoder_profile or (self.encoder.profile if self.encoder else "")
 
     def _altered(self) -> MultisetHash:
         """The change of the content hash: altered rows after the revision minus before."""
-        newly_encoded = self.revision.newly_encoded
-        altered = np.union1d(self.revision.amended, np.union1d(self.revision.dropped, newly_encoded))
+        altered = np.union1d(self.revision.amended, self.revision.dropped)
         if not len(altered):
             return MultisetHash.of()
         kept = np.setdiff1d(altered, self.revision.dropped)
-        return self._after.hash(kept, newly_encoded, self._profile) - self.old.hash(altered)
+        return self._after.hash(kept) - self.old.hash(altered)
 
     def _deltas(self, packs: dict[str, Pack]) -> str | None:
         """The pack of the deltas afterwards; None if there are none."""
@@ -234,34 +224,14 @@ class Next:
             first, last = np.searchsorted(fresh.placements["row"].to_numpy(), (start, start + SEGMENT_ROWS))
             times = fresh.placements.slice(first, last - first)
             times = with_rows(times, times["row"].to_numpy() - start)
-            part = Part.of_new(evidence, times, self._vectors(evidence), self._profile)
+            vectors = None if self.encoder is None else self._encoded(evidence, self.encoder)
+            part = Part.of_new(evidence, times, vectors, self._profile)
             yield part, part.content()
-        old, newly_encoded = self._after, self.revision.newly_encoded
-        keep = self._keep
-        newly_encoded_in = old.segments_of(newly_encoded)
-        segments = np.array(sorted(self.revision.again), dtype=np.int64)
-        counts = np.bincount(newly_encoded_in, minlength=len(old.segments))[segments]
-        for low, high in slabs(counts, SEGMENT_ROWS) if len(segments) else ():
-            now = newly_encoded[np.isin(newly_encoded_in, segments[low:high])]
-            made = None
-            if self.encoder is not None and len(now):
-                made = self._encoded(old.evidence.take(pa.array(now)), self.encoder)
-            for run in old.runs_of(segments[low:high].tolist()):
-                start, end = int(old.starts[run.start]), int(old.starts[run.stop])
-                part = old.part(run)
-                first, last = np.searchsorted(now, (start, end))
-                if made is not None and first < last:
-                    chosen = np.isin(np.arange(start, end), now)
-                    vectors = vectors_among(part.evidence, chosen, made.slice(first, last - first))
-                    part = replace(part, vectors=vectors, profile=self._profile)
-                yield part if keep[start:end].all() else part.kept(keep[start:end]), MultisetHash.of()
-
-    def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        """The vectors that new rows had when they were stored before."""
-        owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))
-        own = [at for at, s in enumerate(self.old.segments) if (s.owner_project, s.owner_user) in owners]
-        stored = ((self.old.evidence_of(run), self.old.vectors_of(run)) for run in self.old.runs_of(own))
-        return vectors_kept(evidence, ((rows, vectors) for rows, vectors in stored if vectors is not None))
+        old, keep = self._after, np.ones(self.old.evidence.num_rows, dtype=bool)
+        keep[self.revision.dropped] = False
+        for run in old.runs_of(sorted(self.revision.again)):
+            part, kept = old.part(run), keep[old.starts[run.start] : old.starts[run.stop]]
+            yield part if kept.all() else part.kept(kept), MultisetHash.of()
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
         """Vectors, encoded or reused; a text has the same one in all packs, so it does not show where it was found."""

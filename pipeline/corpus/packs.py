@@ -38,7 +38,7 @@ from .postings import PostingLists, posting_lists
 
 Entry = Mapping[str, Any]
 """What a manifest says of a pack: the `bytes` of all its files, and the `sha256` of its `pack.json`."""
-FILES = "pack.json"
+FILES, VECTORS = "pack.json", "vectors.arrow"
 
 _SEGMENTS = pa.schema(
     [
@@ -172,16 +172,7 @@ class Pack:
 
     def vectors(self, start: int, size: int) -> pa.Table:
         """`text_digest` and `vector` of some rows of a pack that has vectors."""
-        return self._rows("vectors.arrow", start, size)
-
-    @cached_property
-    def texts_encoded(self) -> pa.Table | None:
-        """`text_digest` and `vector` of every row, or None. Digests are verified, vectors only by `expect_whole`."""
-        if "vectors.arrow" not in self:
-            return None
-        table = self._table("vectors.arrow")
-        self._file("vectors.arrow").expect_rows(table, 0, table.num_rows, "text_digest")
-        return table
+        return self._rows(VECTORS, start, size)
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -230,15 +221,15 @@ class Pack:
     @cached_property
     def _matrix(self) -> NDArray[np.int16]:
         """The vectors of all rows; `matrix` verifies the ones it returns."""
-        column = self._table("vectors.arrow")["vector"].chunk(0)
+        column = self._table(VECTORS)["vector"].chunk(0)
         return column.values.to_numpy().reshape(-1, column.type.list_size)
 
     def matrix(self, segment: PackSegment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
         if not segment.encoded:
             return None
-        table = self._table("vectors.arrow")
-        self._file("vectors.arrow").expect_rows(table, segment.row_start, segment.row_end, "vector")
+        table = self._table(VECTORS)
+        self._file(VECTORS).expect_rows(table, segment.row_start, segment.row_end, "vector")
         return self._matrix[segment.row_start : segment.row_end]
 
 
@@ -276,7 +267,7 @@ def write_pack(folder: Place, part: Part) -> Entry:
         "placements.arrow": part.placements,
         "postings.arrow": _table(lists),
     }
-    return write_tables(folder, tables if part.vectors is None else {**tables, "vectors.arrow": part.vectors})
+    return write_tables(folder, tables if part.vectors is None else {**tables, VECTORS: part.vectors})
 
 
 def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Entry:

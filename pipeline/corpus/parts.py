@@ -88,11 +88,10 @@ class Part:
     def kept(self, keep: NDArray[np.bool_]) -> Part:
         """Only the rows where `keep` is true."""
         place = np.where(keep, np.cumsum(keep) - 1, -1)
-        placements = moved(self.placements, place)
         return replace(
             self,
             evidence=self.evidence.filter(pa.array(keep)),
-            placements=placements.filter(pc.greater_equal(placements["row"], 0)),
+            placements=moved(self.placements, place),
             postings=self.postings.moved(place),
             vectors=None if self.vectors is None else self.vectors.filter(pa.array(keep)),
         )
@@ -151,8 +150,10 @@ def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
 
 
 def moved(placements: pa.Table, place: NDArray[np.int64]) -> pa.Table:
-    """The placements with row `i` at `place[i]`, in the same order."""
-    return with_rows(placements, place[placements["row"].to_numpy()])
+    """The placements with row `i` at `place[i]`, in the same order; those of rows at -1 are removed."""
+    rows = place[placements["row"].to_numpy()]
+    placements = with_rows(placements, rows)
+    return placements.filter(pa.array(rows >= 0)) if rows.min(initial=0) < 0 else placements
 
 
 def shifted(placements: pa.Table, by: int) -> pa.Table:

@@ -1,6 +1,7 @@
 """How an import makes the next generation: the difference, and which stored rows are amended or rewritten.
 
-Stored rows are rewritten only if their postings change, or their segments or packs are too small and numerous or have too many deltas. All other rows stay in their packs.
+Stored rows are rewritten only if their postings change, their packs are too small and numerous, or their segments have
+too many deltas. All other rows stay in their packs.
 
 The place of a row is its version, lines and bytes. An imported open placement whose place is already open changes
 nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
@@ -30,13 +31,13 @@ from .deltas import applied, indexed_alike
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
-from .next_generation import SEGMENT_ROWS, Next, Revision
+from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
 from .packs import PackSegment, in_use
 from .parts import moved, with_rows
 from .stored import StoredRows
 
 FAN_IN = 16
-"""This many segments of one owner and size class are merged, and so are this many small packs of one size class."""
+"""This many small packs of one size class are merged."""
 DELTAS_KEPT = 4096
 """A segment with more deltas than this and than a quarter of its rows is rewritten."""
 
@@ -51,7 +52,6 @@ class PublishReport:
     unchanged_rows: int = 0
     new_placements: int = 0
     closed_placements: int = 0
-    segments_written: int = 0
     erased_rows: int = 0
     """Imported rows that were erased before and stayed out."""
 
@@ -81,12 +81,9 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
     new = import_.new
     crowded = _small_packs(base, FAN_IN)
     old = StoredRows.of(base, _concerned(base, import_, crowded))
-    whole, part = (
-        old.in_sources(import_.projects, import_.users, sources)
-        for sources in (import_.complete_sources, import_.partly)
-    )
-    complete = (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
-    diff = difference(new, old.evidence, old.placements, complete, import_.now)
+    again = pc.is_in(old.evidence["evidence_id"], value_set=new.evidence["evidence_id"].combine_chunks()).to_numpy()
+    old = old.with_segments(again | _complete(old, import_), crowded)
+    diff = difference(new, old.evidence, old.placements, _complete(old, import_), import_.now)
     revision = _revision(old, new, diff, crowded)
     of_new_rows = int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
     next_ = Next(base, old, revision, redactor=import_.redactor, commits=import_.commits)
@@ -99,7 +96,6 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
         unchanged_rows=int(np.count_nonzero((diff.known >= 0) & ~np.isin(diff.known, other))),
         new_placements=diff.placements_added + of_new_rows,
         closed_placements=diff.placements_closed,
-        segments_written=_written(base, after),
     )
     return report, after
 
@@ -131,8 +127,8 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     gathered = packs if len(packs) > 1 or any(map(rewritten, segments)) else ()
     chosen = [s for s in segments if s.pack in gathered or rewritten(s)]
     old = StoredRows.of(base, chosen)
-    after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
-    return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
+    after = Next(base, old, Revision(range(len(chosen)))).write(old.imported(NO_ROWS), now, added=0)
+    return PublishReport(after.manifest.generation), after
 
 
 def _small_packs(base: Generation, count: int, by: int = FAN_IN) -> set[str]:
@@ -156,17 +152,13 @@ def _concerned(base: Generation, import_: Import, packs: Collection[str]) -> lis
     return [*of_owners, *in_use([base.packs[name] for name in packs], base.manifest.gone)]
 
 
-def _written(base: Generation, after: Generation) -> int:
-    """The number of new segments, without those with the rows of an old one."""
-    new, old = (
-        {
-            id_
-            for name in these.packs.keys() - those.packs
-            for id_ in these.packs[name].segments["segment_id"].to_pylist()
-        }
-        for these, those in ((after, base), (base, after))
+def _complete(old: StoredRows, import_: Import) -> NDArray[np.bool_]:
+    """Which stored rows have ended unless the import has them."""
+    whole, part = (
+        old.in_sources(import_.projects, import_.users, sources)
+        for sources in (import_.complete_sources, import_.partly)
     )
-    return len(new - old)
+    return (whole & ~old.among_paths(import_.standing)) | (part & old.among_paths(import_.partly))
 
 
 def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, packs: Collection[str]) -> Revision:
@@ -175,7 +167,7 @@ def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, packs: Col
     descriptions = new.evidence.take(pa.array(diff.described_anew))
     stays = indexed_alike(descriptions, old.evidence, anew) if len(anew) else np.empty(0, dtype=bool)
     again = {at for at, segment in enumerate(old.segments) if segment.pack in packs}
-    again |= old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
+    again |= _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
     again.update(old.segments_of(anew[~stays]).tolist())
     kept = descriptions.filter(pa.array(stays))
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept)
@@ -206,7 +198,6 @@ def _fresh(new: Incoming, old: StoredRows, diff: ImportDifference, revision: Rev
         back[diff.known[stored]] = place[stored]
         known = (table.filter(pa.array(back[table["row"].to_numpy()] >= 0)) for table in (old.placements, diff.changed))
         imported = pa.concat_tables([imported, moved(applied(*known), back)])
-    imported = imported.filter(pa.array(imported["row"].to_numpy() >= 0))
     return Incoming(new.evidence.take(pa.array(rows)).combine_chunks(), sorted_placements(imported))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from .generation import Generation
 from .identity import MultisetHash, elements
 from .incoming import Incoming
 from .packs import PackSegment
-from .parts import Part, shifted, with_rows
+from .parts import Part, moved, shifted, with_rows
 from .postings import Postings
 
 _HASHED_AT_ONCE = 1 << 16
@@ -35,26 +35,40 @@ class StoredRows:
     segments: Sequence[PackSegment]
     starts: NDArray[np.int64]
     evidence: pa.Table
-    placements: pa.Table
+    amended_placements: pa.Table | None = None
+    """PLACEMENTS of the rows, if others than the stored ones."""
 
     @classmethod
     def of(cls, base: Generation, segments: Sequence[PackSegment]) -> StoredRows:
         """The rows of these segments with all changes."""
         segments = sorted(segments, key=lambda one: (one.pack, one.place))
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
-        evidence = stored_evidence(segments, base.packs, base.deltas.descriptions)
-        placements = stored_placements(segments, base.packs, base.deltas.changes)
-        return cls(base, segments, starts, evidence, placements)
+        return cls(base, segments, starts, stored_evidence(segments, base.packs, base.deltas.descriptions))
+
+    @cached_property
+    def placements(self) -> pa.Table:
+        """PLACEMENTS of the rows: of a history many more than rows, so they are read when they are needed."""
+        if self.amended_placements is not None:
+            return self.amended_placements
+        return stored_placements(self.segments, self.base.packs, self.base.deltas.changes)
+
+    def with_segments(self, rows: NDArray[np.bool_], packs: Collection[str]) -> StoredRows:
+        """The rows of the segments that have any of these rows, or are in one of these packs."""
+        wanted = {*self.segments_of(np.flatnonzero(rows)).tolist()}
+        return StoredRows.of(self.base, [s for at, s in enumerate(self.segments) if at in wanted or s.pack in packs])
 
     def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> StoredRows:
         """The same rows with all placements of the rows in `changed` replaced, and new descriptions of `rows`."""
         evidence = described(self.evidence, rows, descriptions)
-        return replace(self, evidence=evidence, placements=applied(self.placements, changed))
+        return replace(self, evidence=evidence, amended_placements=applied(self.placements, changed))
 
-    @property
-    def nothing(self) -> Incoming:
-        """An import of no rows."""
-        return Incoming(self.evidence.slice(0, 0), self.placements.slice(0, 0))
+    def imported(self, rows: NDArray[np.int64]) -> Incoming:
+        """Some rows, ascending, as an import brings them, with all placements."""
+        place = np.full(self.evidence.num_rows, -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        return Incoming(
+            self.evidence.take(pa.array(rows)).combine_chunks(), moved(self.placements, place).combine_chunks()
+        )
 
     def in_sources(
         self, projects: Collection[str], users: Collection[str | None], sources: Collection[str]
@@ -93,28 +107,18 @@ class StoredRows:
         if run:
             yield run
 
-    def evidence_of(self, run: range) -> pa.Table:
-        """The evidence of adjacent segments."""
-        start = self.starts[run.start]
-        return self.evidence.slice(start, self.starts[run.stop] - start)
-
-    def vectors_of(self, run: range) -> pa.Table | None:
-        """`text_digest` and `vector` of the rows of adjacent segments; None if they were not encoded."""
-        first = self.segments[run.start]
-        size = int(self.starts[run.stop] - self.starts[run.start])
-        return self.base.packs[first.pack].vectors(first.row_start, size) if first.encoded else None
-
     def part(self, run: range) -> Part:
         """Adjacent segments to be rewritten with others."""
         segments = self.segments[run.start : run.stop]
         start, end = int(self.starts[run.start]), int(self.starts[run.stop])
         first, last = np.searchsorted(self.placements["row"].to_numpy(), (start, end))
-        lists = self.base.packs[segments[0].pack].postings(segments[0]._replace(key_end=segments[-1].key_end))
+        pack = self.base.packs[segments[0].pack]
+        lists = pack.postings(segments[0]._replace(key_end=segments[-1].key_end))
         return Part(
-            self.evidence_of(run),
+            self.evidence.slice(start, end - start),
             shifted(self.placements.slice(first, last - first), -start),
             _postings(lists, self.starts[run.start : run.stop] - start, [one.sizes[2] for one in segments]),
-            self.vectors_of(run),
+            pack.vectors(segments[0].row_start, end - start) if segments[0].encoded else None,
             self.base.manifest.encoder_profile or "",
         )
 
@@ -122,31 +126,20 @@ class StoredRows:
         """Which of these rows have a vector."""
         return np.array([segment.encoded for segment in self.segments], dtype=bool)[self.segments_of(rows)]
 
-    def hash(
-        self, rows: NDArray[np.int64], newly_encoded: NDArray[np.int64] | None = None, profile: str = ""
-    ) -> MultisetHash:
-        """The multiset hash of `rows` (ascending); `newly_encoded` (ascending) count as encoded with `profile`."""
+    def hash(self, rows: NDArray[np.int64]) -> MultisetHash:
+        """The multiset hash of `rows` (ascending)."""
         hashed = self.evidence.select(["evidence_id", "row_digest"])
         content, placements, at = MultisetHash.of(), self.placements, self.placements["row"].to_numpy()
-        profile = profile or self.base.manifest.encoder_profile or ""
+        profile = self.base.manifest.encoder_profile or ""
         for start in range(0, len(rows), _HASHED_AT_ONCE):
             some = rows[start : start + _HASHED_AT_ONCE]
             first, last = np.searchsorted(at, (some[0], some[-1] + 1))
             place = np.searchsorted(some, at[first:last])
             mine = some[place] == at[first:last]
             theirs = with_rows(placements.slice(first, last - first), place).filter(pa.array(mine)).combine_chunks()
-            encoded = self.encoded(some) if newly_encoded is None else self.encoded(some) | np.isin(some, newly_encoded)
-            profiles = np.where(encoded, profile, "").tolist()
+            profiles = np.where(self.encoded(some), profile, "").tolist()
             content += MultisetHash.of(elements(hashed.take(pa.array(some)), theirs, profiles))
         return content
-
-    def crowded(self, fan_in: int) -> set[int]:
-        """Segments, by position, of owners that have at least `fan_in` of one size class (powers of `fan_in`)."""
-        classes = defaultdict(list)
-        for at, segment in enumerate(self.segments):
-            size_class = int(np.log(max(segment.size, 1)) / np.log(fan_in))
-            classes[segment.owner, segment.encoded, size_class].append(at)
-        return {at for members in classes.values() if len(members) >= fan_in for at in members}
 
 
 def _postings(lists: SegmentPostings, starts: NDArray[np.int64], keys: Sequence[int]) -> Postings:

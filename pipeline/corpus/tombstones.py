@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.columns.keys import among
 from ...nodes.errors import StoreError
@@ -98,6 +97,5 @@ def kept_out(path: Place, receipts: Sequence[Receipt], new: Incoming) -> tuple[I
     if not (back := set[str]().union(*(own.intersection(receipt.keys(path)) for receipt in receipts))):
         return new, 0
     keep = ~among(keys, back)
-    placements = moved(new.placements, np.where(keep, np.cumsum(keep) - 1, -1))
-    placements = placements.filter(pc.greater_equal(placements["row"], 0)).combine_chunks()
+    placements = moved(new.placements, np.where(keep, np.cumsum(keep) - 1, -1)).combine_chunks()
     return Incoming(new.evidence.filter(pa.array(keep)).combine_chunks(), placements), int(np.count_nonzero(~keep))
