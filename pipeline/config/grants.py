@@ -51,7 +51,7 @@ from ..parsing.quoting import shown, shown_key
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..storage.durable import exists, make_folders, read_whole, write_atomic
-from ..storage.locks import held
+from ..storage.file_access import held
 from ..storage.places import Place, place_of
 
 __all__ = [

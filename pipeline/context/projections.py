@@ -195,7 +195,7 @@ def snapshots_of(settings: Settings, seen: Projection) -> dict[str, Any]:
 
 
 def _replayed(settings: Settings, name: str) -> Any:
-    from ..reading.replaying import replayed
+    from ..reading.access import replayed
 
     with suppress(AccessError, StoreError, InputError):
         return replayed(settings, name)

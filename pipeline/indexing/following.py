@@ -28,7 +28,7 @@ from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
 from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
-from ..storage.locks import held
+from ..storage.file_access import held
 from .request import IndexRequest
 
 __all__ = ["defaults_in", "expect_names", "file_of", "followed", "imports", "of_folder", "remember", "state_of"]

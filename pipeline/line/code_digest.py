@@ -25,7 +25,7 @@ INPUTS = (
 )  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 
-BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "storage.durable", "storage.locks", "storage.places")
+BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "storage.durable", "storage.file_access", "storage.places")
 """Excluded modules imported by those: they determine the content of a generation, which its id covers, or file
 paths."""
 

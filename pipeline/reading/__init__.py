@@ -3,7 +3,8 @@
 - `grants`: what the current grants let a principal see; `snapshots`: the readable snapshots of a run, and how much of
   each
 - `access`: one run or snapshot, or the refusal; `across_runs`: several runs, with damaged ones reported separately
-- `replaying`: a snapshot read again; `reports`: a run or snapshot as a whole; `model_turns`: a model request's context
+- `present_rights`: what of a snapshot may still be read; `reports`: a run or snapshot as a whole; `model_turns`: a model
+  request's context
 - `answers` and `verify_facts`: answers checked against snapshots
 - `verification`; `auditing`: executing the line again
 """

@@ -1,7 +1,9 @@
 """Which runs and snapshots a principal may open; a forbidden id gets the same answer as an unknown one.
 
-Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `expect_reader`, `expect_auditor`, `known_runs`,
-`hears_of_damage`, `pinned_corpus` and `unknown`, the uniform refusal.
+Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `readable_replay`, `replayed`,
+`expect_reader`, `expect_auditor`, `known_runs`, `hears_of_damage`, `pinned_corpus` and `unknown`, the uniform refusal.
+
+Note: what a user reads of an earlier answer is what the present grants admit; see `present_rights`.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from ...nodes.errors import AccessError, ScopedRetrievalError, StoreError, Verif
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
 from .grants import Audience, Viewer, audited, audits_everything, grants_for, grants_or_none
+from .present_rights import within_rights
 from .snapshots import as_damage, audits_whole, readable_snapshots, readable_under
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
-    from ..runs import Run
+    from ..runs import Replay, Run
 
 __all__ = [
     "audience_of",
@@ -29,6 +32,8 @@ __all__ = [
     "known_runs",
     "open_run",
     "pinned_corpus",
+    "readable_replay",
+    "replayed",
     "unknown",
 ]
 
@@ -146,6 +151,31 @@ def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
     if audience is None:
         raise unknown(snapshot_id)
     return audience
+
+
+def replayed(settings: Settings, snapshot_id: str) -> Replay:
+    """The replay of a snapshot that the principal may read, unless they audit it reduced to a caller's part and to the
+    items that the present grants admit.
+
+    Raises:
+        AccessError: the snapshot does not exist or belongs to another principal.
+        StoreError: its run is damaged.
+        VerificationError: stored data does not match its hashes.
+    """
+    _, found, audience = readable_replay(settings, snapshot_id)
+    return found if audience == "audit" else found.for_caller()
+
+
+def readable_replay(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
+    """The run of a snapshot that the principal may read, its replay and the principal's audience; see `replayed`."""
+    from ..runs import replay
+
+    run = open_run(settings, snapshot_id)
+    audience = audience_of(settings, run, snapshot_id)
+    found = replay(run, snapshot_id)
+    if audience == "caller":
+        found = within_rights(found, grants_for(run, grants_or_none(settings)))
+    return run, found, audience
 
 
 def _refused_on_arrival(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,9 @@ only what an answer must not say. Nothing is corrected: the record's value is re
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,17 +22,24 @@ import pyarrow as pa
 from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
 from ...nodes.errors import StoreError
 from ...nodes.rendering import MARGIN, shows_text
+from ...nodes.tables import STRUCTURED_FACTS
 from ..config.opening import runs_of
 from ..config.settings import Settings
-from ..runs import Replay, Run, Runs, log_answer, logged_answers, replay
-from ..runs.answer_log import sha256_of_text
-from .access import audience_of, open_run
+from ..runs import Replay, Run, Runs, replay
+from .access import audience_of, open_run, readable_replay
 from .across_runs import read_each
-from .replaying import readable_replay
 from .snapshots import readable_snapshots
 from .verify_facts import FactFinding, verify_facts
 
-__all__ = ["AnswerReport", "answer_report", "answers_of", "store_report", "verify_answer", "visible_items"]
+__all__ = [
+    "AnswerReport",
+    "answer_report",
+    "answers_of",
+    "logged_answers",
+    "store_report",
+    "verify_answer",
+    "visible_items",
+]
 
 _WORDS = {
     "unknown_citation": "cites what is not there",
@@ -115,9 +124,10 @@ def _checked(found: Replay, answer: str) -> AnswerReport:
 
 
 def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
-    """Log the findings without any text or hash of a value; returns the entry's SHA-256 (S1.29, step 4).
+    """Log the findings as a line of LOG; returns its hash (S1.29, step 4).
 
-    A value is identified by its position in the answer, a record's value by record and field.
+    The line has no text, as that would stay when it is erased, and no hash of a value, as dates and amounts can be guessed:
+    a value is identified by its position in the answer, a record's value by record and field.
 
     Raises:
         StoreError: the folder of runs cannot be written to.
@@ -129,7 +139,7 @@ def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: s
         "run_id": store.open(report.snapshot_id).run_id,
         "principal": principal,
         "verified_at": at.astimezone(UTC).isoformat(),
-        "answer_sha256": sha256_of_text(answer),
+        "answer_sha256": _sha256(answer),
         "status": report.status,
         "ok": report.ok,
         "findings": [
@@ -142,12 +152,14 @@ def store_report(store: Runs, report: AnswerReport, answer: str, *, principal: s
                 "finding": fact.finding,
                 "byte_start": len(answer[:start].encode()) if start >= 0 else None,
                 "record_id": fact.record_id,
-                "field_sha256": sha256_of_text(fact.field),
+                "field_sha256": _sha256(fact.field),
             }
             for fact, start in zip(report.facts, places, strict=True)
         ],
     }
-    return log_answer(store, entry)
+    line = store.log.commit("answer", entry)
+    assert line is not None
+    return line.hash
 
 
 def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
@@ -187,6 +199,44 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
         return logged_answers(store, [snapshot_id]), 0
     mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
     return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), len(damaged)
+
+
+def logged_answers(store: Runs, snapshots: Collection[str]) -> list[dict[str, Any]]:
+    """The entries of some snapshots in the order of LOG, with the values of records whose texts are not erased.
+
+    Raises:
+        VerificationError: an entry was changed.
+    """
+    lines = [line.body for line in store.log.lines_with('"kind":"answer"') if line.body["snapshot_id"] in {*snapshots}]
+    on_record = {id_: _on_record(store, id_) for id_ in {each["snapshot_id"] for each in lines if each["facts"]}}
+    return [
+        {name: value for name, value in entry.items() if name != "kind"}
+        | {"facts": [_readable(fact, on_record[entry["snapshot_id"]]) for fact in entry["facts"]]}
+        for entry in lines
+    ]
+
+
+def _on_record(store: Runs, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
+    """The values of records in a snapshot, by record and hash of the field name; null if erased."""
+    rows = store.open(snapshot_id).table(STRUCTURED_FACTS.name, texts=True, snapshot_id=snapshot_id).to_pylist()
+    return {
+        (row["evidence_id"], _sha256(row["field"])): {
+            "field": row["field"], "canonical": row["value"], "locator": row["locator"],
+        }
+        for row in rows
+    }  # fmt: skip
+
+
+def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
+    """A fact of an entry without hashes, with the value of the record."""
+    nothing = dict.fromkeys(("field", "canonical", "locator"))
+    recorded = on_record.get((fact["record_id"], fact["field_sha256"]), nothing)
+    return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | recorded
+
+
+def _sha256(text: str | None) -> str | None:
+    """The hash under which a run stores a text; None for None."""
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:

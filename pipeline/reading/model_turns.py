@@ -25,7 +25,7 @@ from ..config.settings import Settings
 from ..parsing.documents import ModelDocument, Text, document, expected
 from ..parsing.quoting import shown
 from ..sources.jsonl import parse_json
-from .replaying import replayed
+from .access import replayed
 
 if TYPE_CHECKING:
     from ..runs.replay import Replay
@@ -114,7 +114,7 @@ def replayed_turn(settings: Settings, file: Path) -> ModelTurn:
 
     Raises:
         InputError: the event or the model's input cannot be read.
-        AccessError, StoreError, VerificationError: as `replaying.replayed` raises them.
+        AccessError, StoreError, VerificationError: as `access.replayed` raises them.
     """
     content = parse_json(_bytes(file, "--event names the JSON file of one event"), str(file))
     event = document(ModelRequestEvent, content, str(file))

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ...nodes.errors import InputError
 from ...nodes.facts.fact_matching import Subjects, findings
 from ...nodes.facts.fact_values import NO_SHORT_MONTH
 from ...nodes.tables import CONTRACTS, STRUCTURED_FACTS
@@ -38,29 +36,18 @@ class FactFinding:
     locator: str | None
 
 
-def verify_facts(answer: str, tables: Mapping[str, pa.Table], request_id: str | None = None) -> list[FactFinding]:
+def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFinding]:
     """Findings of every date, id, amount and named number in an answer, by value.
 
-    Args:
-        answer: the text, of any length.
-        tables: `contracts` and `structured_facts` with texts in place: `Retrieval.tables`, or those of a stored run.
-        request_id: the request in the tables; optional if there is only one.
-
-    Raises:
-        InputError: the tables contain several requests and none is named, or not the named one.
+    `tables` are those of one request, `contracts` and `structured_facts` with texts in place: `Retrieval.tables`, or those
+    of a stored snapshot.
     """
-    known = tables[CONTRACTS.name]["request_id"].to_pylist()
-    wanted = known[0] if request_id is None and len(known) == 1 else request_id
-    if wanted not in known:
-        raise InputError.one_of(known[:5] or ["a request"], wanted, "request_id")
-    held = tables[STRUCTURED_FACTS.name]
-    facts = held.filter(pc.equal(held["request_id"], wanted)).combine_chunks()
+    contracts, facts = tables[CONTRACTS.name], tables[STRUCTURED_FACTS.name].combine_chunks()
     nothing = pa.nulls(1, pa.string())
     # Each sentence is judged on its own, as a line of evidence is.
     sentences = re.sub(rf"(?<=[.!?]){NO_SHORT_MONTH} (?=\S)", "\n", answer)
-    contract = tables[CONTRACTS.name].filter(pc.equal(tables[CONTRACTS.name]["request_id"], wanted))
     # A request that searches the folders of one engagement is about that engagement.
-    about = pa.array(["/".join(contract["search_paths"][0].as_py() or ()) or None], pa.string())
+    about = pa.array(["/".join(contracts["search_paths"][0].as_py() or ()) or None], pa.string())
     subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
     found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)
     rows = facts.to_pylist()

@@ -15,13 +15,12 @@ file is immutable, except that an erasure, whose line comes first, rewrites part
 
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
 - writing a batch: `writing`; an interactive run: `live`, `compacting`
-- reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
+- reading: `replay`, `verify`, `listing`
 - erasure: `erasing`, `erased_texts` (which texts show a row, or are those of requests), `model_inputs` (recorded inputs)
 """
 
 from __future__ import annotations
 
-from .answer_log import log_answer, logged_answers
 from .compacting import compact
 from .erased_texts import RequestSelection, Unheld
 from .erasing import RunsErased, erase_evidence, erase_texts
@@ -50,8 +49,6 @@ __all__ = [
     "compact",
     "erase_evidence",
     "erase_texts",
-    "log_answer",
-    "logged_answers",
     "packed",
     "replay",
     "verify",

@@ -21,8 +21,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
 from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all, sync_path
-from ..storage.file_access import keep_out
-from ..storage.locks import held
+from ..storage.file_access import held, keep_out
 from ..storage.places import Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
 from .files import (

@@ -15,9 +15,9 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..config.policies.roles import max_age_days
 from ..config.settings import Settings
+from ..reading.access import readable_replay
 from ..reading.across_runs import last_of_session, snapshot_named
 from ..reading.auditing.export import exported
-from ..reading.replaying import readable_replay
 from ..reading.snapshots import as_damage
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot

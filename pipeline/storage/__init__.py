@@ -1,6 +1,6 @@
 """Storage: folders and object stores, durable writes and locks.
 
-- `places`: a path or URL; `durable`: atomic, durable writes; `locks`: file locks
+- `places`: a path or URL; `durable`: atomic, durable writes
 - `chain`: hash-chained lines whose last one says what is current; `signing`: their signatures
-- `file_access`: permissions of written files, and folders that are not sources
+- `file_access`: permissions of written files, folders that are not sources, and locks
 """

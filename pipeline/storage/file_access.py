@@ -1,4 +1,4 @@
-"""Permissions of written files: only the owner may read them, unless their folder is open to others.
+"""Permissions of written files: only the owner may read them, unless their folder is open to others; and locks.
 
 A corpus and a folder of runs are created with mode 0700, regardless of the umask. Every file and folder below inherits
 the access of its folder, so `chmod g+rx` on a corpus opens everything written there from then on.
@@ -14,12 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from ...nodes.errors import ScopedRetrievalError, StoreError
+from filelock import FileLock, Timeout
+
+from ...nodes.errors import BusyError, ScopedRetrievalError, StoreError
 from .places import ObjectPlace, Place
 
 __all__ = [
     "expect_writable",
     "file_mode_in",
+    "held",
     "keep_out",
     "make_folder",
     "open_new",
@@ -120,3 +123,25 @@ def system_errors(path: Place, hint: str) -> Iterator[None]:
         if error.errno is None:
             raise
         raise StoreError(f"{error.strerror}: {path}", hint=hint) from error
+
+
+@contextmanager
+def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[None]:
+    """Hold the lock at a place; wait at most `timeout` seconds for it, indefinitely if negative. On an object store,
+    nothing is held.
+
+    Raises:
+        BusyError: another process holds it for longer; `busy` and `hint` are its message.
+    """
+    if isinstance(place, ObjectPlace):
+        yield
+        return
+    lock = FileLock(place, timeout=timeout, mode=file_mode_in(place.parent))
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise BusyError(busy, hint=hint) from error
+    try:
+        yield
+    finally:
+        lock.release()

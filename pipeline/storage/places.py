@@ -11,7 +11,7 @@ that refers to others is put after them; an object with a single writer is made 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -182,17 +182,8 @@ class ObjectPlace:
         return sorted(name[start:] for name in found if name.startswith(f"{self._key}/"))
 
     def glob(self, pattern: str) -> Iterator[ObjectPlace]:
-        """Objects below whose relative name matches, part by part."""
-        if "/" not in pattern:
-            yield from (entry for entry in self.iterdir() if PurePosixPath(entry.name).match(pattern))
-            return
-        depth = pattern.count("/")
-        yield from (self._below(n) for n in self.files() if n.count("/") == depth and PurePosixPath(n).match(pattern))
-
-    def write_all(self, data: Mapping[str, bytes | memoryview]) -> None:
-        """Put many objects below in one call."""
-        if data:
-            self._translated(lambda: self.fs.pipe({self._below(name)._key: bytes(each) for name, each in data.items()}))
+        """Objects and prefixes directly below whose name matches."""
+        return (entry for entry in self.iterdir() if PurePosixPath(entry.name).match(pattern))
 
     def read_all(self, names: list[str]) -> list[bytes]:
         """Read many objects below in one call."""
@@ -294,45 +285,22 @@ def at_home(path: Path, at: str) -> Path:
 
 
 def _refused(error: Exception, at: str) -> StoreError:
-    """An error of a store as an error of this package."""
-    kinds = {kind.__name__ for each in _chain(error) for kind in type(each).__mro__}
-    codes = _codes(error)
-    if kinds & {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}:
-        hint = "give them as the store's own tools take them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-        return StoreError(f"Expected credentials, got none - at {at}", hint=hint)
-    if isinstance(error, PermissionError) or codes & _DENIED:
-        hint = "the credentials in use do not permit this; ask the owner of the store."
-        why = _why(codes & _DENIED)
-        return StoreError(f"Permission denied: {at}{why and f' ({why})'}", hint=hint)
-    if kinds & _UNREACHED:
-        hint = "is the address right (AWS_ENDPOINT_URL, FSSPEC_S3_ENDPOINT_URL), and does the store answer?"
-        return StoreError(f"Expected the store to answer, got {type(error).__name__} - at {at}", hint=hint)
-    why = (error.strerror if isinstance(error, OSError) else None) or _why(codes) or type(error).__name__
-    return StoreError(f"{why}: {at}")
-
-
-_DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}
-_UNREACHED = {
-    "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "HTTPClientError", "ConnectionError",
-    "ConnectionClosedError", "TimeoutError", "FSTimeoutError", "ClientConnectorError",
-}  # fmt: skip
-
-
-def _why(codes: set[str]) -> str:
-    return ", ".join(sorted(codes))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, each once: a re-raised error may be in its own chain."""
-    each: BaseException | None = error
-    seen: set[int] = set()
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__ or each.__context__
+    """An error of a store as one of this package, in the store's own words."""
+    why = (error.strerror if isinstance(error, OSError) else None) or ", ".join(sorted(_codes(error)))
+    hint = (
+        "check the address (AWS_ENDPOINT_URL, FSSPEC_S3_ENDPOINT_URL), the credentials (AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY), and what they permit."
+    )
+    return StoreError(f"Expected the store to answer, got {why or type(error).__name__} - at {at}", hint=hint)
 
 
 def _codes(error: BaseException) -> set[str]:
-    """The error codes in the store's answers: `NoSuchBucket`, `AccessDenied`."""
-    answers = (getattr(each, "response", None) for each in _chain(error))
-    return {str(a["Error"].get("Code")) for a in answers if isinstance(a, dict) and isinstance(a.get("Error"), dict)}
+    """The error codes in the store's answers, of the error and its causes: `NoSuchBucket`, `AccessDenied`."""
+    found, seen, each = set[str](), set[int](), error
+    while each is not None and id(each) not in seen:  # a re-raised error may be in its own chain
+        seen.add(id(each))
+        answer = getattr(each, "response", None)
+        if isinstance(answer, dict) and isinstance(answer.get("Error"), dict):
+            found.add(str(answer["Error"].get("Code")))
+        each = each.__cause__ or each.__context__
+    return found

@@ -22,10 +22,9 @@ from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ...runs.ids import is_snapshot
-from ..access import expect_reader, open_run
+from ..access import expect_reader, open_run, readable_replay
 from ..grants import grants_for, grants_or_none
 from ..present_rights import JUDGED_BY, items_within_rights
-from ..replaying import readable_replay
 from ..snapshots import readable_snapshots
 
 __all__ = [
