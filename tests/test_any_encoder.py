@@ -11,7 +11,7 @@ from command_line import run
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.corpus import Corpus, embedding
+from scoped_retrieval.pipeline.corpus import Corpus, publishing
 from scoped_retrieval.pipeline.encoders import endpoint
 from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
 from tiny_sentence_transformer import encoder_at
@@ -150,7 +150,7 @@ def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
 def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
     served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "ENCODED_ROWS", 128)
+    monkeypatch.setattr(publishing, "ENCODED_ROWS", 128)
     assert index(capsys)[0] == 0
     corpus = Corpus.open(place / ".scoped-retrieval" / "corpus")
     before = corpus.generation

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.corpus import Corpus, embedding
+from scoped_retrieval.pipeline.corpus import Corpus, publishing
 from stand_in_encoder import WordsByTheirStart
 
 
@@ -71,7 +71,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_keeps_the_batches_before(t
     rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(400)]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = ("index", "--add", "evidence=rows.jsonl", "--project", "shop")
-    monkeypatch.setattr(embedding, "ENCODED_ROWS", 128)
+    monkeypatch.setattr(publishing, "ENCODED_ROWS", 128)
     monkeypatch.setattr(importing, "load_encoder", lambda *_: _Stopped())
     monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
     code, _, err = run(*command, capsys=capsys)

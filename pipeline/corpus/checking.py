@@ -7,6 +7,7 @@ digests are derived from the rows, and the generation's id from these, so all of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
 from ..storage.durable import file_sha256
-from ..storage.places import Place
 from .commits import commit_hash
 from .generation import Generation
 from .identity import evidence_ids, row_digests
@@ -24,37 +24,42 @@ from .manifest import manifest_of, stored
 from .packs import FILES
 from .stored import StoredRows
 
-__all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
+__all__ = ["problems"]
 
 _ROWS_AT_ONCE = 1 << 16
 
 
-def changed_manifests(base: Generation) -> list[str]:
-    """Manifests of other generations that do not match the line that names them."""
-    return [
-        f"Expected SHA-256 {line.body['manifest']}, got another - at generations/{at.name}"
-        for line in stored(base.path, base.chain)
-        if line != base.manifest.line and file_sha256(at := manifest_of(base.path, line)) != line.body["manifest"]
-    ]
-
-
-def damaged_files(path: Place, base: Generation) -> list[str]:
-    """Files of the generation that do not match their SHA-256. Reads all files."""
-    return [
+def problems(base: Generation) -> Iterator[str]:
+    """Manifests of other generations that do not match the line that names them, and of this one, until something is wrong:
+    files that do not match their SHA-256, a row that does not match its id or digest, content with another digest. Reads
+    all files.
+    """
+    for line in stored(base.path, base.chain):
+        at = manifest_of(base.path, line)
+        if line != base.manifest.line and file_sha256(at) != line.body["manifest"]:
+            yield f"Expected SHA-256 {line.body['manifest']}, got another - at generations/{at.name}"
+    damaged = [
         f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack.folder.name}/{name}"
         for pack in base.packs.values()
         for name, entry in {FILES: pack.entry, **pack.files}.items()
-        if file_sha256(path / "packs" / pack.folder.name / name) != entry["sha256"]
+        if file_sha256(pack.folder / name) != entry["sha256"]
     ]
+    if damaged:
+        yield from damaged
+        return
+    rows = StoredRows.of(base, base.segments())
+    if changed := _changed_row(rows):
+        yield changed
+        return
+    content = rows.hash(np.arange(base.rows)) + commit_hash(base.all_commits)
+    if content != base.manifest.content or rows.placements.num_rows != base.manifest.placements:
+        yield f"Expected generation {base.manifest.generation}, got other content - at {base.path}"
 
 
-def changed_row(base: Generation) -> str | None:
-    """The first row whose id, digest or text digest does not match its columns, as pack and row; None if all match.
-
-    The files must match the manifest, see `damaged_files`. No id is named: it would disclose rows to users without
-    access.
+def _changed_row(stored: StoredRows) -> str:
+    """The first row whose id, digest or text digest does not match its columns, as pack and row; empty if all match. No id
+    is named: it would disclose rows to users without access.
     """
-    stored = StoredRows.of(base, base.segments())
     for start in range(0, stored.evidence.num_rows, _ROWS_AT_ONCE):
         rows = stored.evidence.slice(start, _ROWS_AT_ONCE).combine_chunks()
         for column, different in (
@@ -70,22 +75,8 @@ def changed_row(base: Generation) -> str | None:
                     f"Expected the {column} that the row's columns give, got another - at "
                     f"packs/{pack.pack}/evidence.arrow:{pack.row_start + row}"
                 )
-    return None
+    return ""
 
 
 def _different(stored: Any, computed: pa.Array) -> NDArray[np.bool_]:
     return pc.not_equal(stored.combine_chunks().cast(computed.type), computed).fill_null(True).to_numpy(False)
-
-
-def problems(path: Place, base: Generation) -> list[str]:
-    """Damaged files, a changed row, or content whose digest is not the generation's. Empty if there are no problems."""
-    if damaged := damaged_files(path, base):
-        return damaged
-    if (changed := changed_row(base)) is not None:
-        return [changed]
-    manifest = base.manifest
-    stored = StoredRows.of(base, base.segments())
-    content = stored.hash(np.arange(base.rows)) + commit_hash(base.all_commits)
-    if content != manifest.content or stored.placements.num_rows != manifest.placements:
-        return [f"Expected generation {manifest.generation}, got other content - at {path}"]
-    return []

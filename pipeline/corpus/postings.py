@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +39,6 @@ INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *TEXT_COLUMNS, *(column for _
 CORES = cores()
 PIECE = 2_048
 """Fewest rows per thread."""
-SORTED_APART = 1 << 17
-"""Fewest postings per sorting thread."""
-SAMPLE = 1 << 10
-"""Postings sampled to divide all of them into about equal shares."""
-
 _EMPTY = pa.scalar("", pa.large_string())
 
 
@@ -170,48 +164,22 @@ def _equal(keys: pa.LargeStringArray, some: NDArray[np.int64], others: NDArray[n
     return np.asarray(pc.equal(keys.take(pa.array(some)), keys.take(pa.array(others))), dtype=bool)
 
 
-Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
-
-
-def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists:
-    """The non-empty lists, rows per list, and rows and frequencies in order: code = list * span + row.
-
-    Ranges of lists with about equal work are sorted in parallel; no list is split between two.
-    """
-    count = max(min(CORES, len(code) // SORTED_APART), 1)
-    counted = None if np.all(freq == 1) else freq
-    if count == 1:
-        return _in_lists(code, counted, span)
-    sample = np.sort(code[:: max(len(code) // SAMPLE, 1)])
-    bounds = sample[np.arange(1, count) * len(sample) // count] // span * span
-
-    def between(low: int, high: int) -> Lists:
-        chosen = np.flatnonzero((code >= low) & (code < high))
-        return _in_lists(code[chosen] - low, None if counted is None else counted[chosen], span, low // span)
-
-    with ThreadPoolExecutor(count) as pool:
-        calls = [pool.submit(between, *ends) for ends in pairwise([0, *bounds.tolist(), int(code.max()) + 1])]
-        used, counts, rows, freqs = zip(*(call.result() for call in calls), strict=True)
-    return np.concatenate(used), np.concatenate(counts), np.concatenate(rows), np.concatenate(freqs)
-
-
-def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, first_list: int = 0) -> Lists:
-    """`_lists` of some codes, with lists numbered from `first_list`; None as `freq` means ones."""
+def _lists(
+    code: NDArray[np.int64], freq: NDArray[np.int32], span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The non-empty lists, rows per list, and rows and frequencies in order: code = list * span + row."""
     order = _order(code // span)
     ordered = code[order]
     if np.any(ordered[1:] < ordered[:-1]):  # rows were moved; as read, they are in order
         order = np.argsort(code, kind="stable")
         ordered = code[order]
     first = _changes(ordered)
-    if freq is None:
-        freqs = np.diff(first, append=len(ordered))
-    else:
-        freqs = np.add.reduceat(freq[order], first) if len(first) else freq
+    freqs = np.add.reduceat(freq[order], first) if len(first) else freq
     code = ordered[first]
     group = code // span
     starts = _changes(group)
     rows = (code - group * span).astype(np.int32)
-    return group[starts] + first_list, np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
+    return group[starts], np.diff(starts, append=len(code)), rows, freqs.astype(np.int32)
 
 
 def _changes(numbers: NDArray[np.integer]) -> NDArray[np.int64]:

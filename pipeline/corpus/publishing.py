@@ -1,4 +1,5 @@
-"""How an import makes the next generation: the difference, and which stored rows are amended or rewritten.
+"""How an import makes the next generation: the difference, and which stored rows are amended or rewritten; how stored rows
+get vectors, and how packs are merged.
 
 Stored rows are rewritten only if their postings change, their packs are too small and numerous, or their segments have
 too many deltas. All other rows stay in their packs.
@@ -14,7 +15,7 @@ beginning was not known, as after the latest files of a history or a shallow clo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import product
@@ -40,6 +41,9 @@ FAN_IN = 16
 """This many small packs of one size class are merged."""
 DELTAS_KEPT = 4096
 """A segment with more deltas than this and than a quarter of its rows is rewritten."""
+
+ENCODED_ROWS = 16_384
+"""Rows of a batch: some minutes of one core."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,32 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     old = StoredRows.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.imported(NO_ROWS), now, added=0)
     return PublishReport(after.manifest.generation), after
+
+
+def unencoded(base: Generation, ids: pa.Array) -> tuple[StoredRows, NDArray[np.int64]]:
+    """The rows of segments without vectors, and which of them have one of these ids, rows with an open placement first."""
+    old = StoredRows.of(base, [segment for segment in base.segments() if not segment.encoded])
+    rows = np.flatnonzero(pc.is_in(old.evidence["evidence_id"], value_set=ids).to_numpy())
+    current = np.zeros(old.evidence.num_rows, dtype=bool)
+    current[old.placements["row"].to_numpy()[is_open(old.placements)]] = True
+    return old, rows[np.argsort(~current[rows], kind="stable")]
+
+
+def next_encoded(
+    base: Generation, ids: pa.Array, encoder: Encoder, now: datetime, told: Callable[[int, int], None]
+) -> tuple[int, Generation]:
+    """How many rows still have no vector, and the generation after the next batch.
+
+    `told` is called with the number of texts encoded in this batch, and with that of the rows left.
+    """
+    old, rows = unencoded(base, ids)
+    if not len(rows):
+        return 0, base
+    batch = np.sort(rows[:ENCODED_ROWS])
+    revision = Revision(set(old.segments_of(batch).tolist()), dropped=batch)
+    next_ = Next(base, old, revision, encoder, on_encoded=lambda done, _: told(done, len(rows)))
+    after = next_.write(old.imported(batch), now, added=0)
+    return len(rows) - len(batch), after
 
 
 def _small_packs(base: Generation, count: int, by: int = FAN_IN) -> set[str]:

@@ -26,16 +26,15 @@ from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
-from .checking import changed_manifests, problems
+from .checking import problems
 from .commits import commits_after
-from .embedding import next_encoded, unencoded
 from .erasing import Selection, Stored, erased, forget, forget_generations
 from .frame import CorpusFrame
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, chain_of, generations, manifest_of
-from .publishing import Import, PublishReport, expect_encoder, merged, published
+from .publishing import Import, PublishReport, expect_encoder, merged, next_encoded, published, unencoded
 from .tombstones import kept_out
 from .vectors import OnEncoded
 from .zones import FAMILY
@@ -337,7 +336,7 @@ class Corpus:
         lost = [] if anchor is None or chain.anchored(anchor) else [
             f"Expected the anchor among the heads of the corpus, got another chain - at {chain.place}"
         ]  # fmt: skip
-        return [*lost, *changed_manifests(self._base), *problems(self.path, self._base)]
+        return [*lost, *problems(self._base)]
 
     @property
     def head(self) -> str:
