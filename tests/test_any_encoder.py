@@ -190,7 +190,7 @@ def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(
     (model / "model.safetensors").unlink()
     code, out, err = run("ask", "payments are retried", "--project", "shop", capsys=capsys)
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
-    assert "gives no vectors: Expected weights in .safetensors, got none; a folder as `SentenceTransformer" in err
+    assert "gives no vectors: Expected weights in .safetensors, got none; a folder as `save_pretrained" in err
     assert str(model) not in err
     assert lane(capsys)["status"] == "fail"
 

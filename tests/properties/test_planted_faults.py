@@ -7,6 +7,7 @@ needed, and those of the line in the same corpora, built while no fault is plant
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from asking import built
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -40,7 +42,6 @@ from scoped_retrieval.nodes import (
     task_aware_reranking,
 )
 from scoped_retrieval.nodes.blocks import greedy_fit
-from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import (
     graph_recall,
     group_scores,
@@ -52,7 +53,8 @@ from scoped_retrieval.nodes.recall import (
 )
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
-from scoped_retrieval.pipeline.corpus import embedding, store, vectors, zones
+from scoped_retrieval.pipeline.corpus import next_generation, publishing, store, vectors, zones
+from scoped_retrieval.pipeline.corpus.identity import MultisetHash
 from scoped_retrieval.pipeline.line import lanes
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
@@ -176,12 +178,27 @@ def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def vectors_lent_by_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is published without an encoder takes the vector of equal text elsewhere."""
-    monkeypatch.setattr(vectors, "_itself", lambda _, digests: flat(digests))
+    right = next_generation.Next._units
+
+    def wrong(self: Any, fresh: Any) -> Any:
+        stored = [pack.table("vectors.arrow") for pack in self.base.packs.values() if "vectors.arrow" in pack]
+        for part, new in right(self, fresh):
+            if self.encoder is None and stored and new != MultisetHash.of():
+                texts = vectors.encoded_texts(part.evidence).to_pylist()
+                digests = pa.array([hashlib.sha256(text.encode()).digest() for text in texts], pa.binary(32))
+                known = pa.concat_tables(stored).combine_chunks()
+                at = pc.index_in(digests, value_set=known["text_digest"].combine_chunks())
+                lent = pa.table({"text_digest": digests, "vector": known["vector"].combine_chunks().take(at)})
+                part = replace(part, vectors=lent, profile=self._profile)
+                new = part.content()
+            yield part, new
+
+    monkeypatch.setattr(next_generation.Next, "_units", wrong)
 
 
 def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     """An import with an encoder encodes every row of the owners that it names."""
-    right = embedding.unencoded
+    right = publishing.unencoded
 
     def wrong(base: Any, ids: Any) -> Any:
         old, rows = right(base, ids)
@@ -189,7 +206,7 @@ def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
         own = {owners[at] for at in old.segments_of(rows)}
         return old, np.flatnonzero([owners[at] in own for at in old.segments_of(np.arange(old.evidence.num_rows))])
 
-    monkeypatch.setattr(embedding, "unencoded", wrong)
+    monkeypatch.setattr(publishing, "unencoded", wrong)
     monkeypatch.setattr(store, "unencoded", wrong)
 
 
