@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .columns.keys import (
     Column,
     constants,
-    expect_same_rows,
     flags_at,
     flat,
     gathered,
@@ -116,11 +115,7 @@ def pool(
     """The candidates both walls let through, in recall order; none for a request on which the walls disagree.
 
     A replaced row stays only where the contract includes history.
-
-    Raises:
-        SchemaError: the verdicts do not belong to these candidates.
     """
-    expect_same_rows(candidates, verdicts)
     contract = positions(candidates["request_id"], contracts["request_id"])
     disputed = np.zeros(contracts.num_rows, dtype=bool)
     disputed[contract[truth(verdicts["wall_disagreement"])]] = True

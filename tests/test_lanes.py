@@ -6,10 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
-from scoped_retrieval.pipeline.line.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reasons
+from scoped_retrieval.pipeline.line.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reason
 from small_corpus import NOON, Story, days_ago, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -77,8 +76,7 @@ def test_each_request_is_judged_at_its_own_time(tmp_path: Path):
 
 
 def test_a_missing_encoder_is_said_only_where_there_are_vectors():
-    some, lacking = np.array([True, True, False, False]), np.array([False, True, True, False])
-    for why, expected in ((NO_ENCODER, [NO_ENCODER, NO_ENCODER, NO_VECTORS]), (None, [SOME_VECTORS, NO_VECTORS])):
-        requests, reasons = semantic_reasons(some, lacking, why)
-        assert reasons.to_pylist() == expected
-        assert requests.tolist() == [0, 1, 2][3 - len(expected) :]
+    some, lacking = [True, True, False, False], [False, True, True, False]
+    none = [None, SOME_VECTORS, NO_VECTORS, None]
+    for why, expected in ((NO_ENCODER, [NO_ENCODER, NO_ENCODER, NO_VECTORS, None]), (None, none)):
+        assert [semantic_reason(*one, why) for one in zip(some, lacking, strict=True)] == expected

@@ -9,8 +9,9 @@ lexical index; where a role added nothing, every lexical match is a match of the
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..columns.keys import codes_of, flat, gathered, gathered_columns, positions, take_or
 from ..columns.ragged import Ragged
-from ..facts.fact_conditions import FlagsAndMessages, mismatches, stale_records
 from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
 from ..text.text_analysis import query_tokens, terms_by_kind
@@ -33,8 +33,11 @@ STRONG_SEMANTIC = 0.5
 STRONG_LEXICAL = 0.25
 """Minimum lexical term of a shown row with a word of the question that counts as a strong match by words: about half of
 the words, since a word that occurs once scores about half of its maximum."""
+NOTED = "competing claims exist about something shown"
 FEW_ITEMS = 3
 """Below this many items, diversity is not assessed."""
+_AFTER_PATH = re.compile(r"#.*$| \([^()]*\)$")
+"""What follows the path in a locator."""
 _LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
 
 Row = Mapping[str, Any]
@@ -80,10 +83,12 @@ class _Answer:
     block: Row
     noted: bool
     """An item is marked as disputed."""
-    disagree: str
-    """What rows with high trust disagree about; empty if nothing."""
-    mismatch: str
-    stale: str
+    disagree: str | None
+    """What rows with high trust disagree about."""
+    mismatch: str | None
+    """What facts are shown that a record contradicts."""
+    stale: str | None
+    """What records that were looked up are old."""
     admissible: Row
 
 
@@ -143,15 +148,13 @@ def _answers(tables: Answered) -> Iterator[tuple[str, _Answer]]:
     shown = np.array([outcome == "selected" for outcome in candidates[-1]], dtype=bool)
     selected = _selected(tables, shown)
     ids = sorted({*requests, *errors})
-    column = pa.array(ids, pa.string())
-    disagree = _messages(rivals(column, tables.candidates, shown, tables.evidence, tables.contracts))
-    wrong = _messages(mismatches(column, tables.fact_checks, tables.trimmed))
-    stale = _messages(stale_records(column, tables.structured_facts))
-    for at, one in enumerate(ids):
+    disagree = rivals(tables.candidates, shown, tables.evidence, tables.contracts)
+    wrong, stale = _mismatches(tables.fact_checks, tables.trimmed), _stale_records(tables.structured_facts)
+    for one in ids:
         yield one, _Answer(
             requests.get(one), contracts.get(one), errors[one]["error"] if one in errors else None, lanes[one], one in walls,
             selected[one], one in packed, reasons[one], blocks.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
-            one in noted, disagree[at], wrong[at], stale[at], admissible.get(one) or {"rows": 1, "unmatched_sources": []},
+            one in noted, disagree.get(one), wrong.get(one), stale.get(one), admissible.get(one) or {"rows": 1, "unmatched_sources": []},
         )  # fmt: skip
 
 
@@ -159,10 +162,30 @@ def _by_id(table: pa.Table, names: Sequence[str]) -> dict[str, Row]:
     return {row["request_id"]: row for row in table.select(["request_id", *names]).to_pylist()}
 
 
-def _messages(found: FlagsAndMessages) -> list[str]:
-    """The message of each request for which a condition holds, else an empty text."""
-    flags, messages = found
-    return np.where(flags, messages, "").tolist()
+def _mismatches(fact_checks: pa.Table, trimmed: pa.Table) -> dict[str, str]:
+    """Requests that show a value which a record contradicts; the message names the fields."""
+    shown = {*trimmed["place"].to_pylist()}
+    rows = fact_checks.select(["request_id", "place", "finding", "field"]).to_pylist()
+    wrong = [
+        (row["request_id"], row["field"]) for row in rows if row["finding"] == "mismatch" and row["place"] in shown
+    ]
+    return _listed(wrong, "shown values differ from the structured records in ")
+
+
+def _stale_records(structured_facts: pa.Table) -> dict[str, str]:
+    """Requests that looked up stale records; the message names their files."""
+    stale = structured_facts.filter(structured_facts["stale"])
+    files = [_AFTER_PATH.sub("", locator) for locator in stale["locator"].to_pylist()]
+    owned = zip(stale["request_id"].to_pylist(), files, strict=True)
+    return _listed(owned, "structured records are more than 30 days old in ")
+
+
+def _listed(owned: Iterable[tuple[str, str]], words: str) -> dict[str, str]:
+    """The distinct names of each request after some words."""
+    names = defaultdict[str, set[str]](set)
+    for owner, name in owned:
+        names[owner].add(name)
+    return {owner: words + ", ".join(sorted(own)) for owner, own in names.items()}
 
 
 def _selected(tables: Answered, shown: NDArray[np.bool_]) -> Mapping[str, list[Row]]:
@@ -212,7 +235,7 @@ def _of_items(one: _Answer) -> Iterator[Condition]:
     # A claim shown with its rivals is as disputed as one without them.
     noted = one.noted or any(row["conflict_set"] is not None for row in shown)
     if items and (noted or one.disagree):
-        yield "conflicting", "", "warn", "competing claims exist about something shown" if noted else one.disagree
+        yield "conflicting", "", "warn", NOTED if noted or not one.disagree else one.disagree
     elif "conflict_downrank" in one.reasons:
         yield "conflicting", "", "warn", "competing claims have no room together, and none of them is shown"
     if "forbidden_source" in one.reasons:

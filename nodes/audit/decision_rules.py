@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import expect_same_rows, integers, present, take_or, truth
+from ..columns.keys import integers, present, take_or, truth
 from ..columns.list_columns import flattened
 from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
@@ -71,7 +71,6 @@ def decision_columns(
     contracts: pa.Table,
 ) -> dict[str, Any]:
     """The columns of DECISIONS that come from the line's tables, in the order of `candidates`."""
-    expect_same_rows(candidates, verdicts)
     rows = pool.num_rows
     place = _rows_at(pool["candidate"], candidates.num_rows)[:-1]
     rank = _rows_at(ranked["place"], rows)[place]

@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import SchemaError
-
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
@@ -78,47 +76,11 @@ def _from_batches(batches: Sequence[pa.RecordBatch], index: NDArray[np.int64]) -
     return pa.concat_batches(parts or [batches[0].slice(0, 0)]).take(pa.array(place))
 
 
-def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
-    """One text per (request, evidence) pair. Evidence ids contain no newline, so pairs stay distinct."""
-    pieces = (flat(evidence_ids).cast(pa.large_string()), flat(request_ids).cast(pa.large_string()))
-    return pc.binary_join_element_wise(*pieces, pa.scalar("\n", pa.large_string()))
-
-
-def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
-    """A number per (request, evidence) pair of several tables, equal where both ids are; null where an id is null.
-
-    Numbers are compared many times faster than texts, and each column of ids is read once.
-    """
-    owner, member = (
-        pa.concat_arrays([_as_string(column) for column in columns]).dictionary_encode()
-        for columns in zip(*pairs, strict=True)
-    )
-    code = pc.add(pc.multiply(owner.indices.cast(pa.int64()), len(member.dictionary)), member.indices)
-    ends = [*accumulate(len(request) for request, _ in pairs)]
-    return [code.slice(end - len(request), len(request)) for end, (request, _) in zip(ends, pairs, strict=True)]
-
-
-def _as_string(column: Column) -> pa.Array:
-    array = flat(column)
-    return array if array.type.id == _STRING else array.cast(pa.string())
-
-
 def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) -> NDArray[np.int64]:
-    """`positions` of (request, evidence) pairs."""
-    if not len(wanted[0]) or not len(among[0]):
-        return np.full(len(wanted[0]), -1)
-    return positions(*pair_codes(wanted, among))
-
-
-def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
-    """Check that verdicts have a row per candidate, in the same order, so that readers of both need no look-up.
-
-    Raises:
-        SchemaError: the verdicts do not belong to these candidates.
-    """
-    for name in ("request_id", "evidence_id"):
-        if not flat(candidates[name]).equals(flat(verdicts[name])):
-            raise SchemaError(f"Expected one verdict per candidate in the same order, got others - at verdicts.{name}")
+    """`positions` of pairs, such as (request, evidence)."""
+    sought, pairs = ([*zip(*(column.to_pylist() for column in pair), strict=True)] for pair in (wanted, among))
+    places = {pair: place for place, pair in reversed([*enumerate(pairs)])}
+    return np.array([places.get(pair, -1) for pair in sought], dtype=np.int64)
 
 
 def positions(wanted: Column, among: Column) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Keys with different values in two high-trust rows without a conflict label (S4.9: high-trust sources disagree).
 
-Reads the rows that both walls let through and those of them that are shown. Gives one flag and message per request.
+Reads the rows that both walls let through and those of them that are shown. Gives a message per request.
 
 Note: no prose is compared. A row states a key only by `field: value`: a structured record for its entity, a memory for
 the project or user that it belongs to. The entity must have the form of an id, since two files may each number their
@@ -20,9 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..blocks.masking import class_lists, masked_text
-from ..columns.keys import among, floats, gathered_columns, integers, positions, truth
+from ..columns.keys import among, floats, gathered_columns, integers, truth
 from ..vocabulary import AUTHORITY
-from .fact_conditions import FlagsAndMessages, nobody
 from .fact_values import PATTERNS, STATED, canonical
 
 __all__ = ["DISAGREE", "rivals"]
@@ -69,13 +68,10 @@ class _Statement(NamedTuple):
     shown: bool
 
 
-def rivals(
-    ids: pa.Array, record: pa.Table, shown: NDArray[np.bool_], evidence: pa.Table, contracts: pa.Table
-) -> FlagsAndMessages:
-    """Requests that show a row whose value another admitted row contradicts; the message names the fields, masked.
+def rivals(record: pa.Table, shown: NDArray[np.bool_], evidence: pa.Table, contracts: pa.Table) -> dict[str, str]:
+    """Requests that show a row whose value another admitted row contradicts, with a message that names the fields, masked.
 
     Args:
-        ids: request ids, sorted.
         record: the record of candidates; only admitted rows that may speak as evidence count.
         shown: whether each of them is shown.
         evidence: EVIDENCE of the frame.
@@ -88,27 +84,24 @@ def rivals(
         floats(stored["authority"]) >= HIGH_TRUST
     )
     at = speaks.nonzero()[0]
-    flags, messages = nobody(ids)
     if not len(at):
-        return flags, messages
+        return {}
     rows = row[at].tolist()
     said = _said_by(evidence, list(dict.fromkeys(rows)))
-    of_subject: dict[tuple[int, _Subject], list[_Statement]] = {}
-    owner = positions(record["request_id"], ids)[at].tolist()
+    of_subject: dict[tuple[str, _Subject], list[_Statement]] = {}
+    owner = record["request_id"].take(pa.array(at)).to_pylist()
     for request, one, seen in zip(owner, rows, shown[at].tolist(), strict=True):
         for subject, field, value in said[one]:
             of_subject.setdefault((request, subject), []).append(_Statement(one, field, value, seen))
-    fields: dict[int, set[str]] = {}
+    fields: dict[str, set[str]] = {}
     for (request, _), statements in of_subject.items():
         if any(one.shown for one in statements) and _disagree(statements):
             fields.setdefault(request, set()).update(one.field for one in statements)
-    masks = class_lists(contracts["mask"])
-    contract = positions(ids, contracts["request_id"])
-    for request, names in fields.items():
-        classes = masks[int(contract[request])].as_py() or ""
-        flags[request] = True
-        messages[request] = _message(sorted({masked_text(name, classes).lower() for name in names}))
-    return flags, messages
+    masks = dict(zip(contracts["request_id"].to_pylist(), class_lists(contracts["mask"]).to_pylist(), strict=True))
+    return {
+        request: _message(sorted({masked_text(name, masks[request] or "").lower() for name in names}))
+        for request, names in fields.items()
+    }
 
 
 def _message(fields: list[str]) -> str:

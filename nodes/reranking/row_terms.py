@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import flat, floats, gathered, pair_keys, positions, truth
+from ..columns.keys import floats, gathered, truth
 from ..columns.numbers import quantise
 from ..frames import MICROS_PER_DAY, OPEN_START, micros
 from ..vocabulary import AUTHORITY
@@ -76,13 +76,19 @@ def scope_term(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_ow
     for name, (ours, theirs) in _SAME.items():
         if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
             closeness += quantise(np.where(truth(pc.equal(rows[ours], asked[theirs])), _SCOPE_PARTS[name], 0.0))
-    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
-    if not named.any():
+    anchored = {
+        (request, _folder(value))
+        for request, kind, value in zip(
+            anchor_owner.tolist(), anchors["kind"].to_pylist(), anchors["value"].to_pylist(), strict=True
+        )
+        if kind == "path"
+    }
+    if not anchored:
         return closeness
-    folder, wanted = (
-        pc.replace_substring_regex(flat(side).cast(pa.large_string()), pattern="[^/]*$", replacement="")
-        for side in (rows["path"], anchors["value"])
-    )
-    keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
-    anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
-    return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))
+    paths = zip(owner.tolist(), rows["path"].to_pylist(), strict=True)
+    beside = [path is not None and (request, _folder(path)) in anchored for request, path in paths]
+    return closeness + quantise(np.where(beside, _SCOPE_PARTS["directory"], 0.0))
+
+
+def _folder(path: str) -> str:
+    return path[: path.rfind("/") + 1]

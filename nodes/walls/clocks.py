@@ -17,8 +17,6 @@ from .time_gates import open_grid, time_codes
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
-PAIRS = 1 << 20
-"""(clock, row) pairs judged at once."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,6 @@ class ContractClock:
         """Whether each of some rows passes the time gates under each of some clocks: bool[clocks, rows]."""
         bounds = (self.as_of[clock], self.start[clock], self.end[clock], self.history[clock])
         return open_grid(row_index, rows, *bounds)
-
-    def passing(self, row_index: RowIndex, clock: Int, rows: Int) -> Int:
-        """How many of some rows pass the time gates under each of some clocks: int64[clocks]."""
-        step = max(1, PAIRS // max(len(rows), 1))
-        parts = [clock[low : low + step] for low in range(0, len(clock), step)]
-        counts = [np.count_nonzero(self.grid(row_index, part, rows), axis=1) for part in parts]
-        return np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
 
 
 def clocks(contracts: pa.Table) -> ContractClock:

@@ -62,7 +62,7 @@ WALL = ("row_groups", "gated_rows", "reachable", "admissible")
 them."""
 
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
-"""Nodes that need no vectors: they run third, and determine the texts to encode."""
+"""Nodes that need no vectors: they determine the texts to encode."""
 
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
 """The input that is computed between nodes, and the node that asks a model: their times are reported apart."""
@@ -239,8 +239,7 @@ def _execute(
 def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: CorpusFrame) -> None:
     """Add the frame to the inputs, and the first wall and the plan to `planned`."""
     inputs |= frame.inputs()
-    for stage in (WALL, PLANNED):
-        planned |= build_driver().execute(list(stage), inputs=inputs, overrides=planned)
+    planned |= build_driver().execute((*WALL, *PLANNED), inputs=inputs, overrides=planned)
 
 
 def _outputs(

@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.columns.keys import flat, integers, positions, take_or
+from ...nodes.columns.keys import integers
 from ...nodes.errors import DECLARE, ModelError
 from ...nodes.frames import RowIndex
 from ...nodes.tables import LANE_STATES
@@ -29,6 +28,8 @@ from ...nodes.walls.clocks import distinct_clocks
 from ..corpus import CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER
 from ..encoders.encoder import encoder_available
+
+Flags = NDArray[np.bool_]
 
 NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
 SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"
@@ -97,75 +98,56 @@ def vector_states(
     admissible: pa.Table,
     segments: pa.Table,
     row_index: RowIndex,
-    encoded: NDArray[np.bool_],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    encoded: Flags,
+) -> tuple[Flags, Flags]:
     """Whether A(r) has rows with vectors, and rows without, per contract and in its order.
 
-    Only admissible rows count: a request must not learn whether a row that it may not see has a vector. A clock is
-    evaluated only where a row group has rows of both sorts, and only for the fewer of them.
-
-    Args:
-        contracts: CONTRACTS, with the clocks of the requests.
-        row_groups: SCOPE_GROUPS of the first wall.
-        reachable: REACHABLE of the row groups.
-        admissible: ADMISSIBLE, for the size of each A(r).
-        segments: SEGMENTS of the frame, `encoded` whether each has vectors.
-        row_index: the frame's views.
+    Only admissible rows count: a request must not learn whether a row that it may not see has a vector. They are judged
+    again only where a frame has segments of both sorts, `encoded` and not.
     """
-    rows = integers(take_or(admissible["rows"], positions(contracts["request_id"], admissible["request_id"]), 0))
+    some = np.asarray(admissible["rows"]) > 0
     if encoded.all() or not encoded.any():
-        nothing = np.zeros(len(rows), dtype=bool)
-        return (rows > 0, nothing) if encoded.any() else (nothing, rows > 0)
+        nothing = np.zeros(len(some), dtype=bool)
+        return (some, nothing) if encoded.any() else (nothing, some)
     shown = np.flatnonzero(integers(reachable["withheld_by"]) == 0)
     row, owner = integers(reachable["row"])[shown], integers(reachable["scope_group"])[shown]
     has = encoded[np.searchsorted(integers(segments["row_start"]), row, side="right") - 1]
-    group = integers(
-        take_or(row_groups["scope_group"], positions(contracts["request_id"], row_groups["request_id"]), -1)
-    )
     clock, of_request = distinct_clocks(contracts)
-    with_vector = np.zeros(len(rows), dtype=np.int64)
-    for number in np.unique(group[group >= 0]).tolist():
-        own = slice(*np.searchsorted(owner, (number, number + 1)))
-        asked = np.flatnonzero(group == number)
-        rarer = bool(2 * np.count_nonzero(has[own]) <= own.stop - own.start)
-        few = row[own][has[own] == rarer]
-        clocks, at = np.unique(of_request[asked], return_inverse=True)
-        count = clock.passing(row_index, clocks, few)[at.reshape(-1)]
-        with_vector[asked] = count if rarer else rows[asked] - count
-    return with_vector > 0, with_vector < rows
+    found: dict[tuple[int, int], tuple[bool, bool]] = {}
+    asked = [*zip(row_groups["scope_group"].to_pylist(), of_request.tolist(), strict=True)]
+    for group, at in dict.fromkeys(asked):
+        own = slice(*np.searchsorted(owner, (group, group + 1)))
+        passes = clock.grid(row_index, np.array([at]), row[own])[0]
+        found[group, at] = bool((passes & has[own]).any()), bool((passes & ~has[own]).any())
+    with_vector, without = zip(*(found[one] for one in asked), strict=True)
+    return np.array(with_vector), np.array(without)
 
 
-def semantic_reasons(
-    some: NDArray[np.bool_], lacking: NDArray[np.bool_], off: str | None
-) -> tuple[NDArray[np.int64], pa.Array]:
-    """The requests for which the semantic lane has a message, and the message.
+def semantic_reason(some: bool, lacking: bool, off: str | None) -> str | None:
+    """What is said of the semantic lane to a request that has `some` rows with vectors, or is `lacking` those of others.
 
-    Args:
-        some: whether rows of the request have vectors, see `vector_states`.
-        lacking: whether rows of the request have none.
-        off: why no query is encoded, if none is; reported only if there are vectors to compare with.
+    `off` is why no query is encoded, if none is; reported only if there are vectors to compare with.
     """
-    reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
-    at = np.flatnonzero(reason >= 0)
-    return at, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[at]))
+    if some and off is not None:
+        return off
+    return (SOME_VECTORS if some else NO_VECTORS) if lacking else None
 
 
 @dataclass(frozen=True)
 class Silent:
     """An encoder that returns no vectors: the requests that need one, and its error."""
 
-    asked: pa.Array
+    asked: Collection[str]
     message: str
 
 
-def answerable_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
+def answerable_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, Collection[str]]:
     """For an encoder that returns no vectors: the sub-queries of requests whose texts all have one already, and the ids
     of the other requests. So a request loses the same in a batch as alone.
     """
-    texts = flat(asked["query_text"]).dictionary_encode()
-    without = pa.array([text not in known for text in texts.dictionary.to_pylist()], pa.bool_()).take(texts.indices)
-    lost = pc.unique(flat(asked["request_id"]).filter(without))
-    return asked.filter(pc.invert(pc.is_in(flat(asked["request_id"]), value_set=lost))), lost
+    ids = asked["request_id"].to_pylist()
+    lost = {id_ for id_, text in zip(ids, asked["query_text"].to_pylist(), strict=True) if text not in known}
+    return asked.filter(pa.array([id_ not in lost for id_ in ids], pa.bool_())), lost
 
 
 def lane_states(
@@ -188,34 +170,26 @@ def lane_states(
         silent: the encoder's error, if it returned no vector of any query.
         naming: MODE_POLICIES, if no cross-encoder is set: modes that name one are reported.
     """
-    ids = flat(planned["contracts"]["request_id"])
-    parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
-    parts += [_one_state(ids, lane, "off", why) for lane, why in off.items() if lane not in {*broken, "semantic"}]
+    contracts = planned["contracts"].select(["request_id", "mode"]).to_pylist()
+    ids = [contract["request_id"] for contract in contracts]
+    found = [(id_, lane, "failed", message) for lane, message in broken.items() for id_ in ids]
+    off_for_all = {lane: why for lane, why in off.items() if lane not in {*broken, "semantic"}}
+    found += [(id_, lane, "off", why) for lane, why in off_for_all.items() for id_ in ids]
     if naming is not None and CROSS_ENCODER not in off:
-        modes = flat(naming["mode"].filter(naming["cross_encoder"]))
-        without = ids.filter(pc.is_in(flat(planned["contracts"]["mode"]), value_set=modes))
-        parts.append(_one_state(without, CROSS_ENCODER, "off", NO_CROSS_ENCODER))
+        modes = {*naming["mode"].filter(naming["cross_encoder"]).to_pylist()}
+        without = (contract["request_id"] for contract in contracts if contract["mode"] in modes)
+        found += [(id_, CROSS_ENCODER, "off", NO_CROSS_ENCODER) for id_ in without]
     if "semantic" in lanes and "semantic" not in broken:
         vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
         encoded = np.array([part is not None for part in vectors], dtype=bool)
         wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
-        some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
-        at, why = semantic_reasons(some, lacking, off.get("semantic"))
-        if silent is not None:  # irrelevant to a request without rows that have vectors
-            failed = some & np.asarray(pc.is_in(ids, value_set=silent.asked))
-            parts.append(_one_state(ids.filter(pa.array(failed)), "semantic", "failed", silent.message))
-            why, at = why.filter(pa.array(~failed[at])), at[~failed[at]]
-        parts.append(_one_state(ids.take(pa.array(at)), "semantic", "off", why))
-    states = pa.concat_tables([LANE_STATES.empty(), *parts])
-    return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
-
-
-def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) -> pa.Table:
-    """LANE_STATES of one lane for some requests."""
-    words = pa.repeat(message, len(ids)) if isinstance(message, str) else message
-    return LANE_STATES.build(
-        {"request_id": ids, "lane": pa.repeat(lane, len(ids)), "state": pa.repeat(state, len(ids)), "message": words}
-    )
+        states = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
+        for id_, some, lacking in zip(ids, *(state.tolist() for state in states), strict=True):
+            if silent is not None and some and id_ in silent.asked:  # irrelevant without rows that have vectors
+                found.append((id_, "semantic", "failed", silent.message))
+            elif why := semantic_reason(some, lacking, off.get("semantic")):
+                found.append((id_, "semantic", "off", why))
+    return LANE_STATES.from_rows([dict(zip(LANE_STATES.columns, one, strict=True)) for one in sorted(found)])
 
 
 _UNFORESEEN = "Expected no error, got "

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.columns.keys import pair_codes
+from ...nodes.columns.keys import pair_positions
 from ..encoders.unit_vectors import Encoder, encoded
 
 __all__ = ["VECTORS_KEPT", "QueryVectors"]
@@ -62,7 +62,6 @@ class QueryVectors:
         if not taken.num_rows:
             return {}
         sub_queries = tables["sub_queries"]
-        asked, wanted = pair_codes(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken)))
-        rows = pa.array(np.isin(np.asarray(asked), np.asarray(wanted)))
-        texts = pc.unique(sub_queries["query_text"].filter(rows)).to_pylist()
+        used = pair_positions(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken))) >= 0
+        texts = pc.unique(sub_queries["query_text"].filter(pa.array(used))).to_pylist()
         return dict(zip(texts, self.of(texts), strict=True))

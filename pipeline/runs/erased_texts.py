@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import flat, pair_codes, positions
+from ...nodes.columns.keys import flat, pair_positions, positions
 from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.fact_conflicts import DISAGREE
 from ...nodes.tables import CANDIDATES, CONTRACTS, PLAN_RULES, SESSION_EVENTS
@@ -119,8 +118,9 @@ def _observed(tables: Tables, evidence_ids: pa.Array) -> list[pa.Array]:
     rules = rules.filter(pa.array(holds(rules["parts"], "session")))
     asked = asked.filter(pc.is_in(asked["request_id"], value_set=pc.unique(flat(named["request_id"]))))
     purpose = contracts["purpose"].take(pa.array(positions(asked["request_id"], contracts["request_id"])))
-    codes, wanted = pair_codes((purpose, asked["intent"]), (rules["purpose"], rules["intent"]))
-    observed = asked.filter(pa.array(np.isin(np.asarray(codes), np.asarray(wanted))))
+    observed = asked.filter(
+        pa.array(pair_positions((purpose, asked["intent"]), (rules["purpose"], rules["intent"])) >= 0)
+    )
     return [flat(named["value"]), flat(observed["query_text"])]
 
 
@@ -136,8 +136,7 @@ def _hit(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:
 
 def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
     """Which rows belong to one of these items, by request and leading row."""
-    codes, wanted = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (table, items)))
-    return pa.array(np.isin(np.asarray(codes), np.asarray(wanted)))
+    return pa.array(pair_positions(*((t["request_id"], t["evidence_id"]) for t in (table, items))) >= 0)
 
 
 @dataclass(frozen=True)
