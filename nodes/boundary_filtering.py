@@ -10,6 +10,7 @@ checks shadowing by a work tree, because that needs other rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from numpy.typing import NDArray
 from .columns.keys import (
     Column,
     constants,
+    distinct_numbers,
+    distinct_values,
     flags_at,
-    flat,
     gathered,
     gathered_columns,
+    integers,
     positions,
     present,
     truth,
@@ -44,7 +47,7 @@ from .tables import (
     Verdicts,
 )
 from .walls.gates import GATES, NUMBER
-from .walls.second_wall import Mask, place_stops, time_stops
+from .walls.second_wall import Ints, Mask, place_stops, time_stops
 
 _GATED = (column for gate in GATES for column in gate.columns)
 _JUDGED = tuple(
@@ -60,12 +63,10 @@ _RECALLED = (
 )  # fmt: skip
 """The columns of candidates that later steps read."""
 _HISTORICAL = ("deprecated", "expired")
-_ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
-"""The contract columns read for each candidate, apart from those that `place_stops` reads."""
 _UNTRUSTED_KINDS = ("test-log", "tool-output")
 _UNTRUSTED_ORIGINS = ("external", "mcp-resource")
 _RULE_ORIGINS = ("workspace", "project-doc", "team-standard")
-_SPEAKING_BY = ["lifecycle", "evidence_kind", "origin_class", "declared_standing"]
+_SPEAKING_BY = ("lifecycle", "evidence_kind", "origin_class", "declared_standing", "declared_safety")
 _SPEAKING = ("evidence", "history", "hint", "untrusted")
 _VISIBLE = ("model-visible", "user-only", "runtime-only", "denied")
 
@@ -83,14 +84,17 @@ def verdicts(
     The walls disagree about a candidate that passes here but was recalled as withheld, or that fails here but was not.
     """
     order = positions(candidates["request_id"], contracts["request_id"])
-    rows = pa.table(gathered_columns(evidence, _JUDGED, candidates["row"]))
-    asked = pa.table(gathered_columns(contracts, _ASKED, order))
+    rows, row = distinct_numbers(integers(candidates["row"]))
+    stored = pa.table(gathered_columns(evidence, _JUDGED, rows))
     gates = plugins.order
-    place = place_stops(rows, order, contracts, contract_bounds)
+    place = place_stops(stored, row, order, contracts, contract_bounds)
     place = gates.removed(place, evidence, candidates["row"], contracts, order)
-    moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
+    moment, ended = time_stops(rows, row, stored, order, contracts, placements)
     removed_by = np.where(place > 0, place, moment)
     admitted, readable = removed_by == 0, gates.passes_access(place)
+    words, which = distinct_values([stored[name] for name in _SPEAKING_BY])
+    of_words = which[row]
+    over = _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])
     return VERDICTS.build(
         {
             "request_id": candidates["request_id"],
@@ -98,12 +102,12 @@ def verdicts(
             "pool_rank": candidates["pool_rank"],
             "admitted": admitted,
             "source_access": readable,
-            "model_visibility": _model_visibility(rows["declared_visibility"], place, readable),
+            "model_visibility": _model_visibility(stored["declared_visibility"], row, place, readable),
             "admitted_by": constants(gates.passed).take(pa.array(removed_by)),
             "decided_by": _by_gate(gates.names, removed_by),
             "reason_code": _by_gate(gates.reasons, removed_by),
-            "would_reject_by": _would_reject_by(rows, admitted),
-            "standing": _standings(rows, asked, _OF_HISTORY[moment] | ended | present(candidates["replaced_by"])),
+            "would_reject_by": _would_reject_by(words, of_words, admitted),
+            "standing": _standings(words, of_words, over, _may_instruct(stored, row, order, contracts)),
             "wall_disagreement": np.asarray(candidates["withheld"]) == admitted,
         }
     )
@@ -140,31 +144,27 @@ def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:
     return constants((None, *words)).take(pa.array(removed_by))
 
 
-def _model_visibility(declared: Column, place: NDArray[np.int64], readable: Mask) -> list[str]:
+def _model_visibility(declared: Column, row: Ints, place: Ints, readable: Mask) -> pa.Array:
     """The declared visibility if the system may read the row; runtime-only where a later visibility gate stops it."""
-    words = zip(declared.to_pylist(), (place > _VISIBILITY).tolist(), readable.tolist(), strict=True)
-    return [
-        "denied" if not read else "runtime-only" if later else word if word in _VISIBLE else "denied"
-        for word, later, read in words
-    ]
+    runtime_only, denied = _VISIBLE.index("runtime-only"), _VISIBLE.index("denied")
+    word = positions(declared, constants(_VISIBLE))[row]
+    word = np.where(place > _VISIBILITY, runtime_only, np.where(word < 0, denied, word))
+    return constants(_VISIBLE).take(pa.array(np.where(readable, word, denied)))
 
 
-def _would_reject_by(rows: pa.Table, admitted: Mask) -> list[str | None]:
+def _would_reject_by(words: Sequence[tuple[Any, ...]], of_words: Ints, admitted: Mask) -> pa.Array:
     """For admitted rows, the first gate a stricter contract would close: `lifecycle` if unverified, else `safety`."""
-    words = zip(*(rows[name].to_pylist() for name in ("lifecycle", "declared_safety")), admitted.tolist(), strict=True)
-    return [
-        None if not shown else "lifecycle" if state != "verified" else "safety" if safety != "safe" else None
-        for state, safety, shown in words
-    ]
+    soft = [0 if state != "verified" else 1 if safety != "safe" else 2 for state, *_, safety in words]
+    place = np.where(admitted, np.array(soft, dtype=np.int64)[of_words], 2)
+    return constants(("lifecycle", "safety", None)).take(pa.array(place))
 
 
-def _standings(rows: pa.Table, asked: pa.Table, over: Mask) -> list[str]:
+def _standings(words: Sequence[tuple[Any, ...]], of_words: Ints, over: Mask, own: Mask) -> pa.Array:
     """How each text may speak; equal words speak alike."""
-    own = np.asarray(pc.equal(rows["owner_project"], asked["project"]))
-    own &= _may_instruct(rows, asked["instruction_sources"])
-    words = zip(*(rows[name].to_pylist() for name in _SPEAKING_BY), own.tolist(), over.tolist(), strict=True)
-    known: dict[tuple[Any, ...], str] = {}
-    return [known[one] if one in known else known.setdefault(one, _standing(*one)) for one in words]
+    speaks = [
+        _standing(*one[:4], own=own, over=over) for one in words for own in (False, True) for over in (False, True)
+    ]
+    return pa.array(speaks, pa.string()).take(pa.array(of_words * 4 + own * 2 + over))
 
 
 def _standing(
@@ -187,12 +187,13 @@ def _standing(
     return declared if declared in _SPEAKING else "untrusted"
 
 
-def _may_instruct(rows: pa.Table, globs: pa.ChunkedArray) -> Mask:
-    """Whether each path matches a glob of its contract; evaluated once per distinct list of globs."""
-    lists = pc.binary_join(flat(globs), "\0").dictionary_encode()
-    which = lists.indices.to_numpy()
-    matched = np.zeros(len(which), dtype=bool)
-    for number, wanted in enumerate(lists.dictionary.to_pylist()):
-        mine = which == number
-        matched[mine] = glob_mask(rows["path"].filter(pa.array(mine)), wanted.split("\0"))
-    return matched
+def _may_instruct(stored: pa.Table, row: Ints, order: Ints, contracts: pa.Table) -> Mask:
+    """Whether each candidate is of its contract's project, and its path matches a glob that may instruct there."""
+    asked = zip(contracts["project"].to_pylist(), map(tuple, contracts["instruction_sources"].to_pylist()), strict=True)
+    known: dict[tuple[str, tuple[str, ...]], int] = {}
+    of_contract = np.array([known.setdefault(one, len(known)) for one in asked], dtype=np.int64)
+    found = [
+        np.asarray(pc.equal(stored["owner_project"], project)) & glob_mask(stored["path"], globs)
+        for project, globs in known
+    ]
+    return np.array(found, dtype=bool).reshape(len(known), stored.num_rows)[of_contract[order], row]

@@ -2,7 +2,7 @@
 row, its file and its conversation, of the role and, where one is configured, of a cross-encoder.
 
 Reads the pool, the stored rows, the anchors and the policies of purpose and role. Gives `lane_scores`, `plain_terms`,
-`cross_encoder_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override
+`score_terms` (raw), `rerank_weights` and `ranked`. To try other weights, override
 `rerank_weights`: nothing above it re-runs.
 
 Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the contributions with `==`, in any
@@ -13,7 +13,7 @@ kind has it, and that is always the kind's best by the other terms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from .columns.kept import OfTable
 from .columns.keys import (
+    distinct_values,
     first_of_runs,
     flat,
     floats,
@@ -46,17 +47,15 @@ from .reranking.file_terms import file_terms
 from .reranking.name_terms import name_terms
 from .reranking.reasons import AUTHORITATIVE, RECENT, reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
-from .reranking.row_terms import Rows, age_in_days, authority_term, recency_term, scope_term
+from .reranking.row_terms import Rows, age_in_days, authority_term, lifecycle_factor, recency_term, scope_term
 from .score_terms import TERMS, terms_of_plugins
 from .tables import (
-    CROSS_ENCODER_SCORES,
     LANE_SCORES,
     RANKED,
     RERANK_WEIGHTS,
     SCORE_TERMS,
     Anchors,
     Contracts,
-    CrossEncoderScores,
     Evidence,
     Feedback,
     KindPolicies,
@@ -162,10 +161,10 @@ def plain_terms(
     if (anchor_owner < 0).any():
         anchors, anchor_owner = anchors.filter(pa.array(anchor_owner >= 0)), anchor_owner[anchor_owner >= 0]
     anchored = anchor_term(owner, row, evidence, anchors, anchor_owner, contracts.num_rows)
-    actionability, half_life = _by_kind(asked["purpose"], rows, kind_policies)
+    words = _by_words(asked["purpose"], rows, kind_policies)
     age, undated = age_in_days(rows["event_time"], rows["recorded_time"], asked["as_of"])
-    recency = recency_term(age, half_life)
-    authority = authority_term(rows, evidence, row)
+    recency = recency_term(age, words.half_life)
+    authority = authority_term(rows, evidence, row, words.lifecycle)
     reach = floats(lane_scores["bm25_reach"])
     lexical = share_of(floats(lane_scores["bm25"]), reach)
     cosine = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
@@ -191,7 +190,7 @@ def plain_terms(
             "anchor": anchored.value,
             "authority": authority * prior,
             "recency": recency * prior,
-            "actionability": quantise(actionability) * prior,
+            "actionability": quantise(words.actionability) * prior,
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
             "turn_context": share_of(floats(lane_scores["context"]), reach, least=-1.0),
             "turn_answer": share_of(floats(lane_scores["answer"]), reach),
@@ -206,7 +205,7 @@ def plain_terms(
             "definition": definition,
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
-            "source_signal": _source_signals(rows, authority, recency),
+            "source_signal": words.signal(authority, recency),
             "role_signal": by_role.signal,
             "feedback_rank": feedback["rank"],
             **_of_plugins(plugins, row, contracts, owner, evidence),
@@ -237,7 +236,7 @@ class CrossEncoder(Protocol):
         ...
 
 
-def cross_encoder_scores(
+def score_terms(
     pool: Pool,
     plain_terms: ScoreTerms,
     rerank_weights: RerankWeights,
@@ -245,30 +244,26 @@ def cross_encoder_scores(
     contracts: Contracts,
     evidence: Evidence,
     cross_encoder: CrossEncoder,
-) -> CrossEncoderScores:
-    """The cross-encoder's scores of the pool, in recall order; it reads each request's best `k` rows by the other terms.
+) -> ScoreTerms:
+    """All raw score terms of every row of the pool, in recall order; a cross-encoder reads each request's best `k` rows by
+    the other terms.
 
     `k` is the mode's `k_in` (S1.27), else three times `max_items`.
     """
+    if cross_encoder.model is None:
+        return plain_terms
+    before = ranked(plain_terms, rerank_weights)
+    place, owner = integers(before["place"]), integers(pool["contract"])
+    without = np.asarray(flat(contracts["mode"]).is_null())
+    most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
+    read = np.sort(place[floats(before["rank"]) <= most[owner[place]]])
+    asked = positions(contracts["request_id"], requests["request_id"])[owner[read]]
+    questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
+    texts = gathered(evidence["text"], integers(pool["row"])[read]).to_pylist()
     score = np.zeros(pool.num_rows)
-    if cross_encoder.model is not None:
-        before = ranked(plain_terms, rerank_weights)
-        place, owner = integers(before["place"]), integers(pool["contract"])
-        without = np.asarray(flat(contracts["mode"]).is_null())
-        most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
-        read = np.sort(place[floats(before["rank"]) <= most[owner[place]]])
-        asked = positions(contracts["request_id"], requests["request_id"])[owner[read]]
-        questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
-        texts = gathered(evidence["text"], integers(pool["row"])[read]).to_pylist()
-        score[read] = cross_encoder.of(list(zip(questions, texts, strict=True)))
-    return CROSS_ENCODER_SCORES.build({**_keys(pool), "score": score})
-
-
-def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
-    """All raw score terms of every row of the pool, in recall order."""
-    score = quantise(np.clip(floats(cross_encoder_scores["score"]), 0.0, 1.0))
+    score[read] = cross_encoder.of(list(zip(questions, texts, strict=True)))
     at = SCORE_TERMS.schema.get_field_index("cross_encoder")
-    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(score))
+    return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(quantise(np.clip(score, 0.0, 1.0))))
 
 
 def rerank_weights(
@@ -344,24 +339,9 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plug
             "final": final[order],
             **dict(zip(names, weighed[order].T, strict=True)),
             "diversity": diversity[order],
-            "selected_reason": [why[at] for at in order.tolist()],
+            "selected_reason": why.take(pa.array(order)),
         }
     )
-
-
-def _by_kind(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> tuple[Float, Float]:
-    """Actionability and half-life of each candidate: those of its document type, else those of its kind, else 0 and none."""
-    stated = _stated_by_kind(kind_policies)
-    keys = zip(*(column.to_pylist() for column in (purpose, rows["evidence_kind"], rows["document_type"])), strict=True)
-    known: dict[tuple[Any, ...], tuple[float, float]] = {}
-    found = [
-        known[one]
-        if one in known
-        else known.setdefault(one, stated.get(one) or stated.get((*one[:2], ""), (0.0, np.inf)))
-        for one in keys
-    ]
-    actionability, half_life = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return actionability, half_life
 
 
 _stated_by_kind = OfTable[dict[tuple[Any, ...], tuple[float, float]]](
@@ -372,11 +352,31 @@ _stated_by_kind = OfTable[dict[tuple[Any, ...], tuple[float, float]]](
 )
 
 
-def _source_signals(rows: Rows, authority: Float, recency: Float) -> list[str]:
-    """The kind of source of each candidate, in words; equal ones are named once."""
-    words = (rows[name].to_pylist() for name in ("evidence_kind", "origin_class", "lifecycle"))
-    known: dict[tuple[Any, ...], str] = {}
-    return [
-        known[one] if one in known else known.setdefault(one, source_signal(*one))
-        for one in zip(*words, (authority >= AUTHORITATIVE).tolist(), (recency >= RECENT).tolist(), strict=True)
-    ]
+class _ByWords(NamedTuple):
+    """What follows from the words of a row and its purpose alone, for each candidate."""
+
+    actionability: Float
+    half_life: Float
+    """Those of its document type, else those of its kind, else 0 and none."""
+    lifecycle: Float
+    """The factor of its state."""
+    signals: pa.Array
+    """Its kind of source in words: of each row four, by whether it is authoritative, and recent."""
+    place: Int
+
+    def signal(self, authority: Float, recency: Float) -> pa.Array:
+        """The kind of source of each candidate, in words."""
+        flags = (authority >= AUTHORITATIVE) * 2 + (recency >= RECENT)
+        return self.signals.take(pa.array(self.place * 4 + flags))
+
+
+def _by_words(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> _ByWords:
+    stated = _stated_by_kind(kind_policies)
+    names = ("evidence_kind", "document_type", "origin_class", "lifecycle")
+    keys, which = distinct_values([purpose, *(rows[name] for name in names)])
+    numbers, signals = list[tuple[float, float, float]](), list[str]()
+    for asked, kind, document_type, origin, state in keys:
+        policy = stated.get((asked, kind, document_type)) or stated.get((asked, kind, ""), (0.0, np.inf))
+        numbers.append((*policy, lifecycle_factor(state)))
+        signals += [source_signal(kind, origin, state, high, new) for high in (False, True) for new in (False, True)]
+    return _ByWords(*np.array(numbers).reshape(-1, 3)[which].T, pa.array(signals, pa.string()), which)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def judged(row: dict, request: dict | None = None, grant: dict | None = None, **
         at = bounds.schema.get_field_index(name)
         bounds = bounds.set_column(at, bounds.schema.field(name), pa.array([value], bounds.schema.field(name).type))
     world = SimpleNamespace(rows=rows, contracts=contracts_of(asked, held), bounds=bounds)
-    (stop,) = place_stops(world.rows, pa.array([0]).to_numpy(), world.contracts, world.bounds).tolist()
+    (stop,) = place_stops(world.rows, np.zeros(1, int), np.zeros(1, int), world.contracts, world.bounds).tolist()
     return stop
 
 

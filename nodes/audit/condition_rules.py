@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import codes_of, flat, gathered, gathered_columns, positions, take_or
+from ..columns.keys import codes_of, flat, gathered, gathered_columns, positions, take_or, truth
 from ..columns.ragged import Ragged
 from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
@@ -79,7 +79,7 @@ class _Answer:
     packed: bool
     """A candidate reached trimming."""
     reasons: Collection[str]
-    """The reasons of its decisions."""
+    """The reasons of its decisions that conditions speak of."""
     block: Row
     noted: bool
     """An item is marked as disputed."""
@@ -135,17 +135,15 @@ def _answers(tables: Answered) -> Iterator[tuple[str, _Answer]]:
     for row in tables.lane_states.to_pylist():
         lanes[row["request_id"]].append(row)
     noted = {*tables.trimmed["request_id"].filter(tables.trimmed["conflict_note"]).to_pylist()}
-    names = ("request_id", "verdicts.wall_disagreement", "packs.kept", "decisions.reason_code", "decisions.outcome")
-    walls, packed, reasons = set[str](), set[str](), defaultdict[str, set[str]](set)
-    candidates = [tables.candidates[name].to_pylist() for name in names]
-    for owner, disagrees, kept, reason, _ in zip(*candidates, strict=True):
-        if disagrees:
-            walls.add(owner)
-        if kept:
-            packed.add(owner)
-        if reason not in reasons[owner]:
-            reasons[owner].add(reason)
-    shown = np.array([outcome == "selected" for outcome in candidates[-1]], dtype=bool)
+    candidates = tables.candidates
+    owner = candidates["request_id"]
+    walls = {*owner.filter(candidates["verdicts.wall_disagreement"]).to_pylist()}
+    packed = {*pc.unique(owner.filter(candidates["packs.kept"])).to_pylist()}
+    reasons = {
+        reason: {*pc.unique(owner.filter(pc.equal(candidates["decisions.reason_code"], reason))).to_pylist()}
+        for reason in ("conflict_downrank", "forbidden_source")
+    }
+    shown = truth(pc.equal(candidates["decisions.outcome"], "selected"))
     selected = _selected(tables, shown)
     ids = sorted({*requests, *errors})
     disagree = rivals(tables.candidates, shown, tables.evidence, tables.contracts)
@@ -153,7 +151,7 @@ def _answers(tables: Answered) -> Iterator[tuple[str, _Answer]]:
     for one in ids:
         yield one, _Answer(
             requests.get(one), contracts.get(one), errors[one]["error"] if one in errors else None, lanes[one], one in walls,
-            selected[one], one in packed, reasons[one], blocks.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
+            selected[one], one in packed, {reason for reason, ids_ in reasons.items() if one in ids_}, blocks.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
             one in noted, disagree.get(one), wrong.get(one), stale.get(one), admissible.get(one) or {"rows": 1, "unmatched_sources": []},
         )  # fmt: skip
 

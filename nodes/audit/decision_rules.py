@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import integers, present, take_or, truth
+from ..columns.keys import distinct_values, integers, present, take_or, truth
 from ..columns.list_columns import flattened
 from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
@@ -91,34 +92,33 @@ def decision_columns(
         ~np.append(truth(packs["kept"]), False)[lead], item < 0, ~cited, (lead != pack) & ~shown[place], lead != pack,
         np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
-    pack_reason, bound_by, forms, why = (
-        [*column.to_pylist(), None]
-        for column in (packs["reason_code"], fits["bound_by"], trimmed["form"], ranked["selected_reason"])
-    )
-    known: dict[tuple[Any, ...], _Fate] = {}
-    fates = [
-        known[one] if one in known else known.setdefault(one, _fate(*one))
-        for one in zip(
-            np.stack(steps).argmax(axis=0).tolist(), verdicts["decided_by"].to_pylist(), verdicts["reason_code"].to_pylist(),
-            [pack_reason[at] for at in lead.tolist()], [bound_by[at] for at in cut.tolist()], strict=True,
-        )
-    ]  # fmt: skip
+    # Candidates share a few dozen outcomes: each is computed once, and used for all its rows.
+    pack_reason, bound_by = take_or(packs["reason_code"], lead), take_or(fits["bound_by"], cut)
+    step = pa.array(np.stack(steps).argmax(axis=0))
+    reasons = dict(zip(verdicts["decided_by"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
+    keys, of = distinct_values([step, verdicts["decided_by"], pack_reason, bound_by])
+    fates = [_fate(step, gate, reasons[gate], *beside) for step, gate, *beside in keys]
+    at = pa.array(of)
+    chosen = np.array([fate.outcome == "selected" for fate in fates], dtype=bool)[of]
     # Of a shown row the words are why it was selected.
-    words = {fate.reason: REASON_WORDS.get(fate.reason, fate.reason) for fate in known.values()} | {"selected": None}
+    words = [None if fate.reason == "selected" else REASON_WORDS.get(fate.reason, fate.reason) for fate in fates]
+    outcome, stage, decided_by, reason, text = (
+        (pa.array(values, pa.string()).take(at) for values in (*zip(*fates, strict=True), words))
+        if fates
+        else (pa.nulls(0, pa.string()),) * 5
+    )
     return {
         "request_id": candidates["request_id"],
         "evidence_id": candidates["evidence_id"],
         "candidate": np.arange(candidates.num_rows),
-        "outcome": [fate.outcome for fate in fates],
-        "stage": [fate.stage for fate in fates],
-        "form": [
-            forms[at] if fate.outcome == "selected" else "none" for fate, at in zip(fates, item.tolist(), strict=True)
-        ],
-        "decided_by": [fate.decided_by for fate in fates],
+        "outcome": outcome,
+        "stage": stage,
+        "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
+        "decided_by": decided_by,
         "would_reject_by": verdicts["would_reject_by"],
         "admitted_by": verdicts["admitted_by"],
-        "reason_code": [fate.reason for fate in fates],
-        "reason_text": [words[fate.reason] or why[at] for fate, at in zip(fates, rank.tolist(), strict=True)],
+        "reason_code": reason,
+        "reason_text": pc.coalesce(text, take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }

@@ -199,6 +199,15 @@ def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
     return first, code
 
 
+def distinct_values(columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:
+    """The distinct rows of some columns as tuples, and the place of each row among them: what follows from the values of
+    a row alone is computed once for each of these.
+    """
+    first, which = distinct_rows(codes_of(columns))
+    index = pa.array(first)
+    return [*zip(*(flat(column).take(index).to_pylist() for column in columns), strict=True)], which
+
+
 def take_or(column: Column, index: NDArray[np.int64], default: object = None) -> pa.Array:
     """The values at `index`; `default` (or null) where the index is -1 and where the value is null."""
     missing = index < 0

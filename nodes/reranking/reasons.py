@@ -9,8 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..columns.keys import constants, flat
 from ..score_terms import TERMS, ScoreTerm, terms_of_plugins
 from ..vocabulary import FILE_TERMS
 
@@ -47,7 +49,7 @@ def source_signal(kind: str, origin: str, state: str | None, authoritative: bool
 
 def reasons(
     score_terms: pa.Table, names: tuple[str, ...], weighed: Float, of_plugins: tuple[ScoreTerm, ...] = ()
-) -> list[str]:
+) -> pa.Array:
     """The strongest anchor that it hits; else the role's reason, where the role counts more than any other term of the
     row; else the reason whose terms contribute most: among equals the kind of source first, then in the order of the
     terms.
@@ -57,19 +59,20 @@ def reasons(
     words, groups, of_row = _reasons_of(names, of_plugins)
     sums = weighed @ groups
     role, anchored = sums[:, 0], sums[:, 1] > 0
-    preferred = (role > np.max(weighed[:, of_row], axis=1, initial=0.0)).tolist() if role.any() else [False] * len(role)
-    best = sums[:, 2:].argmax(axis=1).tolist()
-    signals = (score_terms[f"{name}_signal"].to_pylist() for name in ("source", "role", "anchor"))
-    return [
-        (by_anchor if hit else None) or (by_role if ahead else None) or words[at] or of_source
-        for at, hit, ahead, of_source, by_role, by_anchor in zip(
-            best, anchored.tolist(), preferred, *signals, strict=True
-        )
-    ]
+    reason = constants(words).take(pa.array(sums[:, 2:].argmax(axis=1)))
+    found = pc.coalesce(reason, flat(score_terms["source_signal"]))
+    if role.any():
+        preferred = role > np.max(weighed[:, of_row], axis=1, initial=0.0)
+        found = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), found)
+    if anchored.any():
+        found = pc.coalesce(pc.if_else(pa.array(anchored), flat(score_terms["anchor_signal"]), None), found)
+    return found
 
 
 @lru_cache(maxsize=64)
-def _reasons_of(names: tuple[str, ...], of_plugins: tuple[ScoreTerm, ...]) -> tuple[list[str | None], Float, Flags]:
+def _reasons_of(
+    names: tuple[str, ...], of_plugins: tuple[ScoreTerm, ...]
+) -> tuple[tuple[str | None, ...], Float, Flags]:
     """The reasons of some terms but the role's and the anchors', None for the kind of source; the terms of every
     reason, role and anchors first, one column each; and the terms that a role is compared with.
     """
@@ -82,4 +85,4 @@ def _reasons_of(names: tuple[str, ...], of_plugins: tuple[ScoreTerm, ...]) -> tu
             groups.setdefault(why, []).append(name)
     counted = np.array([[name in group for group in groups.values()] for name in names], dtype=np.float64)
     of_row = counted[:, 2:].any(axis=1) & np.array([name not in FILE_TERMS for name in names])
-    return [None, *list(groups)[3:]], counted, of_row
+    return (None, *list(groups)[3:]), counted, of_row

@@ -7,8 +7,6 @@ Note: age is measured at `as_of` (S0.96), from the event, or from the record whe
 
 from __future__ import annotations
 
-from itertools import repeat
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +17,7 @@ from ..columns.numbers import quantise
 from ..frames import MICROS_PER_DAY, OPEN_START, micros
 from ..vocabulary import AUTHORITY
 
-_LIFECYCLE_FACTOR = {"verified": 1.0, None: 0.5, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
+_LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
 _GENERATED_FACTOR = 0.5
 _UNSOURCED_FACTOR = 0.8
 _SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
@@ -35,24 +33,27 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 
-def authority_term(rows: Rows, evidence: pa.Table, row: Int) -> Float:
+def lifecycle_factor(state: str | None) -> float:
+    """How much of its authority a row has in a state."""
+    return _LIFECYCLE_FACTOR.get(state or "candidate", 0.0)
+
+
+def authority_term(rows: Rows, evidence: pa.Table, row: Int, lifecycle: Float) -> Float:
     """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
-    without a source (S0.115); `row` is the row of each in `evidence`.
+    without a source (S0.115); `row` is the row of each in `evidence`, `lifecycle` its `lifecycle_factor`.
 
     So a decision "do not edit generated files by hand" beats the current generated file, and a verified rule beats a
     hunch.
     """
     rank = floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
-    states = rows["lifecycle"].to_pylist()
-    factor = np.array([*map(_LIFECYCLE_FACTOR.get, states, repeat(0.0))])
     confidence = 0.5 + 0.5 * np.clip(floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
     generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
-    memory = np.flatnonzero([kind == "memory" for kind in rows["evidence_kind"].to_pylist()])
+    memory = np.flatnonzero(truth(pc.equal(rows["evidence_kind"], "memory")))
     unsourced = np.ones(len(row))
     if len(memory):
         sources = gathered(evidence["source_refs"], row[memory]).to_pylist()
         unsourced[memory[[not refs for refs in sources]]] = _UNSOURCED_FACTOR
-    return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
+    return quantise(np.clip(rank, 0.0, 1.0) * lifecycle * confidence * generated * unsourced)
 
 
 def age_in_days(event: pa.Array, recorded: pa.Array, as_of: pa.Array) -> tuple[Float, NDArray[np.bool_]]:

@@ -35,17 +35,6 @@ FEEDBACK = table(
     semantic=float64("mean cosine with the best feedback rows"),
 )
 
-CROSS_ENCODER_SCORES = table(
-    "cross_encoder_scores",
-    key=("request_id", "evidence_id"),
-    order=("request_id", "pool_rank"),
-    doc="What a cross-encoder says of every row of the pool.",
-    request_id=string("the request"),
-    evidence_id=string("the row"),
-    pool_rank=int32("its place among the candidates"),
-    score=float64("0 to 1, as the model gives it; 0 = it did not read the row"),
-)
-
 SCORE_TERMS = table(
     "score_terms",
     key=("request_id", "evidence_id"),
@@ -91,7 +80,6 @@ RANKED = table(
 
 LaneScores = LANE_SCORES.annotation
 Feedback = FEEDBACK.annotation
-CrossEncoderScores = CROSS_ENCODER_SCORES.annotation
 ScoreTerms = SCORE_TERMS.annotation
 RerankWeights = RERANK_WEIGHTS.annotation
 Ranked = RANKED.annotation

@@ -59,38 +59,41 @@ class Scope(NamedTuple):
     bounds: Sequence[Words]
 
 
-def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
+def place_stops(stored: pa.Table, row: Ints, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
     """The first access or visibility gate that removes each candidate.
 
     Each candidate is compared with every bound of its contract; the bound under which it gets furthest applies.
 
     Args:
-        rows: the stored row of each candidate.
+        stored: the distinct stored rows.
+        row: the one of each candidate.
         order: position of each candidate's contract.
         contracts: CONTRACTS.
         contract_bounds: CONTRACT_BOUNDS.
     """
-    return _judged(_stop, rows, _OF_ROW, order, _scopes(contracts.select(["request_id", *_ASKED]), contract_bounds))
+    scopes = _scopes(contracts.select(["request_id", *_ASKED]), contract_bounds)
+    return _judged(_stop, stored, _OF_ROW, row, order, scopes)
 
 
-def granted(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Mask:
+def granted(stored: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Mask:
     """Which rows the grants behind their contract admit, whatever else the contract asks for."""
     scopes = _scopes(contracts.select(["request_id", *_RIGHTS]), contract_bounds)
-    return _judged(_granted, rows, _BOUNDED, order, scopes) > 0
+    return _judged(_granted, stored, _BOUNDED, np.arange(stored.num_rows), order, scopes) > 0
 
 
 def _judged(
     judge: Callable[[Words, Scope], int],
-    rows: pa.Table,
+    stored: pa.Table,
     names: Sequence[str],
+    row: Ints,
     order: Ints,
     of: tuple[list[Scope], Ints],
 ) -> Ints:
     """The judgment of each row under the scope of its contract; paths are compared only where a scope names some."""
     scopes, of_contract = of
     named = any(_names_paths(scope) for scope in scopes)
-    words, which = _distinct(rows, (*names, "path") if named else names)
-    pairs, pair = distinct_numbers(of_contract[order] * max(len(words), 1) + which)
+    words, which = _distinct(stored, (*names, "path") if named else names)
+    pairs, pair = distinct_numbers(of_contract[order] * max(len(words), 1) + which[row])
     found = [judge(words[at % len(words)], scopes[at // len(words)]) for at in pairs.tolist()]
     return np.array(found, dtype=np.int64)[pair]
 
@@ -319,22 +322,32 @@ _CLOCK = {"as_of": OPEN_END, "window_start": OPEN_START, "window_end": OPEN_END}
 """The times of placements, of rows and of contracts that the time gates compare, and what null counts as."""
 
 
-def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
+def time_stops(
+    rows: Ints, row: Ints, stored: pa.Table, order: Ints, contracts: pa.Table, placements: pa.Table
+) -> tuple[Ints, Mask]:
     """The first time gate that removes each candidate, and whether its best placement has ended.
 
     The best placement is one that passes every gate (preferably one that has not ended: an ended one passes only where
     the contract includes deleted text), then one alive at `as_of`, then one recorded by then; among equals the latest,
     but the first of those recorded only later.
+
+    Args:
+        rows: the frame rows of `stored`, the distinct stored rows, ascending.
+        row: the one of each candidate.
+        order: position of each candidate's contract in `contracts`.
+        placements: PLACEMENTS.
     """
     held = placements["row"].to_numpy()
-    starts = held.searchsorted(row)
-    counts = held.searchsorted(row, side="right") - starts
+    first = held.searchsorted(rows)
+    held_by = held.searchsorted(rows, side="right") - first
+    placed = gathered_columns(placements, _TIMES, expand_ranges(first.astype(np.int64), held_by.astype(np.int64)))
+    counts = held_by[row]
     candidate = np.arange(len(row)).repeat(counts)
-    placed = gathered_columns(placements, _TIMES, expand_ranges(starts.astype(np.int64), counts.astype(np.int64)))
-    recorded, superseded, deleted = (micros(placed[name], null) for name, null in _TIMES.items())
-    event, begins, ends = (micros(rows[name], null)[candidate] for name, null in _VALID.items())
-    as_of, start, end = (micros(asked[name], null)[candidate] for name, null in _CLOCK.items())
-    current_only = ~np.asarray(asked["include_deleted"])[candidate]
+    at = expand_ranges((held_by.cumsum() - held_by)[row], counts)
+    recorded, superseded, deleted = (micros(placed[name], null)[at] for name, null in _TIMES.items())
+    event, begins, ends = (micros(stored[name], null)[row[candidate]] for name, null in _VALID.items())
+    as_of, start, end = (micros(contracts[name], null)[order[candidate]] for name, null in _CLOCK.items())
+    current_only = ~np.asarray(contracts["include_deleted"])[order[candidate]]
     happened = np.where(event == OPEN_START, recorded, event)
     replaced, gone = superseded <= as_of, deleted <= as_of
     removed = (

@@ -64,7 +64,7 @@ them."""
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
 """Nodes that need no vectors: they determine the texts to encode."""
 
-ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
+ENCODING, RESCORING = "query_vectors", "score_terms"
 """The input that is computed between nodes, and the node that asks a model: their times are reported apart."""
 
 

@@ -158,7 +158,7 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "open_grid", all_open)
     monkeypatch.setattr(clocks, "time_codes", open_codes)
     monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
-    passed = lambda row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
+    passed = lambda rows, row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
     monkeypatch.setattr(boundary_filtering, "time_stops", passed)
 
 

@@ -83,7 +83,7 @@ class Line:
         known: dict[str, Any] = {**self.tables, **overrides, **self.beside}
         for node in (
             boundary_filtering.pool, task_aware_reranking.plain_terms, task_aware_reranking.rerank_weights,
-            task_aware_reranking.cross_encoder_scores, task_aware_reranking.score_terms, task_aware_reranking.ranked,
+            task_aware_reranking.score_terms, task_aware_reranking.ranked,
             evidence_packing.packs, fact_verification.structured_facts, fact_verification.fact_checks,
             budget_trimming.fits, budget_trimming.trimmed, budget_trimming.trims, citation_binding.citations,
             citation_binding.item_details, context_projection.blocks,
