@@ -124,7 +124,7 @@ def vector_states(
 
 
 def semantic_reason(some: bool, lacking: bool, off: str | None) -> str | None:
-    """What is said of the semantic lane to a request that has `some` rows with vectors, or is `lacking` those of others.
+    """The message about the semantic lane for a request that has `some` rows with vectors, or is `lacking` those of others.
 
     `off` is why no query is encoded, if none is; reported only if there are vectors to compare with.
     """
