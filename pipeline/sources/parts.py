@@ -2,7 +2,7 @@
 
 Gives: `parts_of(path, text)`, the `Part`s of a file, each read as a file of its own kind; None for a plain text.
 
-Note: the lines of notebooks and web pages are those of the file; pages of a PDF count theirs one after the other.
+Note: the lines of a web page are those of the file; cells and pages, which citations name, count theirs one after the other.
 """
 
 from __future__ import annotations
@@ -49,51 +49,24 @@ def _cells(path: str, text: str) -> list[Part]:
         notebook = json.loads(text)
         info = notebook.get("metadata", {}).get("language_info", {})
         code = str(info.get("file_extension") or f".{info.get('name', 'py')}")
-        stem, places, parts = path.removesuffix(".ipynb"), _Places(text), list[Part]()
+        stem, parts = path.removesuffix(".ipynb"), list[Part]()
         for number, cell in enumerate(notebook["cells"], start=1):
-            places.next_cell()
             ending = {"markdown": ".md", "raw": ".txt"}.get(cell["cell_type"], code)
-            parts.append(places.part(cell["source"], stem + ending, f"cell {number}"))
-            parts += [places.part(shown, f"{stem}.log", f"cell {number} output") for shown in _outputs(cell)]
+            parts.append(Part("".join(cell["source"]), stem + ending, f"cell {number}"))
+            parts += [Part(shown, f"{stem}.log", f"cell {number} output") for shown in _outputs(cell)]
         return parts
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return [Part(text, f"{path}.json")]
 
 
-def _outputs(cell: dict[str, Any]) -> Iterator[str | list[str]]:
+def _outputs(cell: dict[str, Any]) -> Iterator[str]:
     for output in cell.get("outputs", ()):
         data = output.get("data", output)
-        shown = data.get("text/plain", data.get("text", ""))
+        shown = "".join(data.get("text/plain", data.get("text", "")))
         if output["output_type"] == "error":
             shown = f"{output.get('ename')}: {output.get('evalue')}"
-        if len("".join(shown)) <= OUTPUT_CHARACTERS and not any(name.startswith("image/") for name in data):
+        if len(shown) <= OUTPUT_CHARACTERS and not any(name.startswith("image/") for name in data):
             yield shown
-
-
-class _Places:
-    """Finds the strings of a JSON document, cell by cell, for the lines that they are on."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._cell = self._end = (0, 1)
-        """Where the cell begins and where its strings end: offset and line."""
-
-    def next_cell(self) -> None:
-        """The next strings are those of the next cell."""
-        self._cell = self._end
-
-    def part(self, source: str | list[str], path: str, section: str) -> Part:
-        """The part with this text, a string or a list of them."""
-        lines = []
-        place, line = self._cell
-        for piece in [source] if isinstance(source, str) else source:
-            forms = (json.dumps(piece), json.dumps(piece, ensure_ascii=False))
-            at = max(self._text.find(form, place) for form in forms)
-            if at >= 0:
-                place, line = at, line + self._text.count("\n", place, at)
-            lines += [line] * (piece.removesuffix("\n").count("\n") + 1)
-        self._end = max(self._end, (place, line))
-        return Part("".join(source), path, section, lines)
 
 
 def _pages(path: str, text: str) -> list[Part]:
