@@ -187,8 +187,9 @@ def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool
             ("preferences", shop / "preferences.jsonl"),
             ("standards", shop / "standards"),
             ("external", shop / "external"),
+            ("evidence", shop / "rules.jsonl"),
+            ("evidence", shop / "records.jsonl"),
         ),
-        evidence=(shop / "rules.jsonl", shop / "records.jsonl"),
         semantic=semantic,
     )
     return index_into(_in(settings, SHOP), request, now=SAMPLE_TIME, progress=progress, grant=False)
@@ -197,7 +198,7 @@ def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool
 def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -> IndexReport:
     billing = sample / BILLING
     request = IndexRequest(
-        paths=(billing / "work_tree",), source=BILLING, evidence=(billing / "rules.jsonl",), semantic=semantic
+        paths=(billing / "work_tree",), source=BILLING, read=(("evidence", billing / "rules.jsonl"),), semantic=semantic
     )
     settings = _in(_settings(folder, ASKS_IN_BILLING), BILLING)
     return index_into(settings, request, now=SAMPLE_TIME, progress=progress, grant=False)

@@ -303,7 +303,7 @@ def test_erased_rows_do_not_come_back(world: World, with_git: bool) -> None:
 def test_rows_of_another_reader_of_a_source_end_with_it(world: World) -> None:
     rows = world.folder / "rows.jsonl"
     rows.write_text('{"source_id": "workspace:s", "text": "x", "path": "c.md", "origin_class": "workspace"}')
-    assert world.index(source="s", evidence=(rows,)).rows == {"work tree": 2, "evidence": 1}
+    assert world.index(source="s", read=(("evidence", rows),)).rows == {"work tree": 2, "evidence": 1}
     assert paths_of(world.corpus) == {"a.md", "b.md", "c.md"}
     world.index(source="s")
     assert paths_of(world.corpus) == {"a.md", "b.md"}

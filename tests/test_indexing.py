@@ -67,7 +67,7 @@ def test_what_was_assumed_is_said(tmp_path: Path):
     (tmp_path / "rows.jsonl").write_text(
         '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
     )
-    lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
+    lines = lines_of(indexed(tmp_path, read=(("evidence", tmp_path / "rows.jsonl"),)))
     (assumed,) = [line for line in lines if line.startswith("defaults applied")]
     said, _, values = assumed.partition(": ")
     assert said == "defaults applied"
@@ -119,7 +119,7 @@ def test_a_grants_file_that_is_none_ends_an_import_before_anything_is_written(tm
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"source_id": "a:b", "text": "x"}))
     if not first:
-        indexed(tmp_path, evidence=file)
+        indexed(tmp_path, read=(("evidence", file),))
         file.write_text(json.dumps({"source_id": "a:b", "text": "y"}))
     (tmp_path / "corpus").mkdir(exist_ok=True)
     (tmp_path / "corpus" / "grants.yaml").write_text("principals: [")
@@ -129,7 +129,7 @@ def test_a_grants_file_that_is_none_ends_an_import_before_anything_is_written(tm
         before[tmp_path / "corpus" / "grants.yaml"] = broken.encode()
         said: list[str] = []
         with pytest.raises(PolicyError, match=r"- at .*grants\.yaml"):
-            indexed(tmp_path, said, evidence=file)
+            indexed(tmp_path, said, read=(("evidence", file),))
         assert said == []
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
@@ -144,7 +144,7 @@ def test_an_import_into_what_may_not_be_written_to_reads_nothing(tmp_path: Path,
         said: list[str] = []
         with monkeypatch.context() as patch, pytest.raises(StoreError) as caught:
             patch.setattr(file_access, "TemporaryFile", _read_only)
-            indexed(tmp_path, said, evidence=file)
+            indexed(tmp_path, said, read=(("evidence", file),))
         assert caught.value.message == f"Read-only file system: {tmp_path}/corpus"
         assert said == [] and sorted(tmp_path.rglob("*")) == before
 
@@ -163,8 +163,12 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     report = indexed(
         tmp_path,
         paths=(Path("shop"), tmp_path / "shop", Path("again")),
-        evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
-        read=(("memory", Path("m.jsonl")), ("memory", Path("shop/../m.jsonl"))),
+        read=(
+            ("evidence", Path("rows.jsonl")),
+            ("evidence", Path("./rows.jsonl")),
+            ("memory", Path("m.jsonl")),
+            ("memory", Path("shop/../m.jsonl")),
+        ),
     )
     assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
 

@@ -35,8 +35,8 @@ def index(
         typer.Option(
             "--add",
             metavar="KIND=PATH",
-            help=f"Records: {', '.join(reader.name for reader in READERS)}; evidence (rows, Parquet or JSONL); a reader of a "
-            "plugin; mcp=NAME=SERVER (resources of a command or URL).",
+            help=f"Records: {', '.join(reader.name for reader in READERS if reader.of_files)} (rows, Parquet or JSONL); a reader "
+            "of a plugin; mcp=NAME=SERVER (resources of a command or URL).",
         ),
     ] = None,
     source: Annotated[
@@ -72,9 +72,7 @@ def index(
         request = IndexRequest(
             paths=tuple(paths or ()),
             history=history,
-            evidence=tuple(_path(name) for kind, name in added if kind == "evidence"),
-            read=tuple((kind, _path(name)) for kind, name in added if kind not in ("evidence", "mcp")),
-            mcp=tuple(name for kind, name in added if kind == "mcp"),
+            read=tuple((kind, name if kind == "mcp" else _path(name)) for kind, name in added),
             source=source,
             selection=Selection(tuple(exclude or ()), tuple(include or ()), not no_git, submodules),
             semantic=not no_semantic,

@@ -51,7 +51,7 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
     `state_of` of its files before it read them, if it is known.
     """
     file = file_of(settings)
-    if file is None or not request.paths or request.records:
+    if file is None or not request.paths or request.read:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
     seen = files and [files, head_of(settings)]

@@ -45,12 +45,10 @@ from ..redaction.masking import REDACTOR
 from ..sources import git_history, work_tree
 from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
-from ..sources.evidence_file import read_evidence
 from ..sources.git_commands import Git
 from ..sources.grammars import QUERIES, WHEELS
 from ..sources.importing import NO_ROWS, normalize
 from ..sources.jsonl import is_unicode
-from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.report import SourceReport
 from ..sources.structured import files_named
@@ -62,7 +60,6 @@ from .request import IndexRequest
 
 __all__ = ["index_into"]
 
-Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
 PART_PLACEMENTS = 150_000
@@ -106,7 +103,7 @@ def index_into(
     readers = {reader.name: reader for reader in (*READERS, *installed(settings["plugins"]).readers)}
     for name, _ in request.read:
         if name not in readers:
-            raise InputError.one_of((*readers, "evidence", "mcp"), name, "--add")
+            raise InputError.one_of(readers, name, "--add")
     cache = ChunkCache(settings["corpus"] if head_of(settings) is not None else None, reader_digest())
     with DocumentReader(cache, workers=request.workers or processors()) as documents:
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
@@ -126,23 +123,16 @@ def _checked(settings: Settings, request: IndexRequest) -> IndexRequest:
     """
     if request.empty:
         raise InputError.described("something to read", "nothing", "index", hint="name a PATH, or --add KIND=PATH.")
-    paths = [*request.paths, *request.evidence, *(path for _, path in request.read)]
-    for name in (settings["project"], request.source or "", *(str(path.absolute()) for path in paths), *request.mcp):
+    inputs = [*request.paths, *(path for _, path in request.read)]
+    for name in (settings["project"], request.source or "", *map(os.path.abspath, inputs)):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
     if request.history and not (request.selection.git and not request.selection.submodules):
         raise InputError.described("a history, or --no-git and --submodules of the work tree", "both", "--history")
-    servers = [named_server(server)[0] for server in request.mcp]
-    if twice := [name for name in servers if servers.count(name) > 1]:
-        raise InputError.described("each name once", f"{twice[0]} twice", "--add mcp")
     expect_names(settings, request)
     read = {(name, os.path.realpath(path)): (name, path) for name, path in request.read}
-    return replace(request, paths=_once(request.paths), evidence=_once(request.evidence), read=tuple(read.values()))
-
-
-def _once(paths: Paths) -> Paths:
-    """The paths of different files and folders."""
-    return tuple({os.path.realpath(path): path for path in paths}.values())
+    paths = {os.path.realpath(path): path for path in request.paths}
+    return replace(request, paths=tuple(paths.values()), read=tuple(read.values()))
 
 
 @dataclass
@@ -199,7 +189,7 @@ class _Import:
         rows = pa.concat_tables(tables or [NO_ROWS], promote_options="default")
         opened = self._corpus is not None
         if self._corpus is None:
-            encoder = self._loaded() if self.documents.cut or self.request.records else None
+            encoder = self._loaded() if self.documents.cut or self.request.read else None
             self._corpus = made_or_opened(self.settings)
             if encoder is not None:
                 self._corpus.expect_encoder(encoder)
@@ -265,16 +255,12 @@ class _Import:
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
         of_trees = common | {"name": request.source, "selection": request.selection, "reader": self.documents}
         named = [(reader, path) for kind, reader in self.readers.items() for name, path in request.read if name == kind]
-        placed = {file for reader, path in named if reader.placed for file in files_named(path, reader.placed)}
+        placed = {file for reader, path in named if reader.placed for file in files_named(str(path), reader.placed)}
         histories = request.paths if request.history else ()
         for path in () if request.history else request.paths:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)
         for reader, path in named:
             yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
-        for server in request.mcp:
-            yield "mcp", read_mcp_resources(server, **common)
-        for path in request.evidence:
-            yield "evidence", read_evidence(path, report=self.report.sources)
         if unread := [path for path in histories if self._is_unread(path)]:
             again = of_trees | {"report": SourceReport(), "say": self.say, "latest": True}
             latest = [table for path in unread for table in git_history.read_git_history(path, **again)]

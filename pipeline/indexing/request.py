@@ -14,16 +14,15 @@ Paths = tuple[Path, ...]
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """The inputs of an import: work trees in `paths`, generic rows in `evidence`, and records."""
+    """The inputs of an import: work trees in `paths`, and records."""
 
     paths: Paths = ()
     history: bool = False
     """Whether the Git history of `paths` is read, too."""
-    evidence: Paths = ()
-    read: tuple[tuple[str, Path], ...] = ()
-    """Names of readers of records, including those of plugins, each with a file or folder."""
-    mcp: tuple[str, ...] = ()
-    """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
+    read: tuple[tuple[str, str | Path], ...] = ()
+    """Names of readers of records, including those of plugins, each with a file or folder; `mcp` with `NAME=COMMAND` or
+    `NAME=URL`.
+    """
     source: str | None = None
     selection: Selection = field(default_factory=Selection)
     """Which files of `paths` are read."""
@@ -33,11 +32,6 @@ class IndexRequest:
     """Processes that cut files and blobs; 0: as many as there are processors."""
 
     @property
-    def records(self) -> bool:
-        """Whether an input is named that is not a work tree."""
-        return bool(self.mcp or self.read or self.evidence)
-
-    @property
     def empty(self) -> bool:
         """Whether no input is named."""
-        return not (self.paths or self.records)
+        return not (self.paths or self.read)

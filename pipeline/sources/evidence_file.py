@@ -37,7 +37,7 @@ _JSON = (*LINES, ".json")
 _PARQUET = (".parquet", ".pq")
 
 
-def read_evidence(path: str | PathLike[str], *, report: SourceReport) -> Iterator[pa.Table]:
+def read_evidence(path: str | PathLike[str], *, report: SourceReport, **_: Any) -> Iterator[pa.Table]:
     """The rows of the file, or of all such files in a folder, in order; counted in `report`.
 
     Raises:

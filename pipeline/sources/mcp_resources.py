@@ -25,7 +25,7 @@ from .jsonl import is_unicode
 from .record_rows import record_table, rows_of_text
 from .report import SourceReport
 
-__all__ = ["MOST", "named_server", "read_mcp_resources"]
+__all__ = ["MOST", "read_mcp_resources"]
 
 MOST = 10_000
 """Maximum number of resources read from one server."""
@@ -33,19 +33,6 @@ SECONDS = 60
 """Timeout for one response of a server."""
 _NAME = re.compile(r"[\w.-]{1,100}")
 _SUFFIXES = {"text/markdown": ".md", "text/x-rst": ".rst", "text/html": ".html"}
-
-
-def named_server(text: str) -> tuple[str, str]:
-    """Name and server of `NAME=SERVER`.
-
-    Raises:
-        InputError: the text has another form.
-    """
-    name, equals, server = text.partition("=")
-    if not equals or not _NAME.fullmatch(name) or not server.strip():
-        hint = "for example --add 'mcp=wiki=python wiki_server.py' or --add mcp=wiki=http://localhost:8765/mcp"
-        raise InputError.described("NAME=COMMAND or NAME=URL", "another form", "--add mcp", hint=hint)
-    return name, server.strip()
 
 
 def read_mcp_resources(server: str, *, project: str, now: datetime, report: SourceReport) -> Iterator[pa.Table]:
@@ -56,20 +43,25 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
 
     Raises:
         EngineError: the official client is not installed.
-        InputError: there is no such server, or it does not respond as an MCP server.
+        InputError: the text has another form, a server has that name already, or there is no such server, or it does not respond as an MCP server.
     """
-    name, at = named_server(server)
+    name, equals, at = server.partition("=")
+    if not equals or not _NAME.fullmatch(name) or not at.strip():
+        hint = "for example --add 'mcp=wiki=python wiki_server.py' or --add mcp=wiki=http://localhost:8765/mcp"
+        raise InputError.described("NAME=COMMAND or NAME=URL", "another form", "--add mcp", hint=hint)
     if find_spec("mcp") is None:
         hint = "pip install 'scoped-retrieval[serve]'"
         raise EngineError("Expected mcp, got no such package - at the extra serve", hint=hint)
     import anyio
 
     try:
-        found = anyio.run(_texts, at, report)
+        found = anyio.run(_texts, at.strip(), report)
     except Exception as error:  # a server, its transport and the client may raise anything
         got = type(_first(error)).__name__
         raise InputError.described("an MCP server that lists its resources", got, f"--add mcp={name}") from error
     source, rows = f"mcp-resource:{name}", list[dict[str, Any]]()
+    if source in report.complete_sources:
+        raise InputError.described("each name once", f"{name} twice", "--add mcp")
     base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
             "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip
     for resource, mime, text in found:

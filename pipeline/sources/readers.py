@@ -37,6 +37,8 @@ class SourceReader:
     read: Callable[..., Iterator[Any]]
     placed: tuple[str, ...] = ()
     """Suffixes of files that work trees leave to this reader, whose paths are then relative to the tree."""
+    of_files: bool = True
+    """Whether `path` is that of a file or folder."""
 
 
 def _function(module: str, name: str) -> Callable[..., Iterator[Any]]:
@@ -68,6 +70,10 @@ READERS = (
         _function("structured", "read_logs"),
         placed=(".csv",),
     ),
+    SourceReader(
+        "mcp", "Resources of an MCP server.", _function("mcp_resources", "read_mcp_resources"), of_files=False
+    ),
+    SourceReader("evidence", "Prepared rows, Parquet, Arrow or JSONL.", _function("evidence_file", "read_evidence")),
 )
 """Every reader of records of this package, by the KIND of `index --add`."""
 _OF_READERS = (ScopedRetrievalError, OSError)
@@ -83,7 +89,7 @@ def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Tabl
     """
     import pyarrow as pa  # not imported to make flags from readers
 
-    if not Path(path).exists():
+    if reader.of_files and not Path(path).exists():
         raise InputError.expected("a file or a folder", None, str(path))
     name, at = reader.name, f"{reader.name}.read"
     found = called(name, "read", partial(reader.read, path, **given), through=_OF_READERS)
