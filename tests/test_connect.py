@@ -128,10 +128,13 @@ def test_a_hook_is_added_once_and_removed_beside_those_of_others(shop: Path, mon
     assert read(file) == before
 
 
-def test_a_prompt_that_nothing_matches_strongly_gets_no_block(shop: Path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "ok do it"}'))
+@pytest.mark.parametrize(("prompt", "asked"), [("ok do it", False), ("role", False), ("zebra quokka", True)])
+def test_a_prompt_without_a_subject_or_that_nothing_matches_strongly_gets_no_block(
+    shop: Path, prompt: str, asked: bool, monkeypatch, capsys
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"prompt": prompt})))
     code, out, err = run("prompt-hook", "--project", "shop", capsys=capsys)
-    assert (code, out) == (0, "") and "snapshot:" in err
+    assert (code, out, "snapshot:" in err) == (0, "", asked)
 
 
 @pytest.mark.parametrize(

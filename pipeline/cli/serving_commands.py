@@ -19,6 +19,8 @@ __all__ = ["register"]
 PORT = 8765
 TOKENS = 1_200
 """Tokens of the block before a prompt."""
+LEAST_WORDS = 2
+"""Words of a prompt, without stop words, below which it gets no block."""
 
 
 def register(app: typer.Typer) -> None:
@@ -159,12 +161,13 @@ def _existing_text(path: Path) -> str | None:
 
 
 def prompt_hook() -> int:
-    """Print a block for a prompt event on standard input. There is none if nothing matches the prompt strongly; the event
-    is Claude Code's UserPromptSubmit.
+    """Print a block for a prompt event on standard input. There is none for a prompt of one word to search for, such as
+    `ok do it`, or if nothing matches it strongly; the event is Claude Code's UserPromptSubmit.
 
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """
     from ...nodes.errors import ScopedRetrievalError
+    from ...nodes.text.text_analysis import tokens_of
     from ..asking.opening import open_retriever
     from ..parsing.strict_json import strict_json
 
@@ -172,6 +175,9 @@ def prompt_hook() -> int:
         settings = settings_of("corpus", "runs")
         event = strict_json(sys.stdin.read())
         fields = _fields(event, settings)
+        if len(set(tokens_of(fields["question"]))) < LEAST_WORDS:
+            note("no block for this prompt: it has one word to search for, or none")
+            return EXIT["ok"]
         with open_retriever(settings) as retriever:
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
