@@ -33,8 +33,8 @@ def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     while width is not None and sum(widths) + 2 * len(widths) > width and max(widths) > WHOLE:
         widths[widths.index(max(widths))] -= 1
     rule = "\u2500" * (sum(widths) + 2 * max(len(widths) - 1, 0))
-    lines = [title] if title else []
-    lines += ["", _line(columns, widths), f" {rule}" if rule else ""]
+    lines = [title, ""] if title else []
+    lines += [_line(columns, widths), f" {rule}" if rule else ""]
     for cells in body:
         folded = [[c] if cell_len(c) <= w else textwrap.wrap(c, w) for c, w in zip(cells, widths, strict=True)]
         lines += [_line(parts, widths) for parts in zip_longest(*folded, fillvalue="")]
