@@ -74,17 +74,6 @@ def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_t
     assert store.starter_of(session.run_id) == "ana"
 
 
-def test_what_a_crash_left_of_a_longer_compaction_goes_with_the_next(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    run = live(store, line_tables)
-    part = run.folder / "texts/part-00007.parquet"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"half")
-    compact(store, run.run_id)
-    assert not part.exists()
-    assert verify(store, run.run_id).ok
-
-
 def test_no_erasure_comes_between_what_a_compaction_reads_and_what_it_writes(
     tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
 ):

@@ -80,14 +80,6 @@ def test_tiers_are_lanes(world):
     assert recall_xray(rows)["results"][0]["servedBy"] == "procedural"
 
 
-def test_an_item_has_a_term_of_0_where_the_lane_found_others():
-    rows = copy.deepcopy(ROWS)
-    rows["score_terms"] = [{"evidence_id": rows["citations"][0]["evidence_id"], "semantic": 0.0}]
-    assert "vector" not in recall_xray(rows)["results"][0]["scoreDecomposition"]
-    rows["hits"] = [{"evidence_id": "e9", "lane": "semantic", "withheld": False, "via": None}]
-    assert recall_xray(rows)["results"][0]["scoreDecomposition"]["vector"] == 0
-
-
 def test_a_direct_answer_explains_its_tier_and_nothing_else_does(world):
     rows = copy.deepcopy(ROWS)
     assert recall_xray(rows)["tierExplain"] is None

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from audited_runs import SAYS, audited, settings_of
+from audited_runs import audited, settings_of
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.reading.reports import report_of
@@ -91,24 +91,6 @@ def test_evidence_is_escaped_wherever_it_stands():
     assert text.count("{{ 7 * 7 }}{% raw %}") == 7  # the template engine reads no evidence
 
 
-def test_an_auditor_reads_funnel_gates_losses_and_plan(world):
-    text = page_of(settings_of(world.folder), world.ana)
-    for heading in (
-        "What the model saw",
-        "Evidence, in the order of the block",
-        "What removed rows",
-        "Plan",
-    ):
-        assert f">{heading}</h2>" in text
-
-
-def test_a_caller_reads_the_block_and_nothing_of_other_rows(world):
-    text = page_of(settings_of(world.folder, "bob"), world.bob)
-    assert SAYS in text
-    for heading in ("What removed rows", "Not shown", "Plan"):
-        assert f">{heading}</h2>" not in text
-
-
 def test_the_contributions_of_an_item_add_up_to_its_score(world):
     text = page_of(settings_of(world.folder), world.ana)
     sums = re.findall(r"<p>(\d\.\d{4}) = (.*?)</p>", text)
@@ -124,10 +106,6 @@ def test_a_run_counts_statuses_budgets_and_losses(world):
     assert "3 ok" in text
     assert "trim: budget_items" in text
     assert AUDITORS_GET not in text
-
-
-def test_a_run_says_how_long_its_nodes_took(world):
-    assert ": the slowest nodes" in report_of(settings_of(world.folder), world.run)
 
 
 def test_a_report_is_for_who_may_read_it(world):

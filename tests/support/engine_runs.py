@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.asking.retrieval import RunSummary
-from scoped_retrieval.pipeline.engines.shards import Engine
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -31,28 +28,6 @@ def asked(story: Story, where: str, *, count: int = 6, **how) -> RunSummary:
     engine = {"engine": how.pop("engine")} if "engine" in how else {}
     with story.open(runs=story.folder / where, shard_requests=1, **how) as opened:
         return opened.run([ASKED | {"question": q} for q in QUESTIONS[:count]], **engine)
-
-
-def asked_on_a_broken_disk(story: Story, engine: Engine) -> RunSummary:
-    """What comes of a run whose parts could not be written, resumed when they can."""
-    (story.folder / "runs").mkdir()
-    broken = []
-
-    def without_parts(job, shards, clock):
-        for name in ("tables", "texts"):  # a file where a folder must be
-            folder = job.staged.folder / name / "snapshots" if name == "tables" else job.staged.folder / name
-            folder.parent.mkdir(exist_ok=True)
-            folder.write_text("")
-            broken.append(folder)
-        yield from engine(job, shards, clock)
-
-    with pytest.raises(StoreError, match=r"Expected to store shard \d, got .* - at run-"):
-        asked(story, "runs", engine=without_parts, count=2)
-    for path in broken:
-        path.unlink()
-    (run_id,) = Runs(story.folder / "runs").unfinished()
-    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
-        return opened.run(resume=run_id, engine=engine)
 
 
 def digests(run: RunSummary) -> dict[str, list[str]]:
