@@ -99,9 +99,9 @@ def test_the_key_is_sent_and_stands_in_no_file_and_no_message(
 
 
 BROKEN = {
-    "status": ((500, b"{}"), "got HTTP status 500", "see the server log for the cause"),
-    "key": ((401, b"{}"), "got HTTP status 401", "encoder_key_variable names an environment variable"),
-    "html": ((200, b"<html>"), "got a response that is not JSON", "the URL is that of another service"),
+    "status": ((500, b"{}"), "got HTTP status 500", "see the log of the server"),
+    "key": ((401, b"{}"), "got HTTP status 401", "encoder_key_variable names the variable"),
+    "html": ((200, b"<html>"), "got a response that is not JSON", "compare URL and model"),
 }
 SILENT = "the encoder of the corpus gives no vectors: Expected vectors of tiny, "
 

@@ -123,6 +123,7 @@ def without_layers(folder: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (lambda at: (at / "model.safetensors").unlink(), r"weights in .safetensors, got none"),
     "fewer layers": (without_layers, r"weights of \d+ numbers, got \d+"),
+    "no modules": (lambda at: (at / "modules.json").unlink(), r"a model with modules.json, got none"),
     "foreign modules": (
         lambda at: (at / "modules.json").write_text('[{"type": "other.Module"}]'),
         r"modules of sentence-transformers, got 1 of another package",

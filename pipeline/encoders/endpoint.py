@@ -33,19 +33,10 @@ MOST_BYTES = 1 << 28
 """The maximum size of an answer."""
 _PIECE = 1 << 16
 _BUSY = (429, 502, 503, 504)
-_WRONG_MODEL = "compare URL and model with what the server says at /v1/models"
-_HINTS = {
-    400: "the server may take shorter texts only: encoder_max_chars cuts them",
-    401: "{key}",
-    403: "{key}",
-    404: _WRONG_MODEL,
-    413: "the server takes shorter texts only: encoder_max_chars cuts them",
-    422: "the server may take shorter texts only: encoder_max_chars cuts them",
-    429: "the server asks for fewer requests: try again later",
-}
-_SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or more time"
-_BROKEN = "see the server log for the cause"
-_ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
+_HINT = (
+    "see the log of the server, and compare URL and model with what it lists at /v1/models; encoder_max_chars cuts long texts, "
+    "encoder_key_variable names the variable with its key, and endpoint_timeout_seconds is the time that it has"
+)
 
 
 @dataclass(frozen=True)
@@ -73,11 +64,9 @@ class Endpoint:
             time.sleep(pause)
         raise AssertionError  # the last try returned or raised
 
-    def error(self, got: str, hint: str | None = None) -> ModelError:
+    def error(self, got: str, hint: str = _HINT) -> ModelError:
         """An error about this server."""
-        return ModelError(
-            f"Expected {self.expected}, got {got}", at=self.url, hint=_WRONG_MODEL if hint is None else hint
-        )
+        return ModelError(f"Expected {self.expected}, got {got}", at=self.url, hint=hint)
 
     def _once(
         self, path: str, body: Mapping[str, Any] | None, number: int
@@ -99,7 +88,7 @@ class Endpoint:
             with error:
                 asked = error.headers.get("Retry-After", "") if error.headers else ""
             pause = min(float(asked), LONGEST_PAUSE_SECONDS) if asked.isdecimal() else pause
-            return self._refused(error.code), pause if error.code in _BUSY else None
+            return self.error(f"HTTP status {error.code}"), pause if error.code in _BUSY else None
         except URLError as error:
             reason = error.reason
             return self._lost(reason if isinstance(reason, Exception) else error), None
@@ -112,30 +101,20 @@ class Endpoint:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            return self.error("a response that is not JSON", _ANOTHER)
-        return found if isinstance(found, dict) else self.error("JSON that is no object", _ANOTHER)
-
-    def _refused(self, status: int) -> ModelError:
-        key = (
-            "encoder_key_variable names an environment variable with the key of the server"
-            if self.key_variable is None
-            else f"the server does not take the key in {self.key_variable}"
-        )
-        hint = _HINTS.get(status)
-        hint = hint or (_BROKEN if status >= 500 else None)
-        return self.error(f"HTTP status {status}", hint.format(key=key) if hint else None)
+            return self.error("a response that is not JSON")
+        return found if isinstance(found, dict) else self.error("JSON that is no object")
 
     def _lost(self, error: Exception) -> ModelError:
         from socket import gaierror
 
         match error:
             case TimeoutError():
-                return self.error(f"no answer within {self.timeout_seconds:g} s", _SLOW)
+                return self.error(f"no answer within {self.timeout_seconds:g} s")
             case ConnectionRefusedError():
-                return self.error("no server", "start the server, or correct its URL")
+                return self.error("no server")
             case gaierror():
-                return self.error("no address for the host", "correct the name of the host in the URL")
-        return self.error(f"no answer ({type(error).__name__})", _BROKEN)
+                return self.error("no address for the host")
+        return self.error(f"no answer ({type(error).__name__})")
 
     def _key(self) -> dict[str, str]:
         """The header with the key, read when needed."""

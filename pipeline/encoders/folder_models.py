@@ -35,7 +35,7 @@ _ABOUT = (".json", ".txt", ".model", ".jinja")
 """Files next to the weights that results depend on: configuration, vocabulary, tokenizer, templates."""
 _APART = ("onnx", "openvino", "checkpoint-")
 """Folders of the same model in other forms, which are not read."""
-_MODULES = "modules.json"
+MODULES = "modules.json"
 _OWN = "sentence_transformers."
 HINT = "a folder as `save_pretrained` of sentence-transformers writes it, with weights in safetensors"
 
@@ -62,13 +62,13 @@ def files_profile(folder: Path) -> str:
 
 def _expect_own_modules(folder: Path) -> None:
     """Refuse a folder with modules of another package: code that a model brings along is not run."""
-    if not (file := folder / _MODULES).exists():
+    if not (file := folder / MODULES).exists():
         return
     try:
         kinds = [str(module["type"]) for module in json.loads(file.read_bytes())]
     except (ValueError, TypeError, KeyError) as error:
         got = type(error).__name__
-        raise ModelError(f"Expected {_MODULES} with a list of modules, got {got}", at=folder, hint=HINT) from error
+        raise ModelError(f"Expected {MODULES} with a list of modules, got {got}", at=folder, hint=HINT) from error
     if foreign := [kind for kind in kinds if not kind.startswith(_OWN)]:
         raise ModelError(
             f"Expected modules of sentence-transformers, got {len(foreign)} of another package", at=folder, hint=HINT

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
-from .folder_models import HINT, each_alone, files_profile, loaded
+from .folder_models import HINT, MODULES, each_alone, files_profile, loaded
 from .unit_vectors import rounded
 
 __all__ = ["KIND", "SentenceTransformerEncoder", "located"]
@@ -65,6 +65,8 @@ class SentenceTransformerEncoder:
     def _files(self) -> tuple[Path, str]:
         if self._own is None:
             folder = located(self._choice)
+            if not (folder / MODULES).exists():  # pooling would be guessed
+                raise ModelError(f"Expected a model with {MODULES}, got none", at=folder, hint=HINT)
             self._own = folder, files_profile(folder)
         return self._own
 

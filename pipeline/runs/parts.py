@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.audit.records import CANDIDATE_RECORD, COVERED, RECORDS, VIEWED, view
+from ...nodes.audit.records import CANDIDATE_RECORD, RECORDS, VIEWED, view
 from ...nodes.columns.digests import stored_form, text_sha256, texts_in
 from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import StoreError, VerificationError, kind_of
@@ -31,8 +31,6 @@ PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_po
 """Tables that are the same for all requests of a run, stored once."""
 DECLARED = TABLES | {record.name: record for record in RECORDS}
 """The tables of the line and the records by name."""
-PERSISTED = (*COVERED, *(TABLES[name] for name in PER_RUN))
-"""Every table a run stores."""
 VIEWS = (*(TABLES[name] for name in VIEWED), SNAPSHOTS)
 """Every table of the line that a run has, most as views of records."""
 READABLE = (*VIEWS, *RECORDS, *(TABLES[name] for name in PER_RUN))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -130,24 +131,20 @@ def first_difference(
 def _table_difference(
     table: Table, stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table]
 ) -> TableDifference | None:
-    names, keys = _covered(table), list(table.key)
     was, now = (_comparable(table, tables[table.name]) for tables in (stored, computed))
     if was.equals(now):
         return None
-    row = min(_first_other(was[name], now[name]) for name in keys)
-    if row < max(was.num_rows, now.num_rows):  # keys differ: a row is on one side only
-        ours, theirs = (_key(side, keys, row) for side in (was, now))
-        if theirs is None or (ours is not None and _spelled(ours) < _spelled(theirs)):
-            assert ours is not None
-            return TableDifference(table.name, ours, None, "row", None)
-        return TableDifference(table.name, theirs, None, None, "row")
-    row = min(_first_other(was[name], now[name]) for name in names)
-    if row == was.num_rows:
-        return None  # equal values whose columns differ in nullability
-    column = next(name for name in names if was[name][row] != now[name][row])
-    key = _key(was, keys, row)
-    assert key is not None
-    return TableDifference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
+    for ours, theirs in zip_longest(was.to_pylist(), now.to_pylist()):
+        if ours == theirs:
+            continue
+        here, there = ({name: row[name] for name in table.key} if row else None for row in (ours, theirs))
+        if here == there:
+            column = next(name for name in ours if ours[name] != theirs[name])
+            return TableDifference(table.name, here or {}, column, ours[column], theirs[column])
+        if here and (not there or _spelled(here) < _spelled(there)):  # a row is on one side only
+            return TableDifference(table.name, here, None, "row", None)
+        return TableDifference(table.name, there or {}, None, None, "row")
+    return None  # equal values whose columns differ in nullability
 
 
 def _covered(table: Table) -> list[str]:
@@ -159,24 +156,6 @@ def _comparable(table: Table, rows: pa.Table) -> pa.Table:
     """Keys and covered columns, in the order of the keys."""
     kept = dict.fromkeys([*table.key, *_covered(table)])
     return rows.select(list(kept)).sort_by([(name, "ascending") for name in table.key]).combine_chunks()
-
-
-def _first_other(was: pa.ChunkedArray, now: pa.ChunkedArray) -> int:
-    """The first position where two columns differ, by bisection; the length of the longer one if they are equal."""
-    low, high = 0, min(len(was), len(now))
-    if was.slice(0, high).equals(now.slice(0, high)):
-        return max(len(was), len(now)) if len(was) == len(now) else high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if was.slice(low, middle - low).equals(now.slice(low, middle - low)):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _key(table: pa.Table, names: Sequence[str], row: int) -> dict[str, Any] | None:
-    return None if row >= table.num_rows else {name: table[name][row].as_py() for name in names}
 
 
 def _spelled(key: Mapping[str, Any]) -> list[str]:
