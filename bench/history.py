@@ -47,7 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     repository = options.repository.resolve()
     git = Git(repository)
-    commits = commit_table(git.commits(git.branch(None)[1]))
+    commits = commit_table(git.commits(git.branch()[1]))
     line = dict(zip(commits["version"].to_pylist(), commits["recorded_time"].to_pylist(), strict=True))
     picked = random.Random(options.seed).sample(sorted(line), min(options.commits, len(line)))
     with tempfile.TemporaryDirectory() as folder:

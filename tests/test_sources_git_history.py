@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from history_check import alive_at, differences
 from placed import flat
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.files import ReadOptions
 from scoped_retrieval.pipeline.sources.git_commands import Git
 from scoped_retrieval.pipeline.sources.git_history import read_git_history
@@ -30,7 +31,7 @@ START = 1_700_000_000
 def commit_times(repo: Path) -> pa.Table:
     """Every commit of the current branch's line, oldest first."""
     found = Git(repo)
-    head = found.branch(None)[1]
+    head = found.branch()[1]
     assert head is not None
     return commit_table(found.commits(head))
 
@@ -91,16 +92,11 @@ def stream(tmp_path: Path) -> Stream:
 def read(
     repo: Path,
     *,
-    branch: str | None = None,
     options: ReadOptions | None = None,
     report: SourceReport | None = None,
-    reader: Callable[..., object] = read_git_history,
 ) -> pa.Table:
-    extra = {"branch": branch} if branch else {}
-    tables = list(
-        reader(repo, project="shop", now=NOW, report=report or SourceReport(), options=options, **extra)  # type: ignore[call-overload]  # readers share these
-    )
-    return flat(tables)
+    reader = DocumentReader.of(options)
+    return flat(list(read_git_history(repo, project="shop", now=NOW, report=report or SourceReport(), reader=reader)))
 
 
 def placements(rows: pa.Table, path: str) -> list[tuple[object, ...]]:
@@ -236,9 +232,6 @@ def test_a_merge_is_what_it_did_to_its_first_parent(stream: Stream) -> None:
     rows = read(stream.write())
     assert placements(rows, "b.py") == [("g", 1, 5.0, None, None)]
     assert set(rows["branch"].to_pylist()) == {"main"}
-    side = read(stream.repo, branch="side")
-    assert placements(side, "b.py") == [("g", 1, 1.0, None, None)]
-    assert set(side["branch"].to_pylist()) == {"side"}
 
 
 def test_commit_times_increase_where_clocks_do_not(stream: Stream) -> None:
@@ -294,19 +287,12 @@ def test_rows_have_the_trust_columns_of_files(stream: Stream) -> None:
     assert by_path["a.py"]["owner_project"] == "shop"
 
 
-def test_no_repository_no_branch_and_no_commit_are_told_apart(stream: Stream, tmp_path: Path) -> None:
+def test_no_folder_and_no_repository_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Expected a folder, got none - at "):
         read(tmp_path / "absent")
     (tmp_path / "plain").mkdir()
     with pytest.raises(InputError, match="Expected a git repository, got a folder without one - at "):
         read(tmp_path / "plain")
-    stream.commit({"a.py": function("f")})
-    side = stream.commit({"a.py": function("g")}, parents=[1], branch="side")
-    stream.commit({"b.py": function("g")}, parents=[1, side])
-    stream.write()
-    for name in ("mian", "main~0", "-x", "main^{tree}"):
-        with pytest.raises(InputError, match=r"Expected one of main, side, got '.*' - at branch"):
-            read(stream.repo, branch=name)
 
 
 def test_the_header_of_the_last_version_with_a_text_says_its_zone(stream: Stream) -> None:

@@ -12,6 +12,7 @@ import pytest
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import Runs
+from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.files import ReadOptions, is_generated
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -29,7 +30,11 @@ def write(root: Path, files: dict[str, bytes | str]) -> Path:
 
 
 def read(root: Path, report: SourceReport | None = None, options: ReadOptions | None = None) -> pa.Table:
-    tables = list(read_work_tree(root, project="shop", now=NOW, report=report or SourceReport(), options=options))
+    tables = list(
+        read_work_tree(
+            root, project="shop", now=NOW, report=report or SourceReport(), reader=DocumentReader.of(options)
+        )
+    )
     return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
 
 

@@ -78,7 +78,7 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
         InputError: there is no Git history here.
     """
     git = Git(repository)
-    _, head = git.branch(None)
+    _, head = git.branch()
     if head is None:
         raise InputError.described("a repository with commits", "one without", str(repository))
     subjects = git.subjects(head, count * 4)

@@ -153,7 +153,7 @@ def state_of(request: IndexRequest) -> str | None:
     """
     digest, now = hashlib.sha256(str(request).encode()), time.time_ns()
     for root in request.paths if request.history else ():
-        digest.update(str(Git(root).branch(None)).encode())
+        digest.update(str(Git(root).branch()).encode())
     for name, of in _files(request):
         if max(of.st_mtime_ns, of.st_ctime_ns) > now - _RACY:
             return None

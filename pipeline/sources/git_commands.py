@@ -28,8 +28,7 @@ _PROMISED = "promisor remote"
 _LAST_SECOND = 253_402_300_799 - 86_400
 """Times after the year 9999 count as its last day."""
 _PLUMBING = frozenset((
-    "cat-file", "check-ignore", "check-ref-format", "diff-tree", "for-each-ref", "ls-files", "ls-tree", "rev-list", "rev-parse",
-    "symbolic-ref",
+    "cat-file", "check-ignore", "diff-tree", "ls-files", "ls-tree", "rev-list", "rev-parse", "symbolic-ref",
 ))  # fmt: skip
 """The commands that may run. None compares the work tree, which would run filters, or verifies signatures."""
 _OFF = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "safe.bareRepository=explicit")
@@ -154,24 +153,13 @@ class Git:
         status, output = self._ended(self._started(arguments, folder), b"", {0, 1})
         return None if status else output
 
-    def branch(self, name: str | None) -> tuple[str | None, str | None]:
-        """Name and head commit of a branch, the current one by default; the name is None if no branch is checked out,
-        the commit is None if there are no commits.
-
-        Raises:
-            InputError: there is no such branch.
+    def branch(self) -> tuple[str | None, str | None]:
+        """Name and head commit of the current branch; the name is None if no branch is checked out, the commit is None if
+        there are no commits.
         """
-        if name is None:
-            shown = self.try_("symbolic-ref", "--quiet", "--short", "HEAD")
-            head = self.try_("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-            return (_line(shown) or None) if shown else None, _line(head) if head else None
-        valid = self.try_("check-ref-format", f"refs/heads/{name}") is not None
-        for prefix in ("refs/heads/", "refs/remotes/", "refs/remotes/origin/") if valid else ():
-            head = self.try_("rev-parse", "--verify", "--quiet", f"{prefix}{name}^{{commit}}")
-            if head:
-                return name, _line(head)
-        listed = self.run("for-each-ref", "--format=%(refname:short)", "--count=20", "refs/heads").decode().split()
-        raise InputError.one_of(listed or ["(no branch)"], name, "branch")
+        shown = self.try_("symbolic-ref", "--quiet", "--short", "HEAD")
+        head = self.try_("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return (_line(shown) or None) if shown else None, _line(head) if head else None
 
     def commits(self, head: str) -> list[Commit]:
         """The first-parent line up to `head`, oldest first."""

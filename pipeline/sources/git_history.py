@@ -1,4 +1,4 @@
-"""The history of one branch of a git repository: every version of every text file, with the interval in which it
+"""The history of the current branch of a git repository: every version of every text file, with the interval in which it
 existed.
 
 Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`. The line is the first-parent history of the branch; a merge is the change
@@ -46,10 +46,8 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     *,
     project: str,
     name: str | None = None,
-    branch: str | None = None,
     now: datetime,
     report: SourceReport,
-    options: ReadOptions | None = None,
     selection: Selection | None = None,
     reader: DocumentReader | None = None,
     say: Say = quiet,
@@ -68,11 +66,11 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     `say` receives lines of progress. Blobs whose chunks `reader` has are not read again.
 
     Raises:
-        InputError: there is no repository or no such branch.
+        InputError: there is no repository.
     """
-    reader = reader or DocumentReader.of(options)
+    reader = reader or DocumentReader.of()
     git = Git(repo)
-    branch, head = git.branch(branch)
+    branch, head = git.branch()
     source_id = git.source_id(name)
     if head is None:
         report.skip("no commits")
@@ -106,7 +104,6 @@ def read_uncommitted(
     name: str | None = None,
     now: datetime,
     report: SourceReport,
-    options: ReadOptions | None = None,
     selection: Selection | None = None,
     reader: DocumentReader | None = None,
 ) -> Iterator[pa.Table]:
@@ -122,11 +119,11 @@ def read_uncommitted(
         InputError: there is no repository.
     """
     recorded = microseconds(now)
-    reader = reader or DocumentReader.of(options)
+    reader = reader or DocumentReader.of()
     git = Git(repo)
     if git.root is None:
         return
-    branch, head = git.branch(None)
+    branch, head = git.branch()
     constant = {
         "source_id": git.source_id(name),
         "owner_project": project,

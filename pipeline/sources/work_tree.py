@@ -33,14 +33,13 @@ _BATCH_FILES, _BATCH_BYTES = 1_024, 32_000_000
 _PLACED = ("occurrence", "line_start", "line_end", "byte_start", "byte_end")
 
 
-def read_work_tree(  # noqa: PLR0913 - options by keyword
+def read_work_tree(
     root: str | PathLike[str],
     *,
     project: str,
     name: str | None = None,
     now: datetime,
     report: SourceReport,
-    options: ReadOptions | None = None,
     selection: Selection | None = None,
     leave_out: Collection[Path] = (),
     reader: DocumentReader | None = None,
@@ -57,7 +56,7 @@ def read_work_tree(  # noqa: PLR0913 - options by keyword
     Raises:
         InputError: there is nothing at `root`.
     """
-    reader = reader or DocumentReader.of(options)
+    reader = reader or DocumentReader.of()
     root = Path(root)
     if root.is_file():
         folder, paths = root.parent, [os.fsencode(root.name)]
