@@ -15,7 +15,7 @@ from scoped_retrieval.pipeline.sources.structured import read_logs, read_sot
 
 NOW = datetime(2025, 10, 25, tzinfo=UTC)
 CSV = 'id,fee,deadline\nENG-1,"$52,500",2025-11-15\nENG-2,18000,2026-02-01\n'
-SCHEMA = "key: id\ncolumns:\n  id: {type: id, required: true}\n  fee: {type: money, required: true}\n  deadline: date\n"
+SCHEMA = "key: id\ncolumns: {id: id, fee: money, deadline: date}\nrequired: [fee]\n"
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -58,7 +58,7 @@ def test_paths_are_those_of_the_tree_that_holds_the_file_else_of_the_folder_name
 
 def test_the_key_and_zone_of_a_record_are_its_columns(tmp_path: Path) -> None:
     written(
-        tmp_path, x__csv="code,zone\nX-1,restricted\n", x__schema__yaml="key: code\ncolumns: {code: id, zone: zone}\n"
+        tmp_path, x__csv="code,zone\nX-1,restricted\n", x__schema__yaml="key: code\ncolumns: {code: id, zone: text}\n"
     )
     (row,) = sot(tmp_path)
     assert (row["entity"], row["zone"]) == ("X-1", "restricted")

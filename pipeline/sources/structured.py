@@ -6,10 +6,8 @@ Gives: `read_sot` (`index --add sot=FILE`), one row per record: `origin_class` s
 A schema beside a file, `NAME.schema.yaml`, gives its key, columns and types:
 
     key: engagement_id
-    columns:
-      engagement_id: {type: id, required: true}
-      fee: money
-      deadline: {type: date}
+    columns: {engagement_id: id, fee: money, deadline: date}
+    required: [fee]
 
 Without one the key is the column `id`, else the first one, and values are text. A value that does not match its type is an
 import error, never a null; a record that may not be canonical must not become evidence.
@@ -32,13 +30,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import model_validator
 
 from ...nodes.errors import InputError, PolicyError
-from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
-from ..parsing.documents import ABSENT, Document, Text, document, expected, word
+from ...nodes.vocabulary import ZONES, Vocabulary
+from ..parsing.documents import Document, Text, document, expected, word
 from ..parsing.quoting import shown_key
-from ..parsing.values import TIME, instant
 from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..redaction.masking import masked_digest
@@ -69,8 +66,9 @@ def read_sot(
         schema, seen = _schema_beside(file), dict[str, str]()
         modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         for record in _records(file):
-            schema.check(record)
-            key = schema.key_of(list(record.fields), record.at)
+            if schema is not None:
+                schema.check(record)
+            key = _key_of(schema, record)
             identifier = record.required(key)
             if identifier in seen:
                 raise InputError(f"Expected every key once, got that of {seen[identifier]} - at {record.at}.{key}")
@@ -248,88 +246,67 @@ def _place(file: Path, named: Path, roots: Sequence[Path]) -> str:
 _MONEY = re.compile(r"(?:[A-Z]{3} ?|[$\u20ac\u00a3])?-?\d{1,3}(?:,?\d{3})*(?:\.\d+)?(?: ?[A-Z]{3})?|-?\d+(?:\.\d+)?")
 
 
-def _reads(function: Callable[[str], object]) -> Callable[[str], bool]:
-    """Whether a function reads a value without an error."""
-
-    def fits(value: str) -> bool:
-        try:
-            function(value)
-        except ValueError:
-            return False
-        return True
-
-    return fits
+def _is_date(value: str) -> bool:
+    try:
+        return bool(date.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 _TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
     "text": ("text", lambda value: True),
     "id": ("an id without spaces", lambda value: not re.search(r"\s", value)),
     "ulid": ("a ULID of 26 characters", re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch),
-    "date": ("a date such as 2025-11-15", _reads(date.fromisoformat)),
-    "datetime": (TIME, _reads(lambda value: instant(value, ""))),
+    "date": ("a date such as 2025-11-15", _is_date),
     "integer": ("a whole number", re.compile(r"-?\d+").fullmatch),
     "number": ("a number", re.compile(r"[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?").fullmatch),
     "money": ("an amount such as 52500, $52,500 or 52500 USD", _MONEY.fullmatch),
-    "boolean": ("true or false", re.compile(r"true|false", re.IGNORECASE).fullmatch),
-    "zone": (f"one of {', '.join(ZONES.values)}", ZONES.__contains__),
-    "level": (f"one of {', '.join(LEVELS.values)}", LEVELS.__contains__),
 }
 """Types by name: the expected value in words, and a check of a value."""
-_TYPE = Vocabulary("type", tuple(_TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
-
-
-class _Column(Document):
-    """The type of a column, and whether every record has a value there."""
-
-    type: Annotated[str, word(_TYPE)]
-    required: bool = False
 
 
 class _Schema(Document):
-    """The key of the records of a file and its columns; none = any."""
+    """The key of the records of a file, the types of its columns, and those that every record has a value in."""
 
-    key: Text = ABSENT
-    columns: dict[
-        str, Annotated[_Column, BeforeValidator(lambda one: {"type": one} if isinstance(one, str) else one)]
-    ] = Field(default_factory=dict)
+    key: Text
+    columns: dict[str, Annotated[str, word(Vocabulary("type", tuple(_TYPES)))]]
+    required: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _has_key(self) -> _Schema:
-        if self.key not in self.columns:
-            raise expected(
-                f"a key that is one of the columns {', '.join(self.columns)}", repr(shown_key(self.key or ""))
-            )
+    def _names_columns(self) -> _Schema:
+        for name in (self.key, *self.required):
+            if name not in self.columns:
+                raise expected(f"one of the columns {', '.join(self.columns)}", repr(shown_key(name)))
         return self
-
-    def key_of(self, columns: Sequence[str], at: str) -> str:
-        """The column that identifies a record; without a schema `id`, else the first one.
-
-        Raises:
-            InputError: the file has no such column, or none at all.
-        """
-        key = self.key or ("id" if "id" in columns or not columns else columns[0])
-        if key not in columns:
-            raise InputError.expected(f"the key column {key}", ", ".join(columns) or "no column", at)
-        return key
 
     def check(self, record: Record) -> None:
         """Raise InputError, naming file, row and column, unless every value matches its type."""
-        record.expect_no_others(self.columns or record.fields)
-        for name, column in self.columns.items():
-            expected, fits = _TYPES[column.type]
-            value = record.required(name) if column.required or name == self.key else record.text(name)
+        record.expect_no_others(self.columns)
+        for name, type_ in self.columns.items():
+            expected, fits = _TYPES[type_]
+            value = record.required(name) if name in (self.key, *self.required) else record.text(name)
             if value and not fits(value):
                 raise InputError(f"Expected {expected}, got other text - at {record.at}.{name}")
 
 
-_NO_SCHEMA = _Schema.model_construct()
+def _key_of(schema: _Schema | None, record: Record) -> str:
+    """The column that identifies a record; without a schema `id`, else the first one.
+
+    Raises:
+        InputError: the record has no such column, or none at all.
+    """
+    columns = list(record.fields)
+    key = schema.key if schema else "id" if "id" in columns or not columns else columns[0]
+    if key not in columns:
+        raise InputError.expected(f"the key column {key}", ", ".join(columns) or "no column", record.at)
+    return key
 
 
-def _schema_beside(file: Path) -> _Schema:
-    """The schema in `<stem>.schema.yaml`; an empty one if there is no such file.
+def _schema_beside(file: Path) -> _Schema | None:
+    """The schema in `<stem>.schema.yaml`, if there is one.
 
     Raises:
         PolicyError: the schema is invalid; names file and key.
     """
     beside = _schema_of(file)
-    return document(_Schema, parse(beside.read_bytes(), str(beside)), str(beside)) if beside.is_file() else _NO_SCHEMA
+    return document(_Schema, parse(beside.read_bytes(), str(beside)), str(beside)) if beside.is_file() else None
