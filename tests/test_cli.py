@@ -12,9 +12,8 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from reference_pages import commands
 from scoped_retrieval.nodes import errors
-from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error, write_table
+from scoped_retrieval.pipeline.cli.output import exit_code_of, print_error
 from scoped_retrieval.pipeline.runs.live import SUFFIX
-from scoped_retrieval.pipeline.views.text_table import text_table
 
 
 def test_help_loads_nothing_of_the_data_stack():
@@ -186,15 +185,6 @@ def test_lineage_of_line_and_run_in_every_format(shop, capsys, format_):
     assert (of_run == of_line) == (format_ == "json")  # the others have the rows of the run
 
 
-def test_lineage_of_one_step_and_of_none(shop, capsys):
-    code, _, _ = run("lineage", "--of", "evidence_packing", "--out", "step.svg", capsys=capsys)
-    assert code == 0
-    assert b"packs" in Path("step.svg").read_bytes()
-    code, _, err = run("lineage", "--of", "packing", "--out", "step.svg", capsys=capsys)
-    assert code == 2
-    assert "evidence_packing" in err
-
-
 def test_doctor_names_every_setting_and_what_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCOPED_RETRIEVAL_EVAL_DATA", raising=False)
@@ -273,19 +263,6 @@ def test_facts_about_a_corpus_and_its_old_generations_removed(shop, capsys):
     assert removed == "removed: 1 generation, 0 packs, 0 files, 0 bytes"
     assert kept.startswith("kept: 1 generation, ")
     ask(capsys=capsys)
-
-
-def test_long_cells_are_folded_to_the_width_of_a_terminal_and_ids_are_not():
-    words = " ".join(f"word{n}" for n in range(60))
-    lines = text_table("", ("id", "what"), [("x" * 26, words)], width=80).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert [word for line in lines[2:] for word in line.split()] == ["x" * 26, *words.split()]
-
-
-def test_tables_are_neither_folded_nor_cut_in_a_pipe():
-    text = write_table("", ("a", "b"), [("x" * 200, "y" * 200), ("two\nlines", "z")])
-    assert "x" * 200 + "  " + "y" * 200 in text
-    assert "two lines" in text
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,6 @@ def test_a_commit_without_a_text_stands_for_its_time(tmp_path: Path):
     assert as_of(story, SHA) == as_of(story, SHA[:8]) == as_of(story, SHA.upper()) == days_ago(3)
 
 
-def test_a_commit_of_two_clones_stands_for_the_earlier_time(tmp_path: Path):
-    commits = {"git_one": line(**{f"c{SHA}": days_ago(3)}), "git_two": line(**{f"c{SHA}": days_ago(4)})}
-    assert as_of(told(tmp_path, **commits), SHA) == days_ago(4)
-
-
 def test_a_prefix_of_two_commits_stands_for_neither(tmp_path: Path):
     twin = SHA[:-2] + "cd"
     story = told(tmp_path, git_story=line(**{f"c{SHA}": days_ago(3), f"c{twin}": days_ago(2)}))

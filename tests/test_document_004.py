@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -120,27 +118,6 @@ def test_a_chunk_inserted_again_is_found_by_its_new_words_only(store):
     store.insert_chunk({"chunk_id": "c2", "document_id": "adr-1", "content": "Nothing but tulips."})
     assert ids(store.search_fts("tulips")) == ["c2"]
     assert "c2" not in ids(store.search_fts("ledger"))
-
-
-def test_a_chunk_that_cannot_be_replaced_keeps_its_vectors(tmp_path: Path):
-    with knowledge.CorpusStore(tmp_path / "store.db") as store:
-        knowledge.ingest(CORPUS, store)
-        store.insert_embedding("c1", [1.0, 0.0], "m")
-        with closing(sqlite3.connect(tmp_path / "store.db")) as other:
-            full = "CREATE TRIGGER full BEFORE INSERT ON chunks BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-            other.execute(full)
-        with pytest.raises(sqlite3.IntegrityError, match="the disk is full"):
-            store.insert_chunk({"chunk_id": "c1", "document_id": "adr-1", "content": "Another text."})
-        assert list(store.vectors("m")) == ["c1"]
-
-
-@pytest.mark.parametrize("vector", [[], [[1.0]], [float("inf")], [1.0, 2.0, 3.0]])
-def test_a_vector_that_is_not_what_was_expected_is_refused(store, vector: Any):
-    store.insert_embedding("c1", [1.0, 0.0], "m")
-    with pytest.raises(InputError):
-        store.insert_embedding("c2", vector, "m")
-    with pytest.raises(InputError, match="a chunk that is there"):
-        store.insert_embedding("none", [1.0, 0.0], "m")
 
 
 def test_ingestion_names_what_it_leaves_out(store, tmp_path: Path):

@@ -56,25 +56,6 @@ def test_what_is_no_rival_does_not_conflict(tmp_path: Path, other: dict[str, Any
     assert asked(tmp_path, FEE, other) == []
 
 
-TWICE = "id: ENG-001\nport: 80\nport: 443\n"
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ([TWICE], []),
-        (["id: ENG-001\nfee: $5\nfee: EUR 5\n"], []),
-    ],
-)
-def test_a_row_that_states_a_field_twice_is_no_rival_of_itself(tmp_path: Path, texts: list[str], message: list[str]):
-    rows = [record(f"{n}.csv", text) for n, text in enumerate(texts)]
-    assert asked(tmp_path, *rows, question="port and fee of ENG-001") == message
-
-
-def test_a_memory_that_states_a_value_twice_is_no_rival_of_itself(tmp_path: Path):
-    assert asked(tmp_path, memory("a", "retry limit: 5\nretry limit: 3"), question="retry limit") == []
-
-
 def test_rows_that_two_files_number_alike_are_no_rivals(tmp_path: Path):
     numbered = [record(f"{n}.csv", f"id: 7\nfee: ${n}\n", entity="7") for n in (1, 2)]
     assert asked(tmp_path, *numbered, question="fee 7") == []

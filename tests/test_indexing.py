@@ -12,14 +12,13 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
+from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
 from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.progress import quiet
-from scoped_retrieval.pipeline.storage import file_access
 
 
 def indexed(folder: Path, said: list[str] | None = None, **sources: Any) -> IndexReport:
@@ -132,45 +131,6 @@ def test_a_grants_file_that_is_none_ends_an_import_before_anything_is_written(tm
             indexed(tmp_path, said, read=(("evidence", file),))
         assert said == []
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_an_import_into_what_may_not_be_written_to_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    file = tmp_path / "rows.jsonl"
-    file.write_text("not even json")
-    for standing in (False, True):
-        if standing:
-            Corpus.create(tmp_path / "corpus")
-        before = sorted(tmp_path.rglob("*"))
-        said: list[str] = []
-        with monkeypatch.context() as patch, pytest.raises(StoreError) as caught:
-            patch.setattr(file_access, "TemporaryFile", _read_only)
-            indexed(tmp_path, said, read=(("evidence", file),))
-        assert caught.value.message == f"Read-only file system: {tmp_path}/corpus"
-        assert said == [] and sorted(tmp_path.rglob("*")) == before
-
-
-def _read_only(dir: Path) -> Any:  # noqa: A002 - as the library has it
-    raise OSError(30, "Read-only file system", str(dir))
-
-
-def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/a.md").write_text("# a\n\nText.\n")
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"source_id": "a:b", "text": "amber"}))
-    (tmp_path / "m.jsonl").write_text(json.dumps({"id": "m", "content": "A fact.", "status": "verified"}))
-    (tmp_path / "again").symlink_to(tmp_path / "shop")
-    monkeypatch.chdir(tmp_path)
-    report = indexed(
-        tmp_path,
-        paths=(Path("shop"), tmp_path / "shop", Path("again")),
-        read=(
-            ("evidence", Path("rows.jsonl")),
-            ("evidence", Path("./rows.jsonl")),
-            ("memory", Path("m.jsonl")),
-            ("memory", Path("shop/../m.jsonl")),
-        ),
-    )
-    assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
 
 
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:

@@ -157,12 +157,6 @@ def test_the_documents_formula_is_a_named_set_of_weights(purpose: str):
     assert {name: said[f"weight_{name}"] for name in WEIGHT_SETS["document-000"]} == WEIGHT_SETS["document-000"]
 
 
-def test_an_unknown_set_of_weights_is_refused():
-    row = {"question": "?", "project": "shop", "weights": "document-007"}
-    _, failures = resolve_requests([row], principal="ana", asked_at=days_ago(0))
-    assert failures["error"][0].as_py().startswith("Expected an object or one of document-000, got ")
-
-
 def test_what_names_the_failing_test_says_so(story: Story):
     """S0.60, S0.66: the reason is short and is recorded with the item."""
     story.tell(row("test-log", "logs/run.log", "FAIL tests/test_role.py::test_default\nAssertionError"))
