@@ -11,7 +11,6 @@ from command_line import run
 from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.corpus import Corpus, publishing
 from scoped_retrieval.pipeline.encoders import endpoint
 from scoped_retrieval.pipeline.encoders.openai_encoder import PROBE
 from tiny_sentence_transformer import encoder_at
@@ -134,41 +133,6 @@ def test_and_the_lane_is_off_for_a_question(served: ModelServer, capsys: pytest.
     assert (code, "Payments are retried" in out, "lane_off" in err) == (0, True, True)
     assert (said in err, remedy in err, "llama" in err, served.url in err) == (True, True, False, False), err
     assert (SILENT in err) is (how != "dimension")
-
-
-def test_a_run_whose_encoder_was_off_is_reproduced_after_it_is_back(
-    served: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert index(capsys)[0] == 0
-    served.broken = (500, b"{}")
-    assert run("ask", "payments are retried", "--project", "shop", capsys=capsys)[0] == 0
-    [snapshot] = json.loads(run("log", "--json", capsys=capsys)[1])
-    served.broken = None
-    assert run("verify", snapshot["snapshot_id"], "--rerun", capsys=capsys)[0] == 0
-
-
-def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
-    served: ModelServer, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(publishing, "ENCODED_ROWS", 128)
-    assert index(capsys)[0] == 0
-    corpus = Corpus.open(place / ".scoped-retrieval" / "corpus")
-    before = corpus.generation
-    rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(200)]
-    (place / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    command = ("index", "--add", "evidence=rows.jsonl", "--project", "shop")
-    served.asked.clear()
-    served.last = 160
-    code, _, err = run(*command, capsys=capsys)
-    assert (code, "got HTTP status 500" in err) == (7, True)
-    assert Corpus.open(corpus.path).generation != before, "its texts can be found already"
-    assert Corpus.open(corpus.path).info()["encoded_rows"] == 1 + 128
-    assert run(*ASK, capsys=capsys)[0] == 0
-    served.last = None
-    served.asked.clear()
-    assert run(*command, capsys=capsys)[0] == 0
-    assert len([text for text in served.asked if text.startswith("note")]) == 200 - 128
-    assert Corpus.open(corpus.path).info()["encoded_rows"] == 201
 
 
 def test_a_folder_is_indexed_and_asked_and_one_without_weights_is_named(

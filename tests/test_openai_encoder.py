@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,14 +43,6 @@ def test_a_vector_does_not_depend_on_the_texts_that_are_encoded_with_it(server: 
     encoder = encoder_at(server)
     together = encoder.encode(TEXTS)
     assert [encoder.encode([text])[0].tolist() for text in TEXTS] == together.tolist()
-
-
-def test_a_server_that_rounds_otherwise_is_the_one_that_it_was(server: ModelServer):
-    server.noise = 0.01
-    first = encoder_at(server).profile
-    again = encoder_at(server, first)
-    assert again.profile == first
-    assert pickle.loads(pickle.dumps(again)).profile == first
 
 
 def test_a_model_that_is_replaced_while_it_encodes_gives_no_vector(server: ModelServer):

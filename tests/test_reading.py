@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -120,16 +119,6 @@ def test_a_manifest_that_somebody_wrote_is_damage(settings: Settings):
                 read(settings, name)
 
 
-def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):
-    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
-    with opened(settings) as retriever:
-        gone, kept = (retriever.run([ASKED]).run_id for _ in range(2))
-    shutil.rmtree(settings["runs"] / gone)
-    report = verified(settings)
-    assert not report["ok"]
-    assert {one["run_id"]: one["status"] for one in report["runs"]} == {gone: "missing", kept: "ok"}
-
-
 def test_a_run_whose_generation_is_gone_is_checked(settings: Settings):
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     with opened(settings) as retriever:
@@ -138,14 +127,3 @@ def test_a_run_whose_generation_is_gone_is_checked(settings: Settings):
         manifest.unlink()
     report = verified(settings)
     assert [(one["run_id"], one["status"]) for one in report["runs"]] == [(run_id, "ok")]
-
-
-def test_a_run_with_a_file_that_cannot_be_read_is_reported_and_the_others_are_checked(settings: Settings):
-    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
-    with opened(settings) as retriever:
-        lost, kept = (retriever.run([ASKED]).run_id for _ in range(2))
-    part = min((settings["runs"] / lost / "tables").rglob("*.parquet"))
-    part.unlink()
-    part.mkdir()
-    report = verified(settings)
-    assert {one["run_id"]: one["status"] for one in report["runs"]} == {lost: "changed", kept: "ok"}

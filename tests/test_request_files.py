@@ -124,18 +124,3 @@ def test_a_cell_of_csv_is_typed_like_its_column(tmp_path: Path):
     numbers = {c for c in FIELDS if not pa.types.is_string(t := REQUESTS.columns[c].type) and pa.types.is_primitive(t)}
     assert {"window_days", "min_authority", "pool_k"} < numbers
     assert numbers - {"as_of", "include_after", "exclude_after"} == NUMBERS
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"state": ' + '{"a":' * 900 + "1" + "}" * 900 + "}",
-        '{"max_tokens": ' + "9" * 5000 + "}",
-        '{"x": ' + "[" * 900 + "]" * 900 + "}",
-    ],
-)
-def test_a_row_of_any_depth_and_size_fails_alone(tmp_path: Path, line: str):
-    (tmp_path / "r.jsonl").write_text(line + "\n" + '{"project": "p", "purpose": "fix-test", "question": "x"}')
-    requests, failures = resolved(*read_requests(tmp_path / "r.jsonl"))
-    assert len(requests) == 1
-    assert list(failures) == ["line-1"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline.runs import Runs, compact, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.runs.log import RunLog
 from small_corpus import LANES, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -118,18 +118,6 @@ def test_the_texts_that_the_semantic_lane_searched_for_keep_their_vectors(tmp_pa
             found = retriever.retrieve({"question": QUESTION, "recall_effort": effort} if effort else QUESTION)
             assert searched(store, found.snapshot_id or "") == [kept]
         assert searched(store, found.snapshot_id or "") == [kept]
-
-
-def test_a_vector_survives_the_compaction_of_a_session_that_asked_without_it_first(tmp_path: Path):
-    story = Story(tmp_path, row("doc", "docs/roles.md", "guest sessions\n"), encoder=WordsByTheirStart())
-    store = Runs(tmp_path / "runs")
-    retriever = story.open(runs=store)
-    retriever.retrieve({"question": QUESTION, "recall_effort": "none"})
-    found = retriever.retrieve(QUESTION)
-    run = compact(store, found.snapshot_id or "")
-    assert searched(store, run.run_id) == [True]
-    assert run.texts["sha256"].to_pylist() == sorted(run.texts["sha256"].to_pylist())
-    assert verify(store, run.run_id).ok
 
 
 @dataclass

@@ -68,22 +68,6 @@ def test_damage_in_one_interactive_file_keeps_no_other_snapshot_back(session: Ru
         replay(store, second)
 
 
-@pytest.mark.parametrize("kind", ["batch", "session"])
-def test_no_other_file_is_read(kind: str, request: pytest.FixtureRequest):
-    run: Run = request.getfixturevalue(kind)
-    store, (*_, last), whole = run.store, ids(run), run.table("decisions", snapshot_id=ids(run)[-1])
-    if kind == "batch":
-        others = [path for path in shard_parts(run, "00000") if path.parent.name != "snapshots"]
-    else:
-        others = [file_of(run, 2)]
-    assert others
-    for path in others:
-        path.unlink()
-    assert replay(store, last).status == "ok"
-    assert store.open(run.run_id).table("decisions", snapshot_id=last).equals(whole)
-    assert whole.num_rows == 1
-
-
 def forge(run: Run, table: str, column: str, value: str) -> None:
     """Rewrite the first interactive file with another value in every row of a column, and the log with its hash."""
     path, lines = file_of(run, 1), run.store.log.lines()

@@ -13,13 +13,11 @@ from scoped_retrieval.nodes.audit_snapshot import candidate_record
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import (
-    FORMAT,
     Run,
     Runs,
     StagedRun,
     erase_evidence,
     replay,
-    verify,
 )
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
@@ -135,15 +133,6 @@ def test_a_candidate_without_one_decision_is_not_recorded(line_tables: Maker, ro
         candidate_record(**{name: tables[name] for name in names} | {"decisions": rows(tables["decisions"])})
 
 
-def test_parts_that_no_receipt_names_go_when_a_run_is_finished(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    staged = stage(store, line_tables)
-    for name in ("texts/part-00007.parquet", "tables/candidate_record/.tmp-1", ".tmp-manifest"):
-        (staged.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (staged.folder / name).write_bytes(b"half")
-    assert verify(store, do_the_rest(staged, line_tables).run_id).ok
-
-
 def test_one_process_writes_a_run(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     staged = stage(store, line_tables)
@@ -187,12 +176,3 @@ def test_an_unknown_snapshot_is_an_error(tmp_path: Path, line_tables: Maker):
         replay(store, snapshot_id(run.run_id, 9))
     with pytest.raises(StoreError, match="Expected a run in this folder, got none"):
         replay(store, "retr-snap-000000000000000000-0001")
-
-
-def test_another_schema_version_is_refused(tmp_path: Path, line_tables: Maker):
-    store = Runs(tmp_path)
-    run = written(store, line_tables)
-    manifest = run.folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(FORMAT, "scoped-retrieval/run/99"))
-    with pytest.raises(StoreError, match=f"Expected format {FORMAT}, got scoped-retrieval/run/99"):
-        store.open(run.run_id)

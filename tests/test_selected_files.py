@@ -148,31 +148,6 @@ def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
     assert "docs/new.md" in report["sources"]["skipped_at"]["blob not in the repository"]
 
 
-def test_a_clone_without_old_trees_is_read_as_far_as_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    repository("tree", FILES)
-    write("tree", {"docs/new.md": "# New\n\nOther.\n"})
-    git("tree", "commit", "-qam", "again")
-    git("tree", "config", "uploadpack.allowFilter", "true")
-    git(".", "clone", "-q", "--filter=tree:0", f"file://{Path('tree').resolve()}", "part")
-    report = json.loads(index(capsys, "part", "--history", code=0))
-    assert report["sources"]["skipped"] == {"commit whose files are not in the repository": 1}
-    assert paths(capsys) == ["docs/new.md", "docs/old/a.md"]
-
-
-def test_odd_names_links_in_a_circle_and_a_sparse_index_are_read(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each from a public report about another tool."""
-    names = ["a\nb.md", "caf\u00e9.md", "cafe\u0301.md", "c: d.md"]
-    write("tree", {name: f"# New in {name!r}\n" for name in names})
-    Path("tree/circle").symlink_to(".")
-    report = json.loads(index(capsys, "tree", code=0))
-    assert (report["rows"]["work tree"], report["sources"]["skipped"]) == (4, {"symbolic link": 1})
-    repository("whole", {"docs/a.md": "# New\n", "src/b.md": "# New\n"})
-    git(".", "clone", "-q", "--sparse", "whole", "sparse")
-    git("sparse", "sparse-checkout", "set", "--sparse-index", "docs")
-    assert json.loads(index(capsys, "sparse", code=0))["rows"] == {"work tree": 1}
-    assert json.loads(index(capsys, "sparse", "--history", code=0))["rows"] == {"history": 2, "uncommitted": 0}
-
-
 def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

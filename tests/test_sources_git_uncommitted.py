@@ -100,14 +100,6 @@ def test_bytes_decide_whether_a_file_differs_apart_from_line_endings(tmp_path: P
     assert read(repo)["path"].to_pylist() == ["x.py"]
 
 
-def test_files_left_out_of_a_sparse_checkout_are_not_removed(repo: Path) -> None:
-    (repo / "sub").mkdir()
-    commit(repo, {"a.py": function("f"), "sub/b.py": function("g")})
-    git(repo, "sparse-checkout", "set", "--no-cone", "/a.py")
-    assert not (repo / "sub" / "b.py").exists()
-    assert read(repo).num_rows == 0
-
-
 def test_a_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path) -> None:
     (repo / "sub").mkdir()
     commit(repo, {"sub/b.py": function("f")})

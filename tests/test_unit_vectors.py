@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from corpus_rows import HashEncoder, day, import_rows
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.corpus import Corpus, vectors
 from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
@@ -53,24 +51,6 @@ def test_the_bound_is_the_square_of_the_longest_vector_that_is_let_through() -> 
     )
     with pytest.raises(ModelError, match=said):
         encoded(Given(-32768, -32768), ["a"])
-
-
-def test_an_import_says_which_text_has_a_vector_that_is_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors, "TEXTS_AT_ONCE", 2)
-    corpus = Corpus.create(tmp_path)
-    rows = import_rows(*({"text": text} for text in ("alpha", "beta", "gamma", "delta")))
-    order = rows["text"].to_pylist()
-    asked = HashEncoder()
-    Corpus.create(tmp_path / "asked").publish(rows, now=day(1), encoder=asked)
-    number = asked.asked.index("gamma") + 1
-    said = rf"^Expected a squared length below \d+, got \d+ - at text {number} of {len(order)}, encoder words-by"
-    with pytest.raises(ModelError, match=said):
-        corpus.publish(rows, now=day(1), encoder=TooLong("gamma"))
-    assert (Corpus.open(tmp_path).info()["rows"], corpus.info()["encoded_rows"]) == (4, 0)
-    with pytest.raises(ModelError, match=said):
-        Corpus.of_rows(rows, now=day(1), encoder=TooLong("gamma"))
 
 
 def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_path: Path) -> None:
