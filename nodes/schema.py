@@ -158,9 +158,8 @@ class Table:
         if not isinstance(table, pa.Table):
             raise SchemaError(f"Expected a pyarrow Table, got {type(table).__name__} - at {self.name}")
         expected, got = self.schema, table.schema
-        if not got.equals(expected) and self.extra is not None:
-            expected = self.widened(expected, got.names)
         if not got.equals(expected):
+            expected = self.widened(expected, got.names)
             if expected.names != got.names:
                 raise SchemaError(
                     f"Expected columns {', '.join(expected.names)}, got {', '.join(got.names)} - at {self.name}"

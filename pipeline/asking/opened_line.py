@@ -1,41 +1,43 @@
-"""The line of a retriever: the lanes that can run over its corpus, and the provenance that its runs record.
+"""The line of a retriever: the lanes that can run over its corpus, what its runs record, and the current grants.
 
-Reads: an open corpus, policies, grants and models. Gives: `opened_line`, from `LineOptions`.
+Reads: an open corpus, policies, grants and models. Gives: `opened_line`, and `GrantedLine`, the line under the grants.
+
+Note: grants are reloaded when their file changes. The line and the request resolver change with them; nothing else
+changes while a retriever is open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodes.recall.bm25 import Bm25
-from ..config.grants import GrantsFile
+from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
 from ..encoders.cross_encoder import PairReader, PairScores
 from ..line.driver import Line, ordered_lanes
 from ..line.lanes import lanes_off
-from ..line.provenance import provenance
+from ..line.provenance import provenance, with_part
 from ..line.query_vectors import QueryVectors
-from ..plugins import NO_PLUGINS, Plugins
+from ..plugins import Plugins
+from ..requests.resolver import RequestResolver
+from ..storage.places import Place
 
-__all__ = ["LineOptions", "opened_line"]
-
-
-@dataclass(frozen=True)
-class LineOptions:
-    """The parts of a line that depend on neither corpus nor principal: lanes, models, BM25 and plugins."""
-
-    lanes: Collection[str]
-    encoder: Any
-    bm25: Bm25
-    cross_encoder: PairReader | None = None
-    plugins: Plugins = NO_PLUGINS
+__all__ = ["GrantedLine", "opened_line"]
 
 
 def opened_line(
-    corpus: Corpus, policies: Policies, grants: GrantsFile, options: LineOptions
+    corpus: Corpus,
+    policies: Policies,
+    grants: GrantsFile,
+    *,
+    lanes: Collection[str],
+    encoder: Any,
+    bm25: Bm25,
+    cross_encoder: PairReader | None,
+    plugins: Plugins,
 ) -> tuple[Line, dict[str, str]]:
     """The line, and its settings as a manifest records them: lanes, BM25, and plugins if any.
 
@@ -45,12 +47,11 @@ def opened_line(
         InputError: a lane is unknown.
         PolicyError: a weight names an unknown score term.
     """
-    lanes, encoder, bm25, plugins = options.lanes, options.encoder, options.bm25, options.plugins
     policies.expect_weighted_terms(plugins.term_names)
     settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)
-    off, cross_encoder = lanes_off(lanes, corpus.encoder_profile, encoder), options.cross_encoder
+    off = lanes_off(lanes, corpus.encoder_profile, encoder)
     line = Line(
         corpus=corpus,
         policies=policies.inputs(),
@@ -72,3 +73,26 @@ def opened_line(
         plugins=plugins,
     )
     return line, settings
+
+
+@dataclass
+class GrantedLine:
+    """A line and the resolver of its requests, both under the same grants."""
+
+    source: GrantsFile | Place
+    """The grants, or the file that they are read from."""
+    line: Line
+    resolver: RequestResolver
+
+    def renewed(self) -> bool:
+        """Reload the grants if their file changed; returns whether the line and the resolver were replaced.
+
+        Raises:
+            PolicyError: the grants file is missing or invalid.
+        """
+        if (grants := load_grants(self.source)).digest == self.resolver.grants.digest:
+            return False
+        self.resolver = replace(self.resolver, grants=grants)
+        provenance = with_part(self.line.provenance, "grants", grants.digest)
+        self.line = replace(self.line, grants=grants.table, provenance=provenance)
+        return True

@@ -49,9 +49,8 @@ from ..runs import Runs, StagedRun, compact
 from ..runs.listing import listed
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage
-from .granted_line import GrantedLine
 from .grouping import Grouped
-from .opened_line import LineOptions, opened_line
+from .opened_line import GrantedLine, opened_line
 from .retrieval import Retrieval, RunSummary
 from .session import PendingRequest, Session
 from .telemetry import Telemetry
@@ -155,27 +154,24 @@ class Retriever:
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
         policies = policies if isinstance(policies, Policies) else load_policies(policies)
         store = Runs(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
-        options = LineOptions(
-            lanes=wanted,
-            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
-            if isinstance(encoder, (str, EncoderChoice))
-            else encoder,
-            bm25=bm25 or Bm25(),
-            cross_encoder=load_cross_encoder(cross_encoder)
-            if isinstance(cross_encoder, (str, Path))
-            else cross_encoder,
-            plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
-        )
+        active = with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line
+        if isinstance(encoder, (str, EncoderChoice)):
+            encoder = encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
+        if isinstance(cross_encoder, (str, Path)):
+            cross_encoder = load_cross_encoder(cross_encoder)
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
         viewed, clock = opened.view(), clock or _now
         source = opened.path / "grants.yaml" if grants is None else grants
         source = source if isinstance(source, GrantsFile) else fixed_place(source)
         current = load_grants(source)
         roles = None if policies.any_role else policies.roles.names
-        modes, terms = rows_by(policies.mode_policies, "mode"), options.plugins.term_names
-        known = AllowedNames(modes, roles, registered(tokenizers), terms)
+        modes = rows_by(policies.mode_policies, "mode")
+        known = AllowedNames(modes, roles, registered(tokenizers), active.term_names)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        line, settings = opened_line(viewed, policies, current, options)
+        line, settings = opened_line(
+            viewed, policies, current, lanes=wanted, encoder=encoder, bm25=bm25 or Bm25(), cross_encoder=cross_encoder,
+            plugins=active,
+        )  # fmt: skip
         # The settings in a manifest: enough to resume the run, or to check it.
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         return cls(

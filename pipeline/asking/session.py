@@ -29,7 +29,7 @@ from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, pa
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError
 from ..views.lineage import current_lineage
-from .granted_line import GrantedLine
+from .opened_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
 __all__ = ["PendingRequest", "Session"]
