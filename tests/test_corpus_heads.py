@@ -12,7 +12,6 @@ import pytest
 from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.storage.places import place_of
 from small_corpus import Story, row
 from stored_corpus import heads, manifest_at, repin, reseal
 
@@ -102,20 +101,6 @@ def test_a_corpus_that_was_set_back_lacks_its_anchor(tmp_path: Path) -> None:
     with pytest.raises(VerificationError):
         (tmp_path / "HEADS").write_bytes(b"".join([lines[0], lines[2]]))
         Corpus.open(tmp_path).verify()
-
-
-def test_the_same_text_again_is_no_changed_row(tmp_path: Path) -> None:
-    corpus = Corpus.create(tmp_path)
-    corpus.append(import_rows(*({"text": "again", "occurrence": number} for number in range(300))), now=day(1))
-    corpus.append(import_rows({"text": "again", "occurrence": 3, "title": "Another"}), now=day(2))
-    assert corpus.verify() == []
-
-
-def test_heads_are_an_object_each_on_a_store(s3: str) -> None:
-    place = place_of(f"{s3}/heads")
-    published(place)
-    assert sorted(entry.name for entry in (place / "HEADS").iterdir()) == [f"{n:09d}" for n in range(1, 5)]
-    assert Corpus.open(place).verify(heads(place)[1].hash) == []
 
 
 def test_a_run_names_the_head_of_the_corpus_that_it_read(tmp_path: Path) -> None:

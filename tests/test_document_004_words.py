@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import pytest
 from role_world import NOW, asked, overlay
-from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.views import bundle_models as models
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle, packet_knowledge
@@ -37,11 +36,6 @@ def told(*overlays: Mapping[str, Any], **how: Any) -> dict[str, Any]:
 
 def words(name: str) -> set[str]:
     return set(get_args(getattr(models, name)))
-
-
-def test_every_type_of_content():
-    made = told(rows=rows(content_type=sorted(words("ContentType"))))
-    assert {chunk["content_type"] for chunk in made["selected"]} == words("ContentType")
 
 
 REJECTED: dict[str, dict[str, Any]] = {
@@ -103,25 +97,6 @@ def test_every_code_of_a_warning(code: str):
     assert code in {one["code"] for one in made["warnings"]}
 
 
-POSTURES = {
-    "strong": rows(authority=(3, 3)),
-    "mixed": rows(authority=(3, 1, 1)),
-    "weak": rows(authority=(1, 1)),
-}
-AGES = {"fresh": (1, 1), "mixed": (1, 9), "stale": (9, 9)}
-
-
-@pytest.mark.parametrize("posture", sorted(words("TrustPosture")))
-def test_every_posture_of_trust(posture: str):
-    assert told(rows=POSTURES[posture])["provenance"]["trust_posture"] == posture
-
-
-@pytest.mark.parametrize("posture", sorted(words("FreshnessPosture")))
-def test_every_posture_of_freshness(posture: str):
-    limit = overlay({"retrieval_policy.freshness_max_age_days": 1.0})
-    assert told(limit, rows=rows(days=AGES[posture]))["provenance"]["freshness_posture"] == posture
-
-
 KNOWN: dict[str, dict[str, Any]] = {
     "strong": {"rows": rows(authority=(3, 3)), "question": "queue part"},
     "weak": {"rows": TWO},
@@ -150,10 +125,3 @@ ACTED: dict[str, dict[str, Any]] = {
 def test_every_action(action: str):
     """Of an answer: the document's six states, taken alone, only continue or warn (S4.9)."""
     assert asked(overlay(), **ACTED[action]).action == action
-
-
-def test_every_style_of_citation_looks_different():
-    styles = {
-        name: asked(overlay({"synthesis_policy.citation_style": name}), rows=TWO) for name in CITATION_STYLES.values
-    }
-    assert len({found.block for found in styles.values()}) == len(CITATION_STYLES.values) == 3

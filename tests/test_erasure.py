@@ -26,13 +26,13 @@ from erasing_world import (
     settings,
     told,
 )
-from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
+from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError
 from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance.erasure import erase
-from scoped_retrieval.pipeline.runs import Runs, live, replay, verify
+from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.sources.importing import normalize
 from small_corpus import NOON, Story, row
 from stand_in_encoder import WordsByTheirStart
@@ -99,19 +99,6 @@ def test_an_erasure_while_an_answer_is_worked_out_leaves_nothing_of_it(
         monkeypatch.undo()
     assert holding(tmp_path) == []
     assert not kept or all(verify(Runs(tmp_path / "runs"), run).ok for run in Runs(tmp_path / "runs").run_ids())
-
-
-def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    story = told(tmp_path)
-
-    def full(*_: Any, **__: Any) -> str:
-        erase(settings(tmp_path), source="doc:story")
-        raise StoreError("No space left on device: live")
-
-    with story.open(runs=tmp_path / "runs") as retriever:
-        monkeypatch.setattr(live, "write_atomic", full)
-        with pytest.raises(ErasedError):
-            retriever.retrieve(QUESTION)
 
 
 def test_a_run_that_goes_on_beside_an_erasure_stores_nothing_more(tmp_path: Path) -> None:

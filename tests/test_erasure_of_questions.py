@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from erasing_world import GRANTS, KEPT, holding, settings, unfinished
+from erasing_world import GRANTS, KEPT, holding, settings
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
@@ -114,15 +114,6 @@ def test_a_refused_request_loses_its_question_with_the_runs_of_who_asked(tmp_pat
     story = world(tmp_path)
     ask(story, "bo", ASKED | {"purpose": "no-such-purpose"}, ASKED | {"question": SAME, "purpose": SECRET}, batch=True)
     erase(settings(tmp_path, "bo"), user="bo")
-    assert holding(tmp_path, SECRET) == []
-
-
-def test_an_unfinished_run_with_such_a_question_is_discarded(tmp_path: Path) -> None:
-    run_id = unfinished(world(tmp_path), question=ASKED["question"])
-    assert holding(tmp_path, SECRET) != []
-    assert erase(settings(tmp_path), project="shop", dry_run=True).runs.discarded == [run_id]
-    assert holding(tmp_path, SECRET) != []
-    assert erase(settings(tmp_path), project="shop").runs.discarded == [run_id]
     assert holding(tmp_path, SECRET) == []
 
 

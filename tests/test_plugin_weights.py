@@ -17,7 +17,6 @@ from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.plugins import installed
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
-from scoped_retrieval.pipeline.requests.presets import load_preset
 from small_corpus import Story, row
 
 SENTENCE = "The retry limit of billing is three. "
@@ -104,13 +103,6 @@ def test_a_request_weighs_the_term_of_a_plugin(story, weights, expected):
             if one["evidence_id"] == each["evidence_id"]
         )
         assert each["acme.length"] == round(weight_of(found) * value * 2**30) / 2**30
-
-
-def test_a_preset_weighs_the_term_unless_the_request_does(story, tmp_path):
-    (tmp_path / "preset.json").write_text('{"weights": {"acme.length": 0.7}}')
-    how = {"preset": load_preset(tmp_path / "preset.json")}
-    assert weight_of(answered(story, how)) == 0.7
-    assert weight_of(answered(story, how, weights={"acme.length": 0.1})) == 0.1
 
 
 def test_a_policy_weighs_the_term_unless_the_request_does(story, tmp_path):

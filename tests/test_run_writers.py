@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import Runs, compact, erase_evidence, erasing, replay, verify
@@ -62,20 +61,6 @@ def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: R
     assert len({*found}) == 3
     assert [replay(store, name).status for name in found] == ["ok"] * 3
     assert list(statuses(store).values()) == ["ok", "ok"]
-
-
-def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, store: Runs):
-    staged = retriever._staged(ROWS)
-    other = store.resume(staged.run_id)
-    with store.writing(staged.run_id):
-        for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
-            pass
-        run = staged.finish()
-    with pytest.raises(
-        StoreError, match=r"Expected an unfinished run, got one that is finished or was never begun - at run-"
-    ):
-        store.writing(other.run_id).__enter__()
-    assert verify(store, run.run_id).status == "ok"
 
 
 def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: Runs):

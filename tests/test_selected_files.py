@@ -112,26 +112,6 @@ def test_submodules_are_read_on_request_with_paths_from_the_root(capsys: pytest.
     assert paths(capsys) == ["docs/new.md", "docs/old/a.md", "parts/lib/lib.md"]
 
 
-@pytest.mark.parametrize("what", ["refuses", "is not installed"])
-def test_if_git_cannot_list_the_files_its_reason_is_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
-) -> None:
-    repository("tree", FILES)
-    write("tree", {"secret.md": "# Excluded\n"})
-    write("tree/.git/info", {"exclude": "secret.md\n"})
-    (tmp_path / "bin").mkdir()
-    if what == "refuses":
-        fake = tmp_path / "bin" / "git"
-        fake.write_text("#!/bin/sh\necho 'fatal: detected dubious ownership' >&2\nexit 128\n")
-        fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin") + (":/bin" if what == "refuses" else ""))
-    code, out, err = run("index", "tree", "--project", "p", "--no-semantic", capsys=capsys)
-    assert (code, out) == (2, "")
-    assert "--no-git" in err and ("dubious ownership" if what == "refuses" else "PATH") in err
-    index(capsys, "tree", "--no-git")
-    assert paths(capsys) == ["docs/new.md", "docs/old/a.md", "secret.md"]
-
-
 @pytest.mark.parametrize("checkout", [True, False], ids=["checked out", "bare of files"])
 def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
     capsys: pytest.CaptureFixture[str], checkout: bool

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, analyze, analyzer_for, query_tokens, terms_by_kind
+from scoped_retrieval.nodes.text.text_analysis import ANALYZERS, analyze, query_tokens
 
 ANY_TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=40), st.text("aB9_.-' é日", max_size=20)), max_size=6)
 
@@ -105,11 +105,3 @@ def test_terms_depend_on_nothing_but_the_text(texts: list[str | None], analyzer:
 def test_plain_terms_are_the_words_of_a_regular_expression(text: str) -> None:
     words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).lower())
     assert terms(text, "plain/1") == [word for word in words if word.strip("_")]
-
-
-@settings(max_examples=150, deadline=None)
-@given(ANY_TEXTS, st.lists(st.sampled_from(["doc", "code", "rule", "test-log"]), min_size=6, max_size=6))
-def test_the_terms_of_rows_of_many_kinds_are_those_of_each(texts: list[str | None], kinds: list[str]) -> None:
-    own = [terms(text, analyzer_for(kind)) for text, kind in zip(texts, kinds, strict=False)]
-    found = terms_by_kind(pa.array(texts, pa.large_string()), pa.array(kinds[: len(texts)], pa.string()))
-    assert found.to_lists().to_pylist() == own
