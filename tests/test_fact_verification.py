@@ -131,12 +131,6 @@ def test_a_field_is_named_by_the_words_that_tell_it_from_others() -> None:
     }
 
 
-def test_of_a_value_that_a_text_has_twice_the_worst_finding_counts() -> None:
-    tables = tables_of({"field": "fee", "value": "$52,500"})
-    found = {f.value: f.finding for f in verify_facts("ENG-001 has $50,000. Its fee is $50,000.", tables)}
-    assert found["$50,000"] == "mismatch"
-
-
 def tables_of(*facts: dict[str, Any]) -> dict[str, pa.Table]:
     common = {"request_id": "r1", "evidence_id": "e1", "entity": "ENG-001", "locator": "sot/x.csv#2", "stale": False}
     return {

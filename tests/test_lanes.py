@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
-from scoped_retrieval.pipeline.line.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reason
+from scoped_retrieval.pipeline.line.lanes import NO_VECTORS, SOME_VECTORS
 from small_corpus import NOON, Story, days_ago, row
 from stand_in_encoder import WordsByTheirStart
 
@@ -73,10 +73,3 @@ def test_each_request_is_judged_at_its_own_time(tmp_path: Path):
             assert off(retriever.retrieve(request)) == said, days
         window = {"as_of": NOON.isoformat(), "include_after": days_ago(1).isoformat()}
         assert off(retriever.retrieve({"project": "shop", "question": QUESTION, "time": window})) == []
-
-
-def test_a_missing_encoder_is_said_only_where_there_are_vectors():
-    some, lacking = [True, True, False, False], [False, True, True, False]
-    none = [None, SOME_VECTORS, NO_VECTORS, None]
-    for why, expected in ((NO_ENCODER, [NO_ENCODER, NO_ENCODER, NO_VECTORS, None]), (None, none)):
-        assert [semantic_reason(*one, why) for one in zip(some, lacking, strict=True)] == expected

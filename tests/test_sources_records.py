@@ -232,8 +232,3 @@ def test_a_manifest_leads_to_files_below_its_folder_only(tmp_path, place: str) -
 def test_nothing_at_the_path_is_an_error(tmp_path, reader) -> None:
     with pytest.raises(InputError, match=r"Expected a file or a folder, got nothing - at .*absent"):
         list(tables_of(reader, tmp_path / "absent", project="shop", now=NOW, report=SourceReport()))
-
-
-@pytest.mark.parametrize("reader", [one for one in READERS if one.of_files], ids=lambda reader: reader.name)
-def test_an_empty_folder_gives_no_rows(tmp_path, reader) -> None:
-    assert read(reader.read, tmp_path)[0] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from data_dictionary import data_dictionary
-from scoped_retrieval.pipeline.views.xray import caller_rows, render_text
+from scoped_retrieval.pipeline.views.xray import render_text
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -37,11 +37,6 @@ def test_a_callers_xray_has_no_counts_no_access_gates_and_no_withheld_rows():
     assert "10 of 40" not in text
     assert "project:" not in text
     assert "test-log#1" in text
-
-
-def test_a_callers_rows_hold_only_caller_columns():
-    assert "recalled" not in caller_rows(ROWS)["snapshots"][0]
-    assert all("considered" not in row for row in caller_rows(ROWS)["filter_ladder"])
 
 
 def test_the_parts_of_a_score_add_up_to_it():
