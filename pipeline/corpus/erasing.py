@@ -124,12 +124,6 @@ class Stored:
         """Project and source of the selected commit tables, by the pack that contains them."""
         return {name: found for name, table in self._commits.items() if (found := self.selection.sources_in(table))}
 
-    @property
-    def evidence_ids(self) -> pa.Array:
-        """The distinct ids of all stored rows."""
-        columns = [chunk for rows in self._rows.values() for chunk in rows["evidence_id"].chunks]
-        return pc.unique(pa.chunked_array(columns, pa.string()))
-
     def packs_with(self, ids: Collection[str]) -> set[str]:
         """The packs that contain one of these rows, or a selected commit table."""
         return {name for name, rows in self._rows.items() if among(rows["evidence_id"], ids).any()} | set(

@@ -23,7 +23,7 @@ from ..config.settings import Settings
 from ..corpus import Corpus, Selection
 from ..progress import counted
 from ..reading.grants import grants_in_force
-from ..runs import RequestSelection, RunsErased, Unheld, erase_evidence
+from ..runs import RequestSelection, RunsErased, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
 from ..storage.durable import entries
 
@@ -54,7 +54,6 @@ class Erasure:
             "runs": self.runs.runs,
             "texts": self.runs.texts,
             "questions": self.runs.questions,
-            "rows_not_in_corpus": len(self.runs.unheld),
             "texts_shared": self.runs.shared,
             "runs_discarded": self.runs.discarded,
             "runs_unreadable": self.runs.unreadable,
@@ -70,14 +69,10 @@ class Erasure:
             lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
         if self.runs.questions:
             lines.append(
-                f"of these, words of {counted(self.runs.questions, 'request')}: questions, anchors, planned queries, query vectors"
+                f"of these, everything of {counted(self.runs.questions, 'request')}: questions, what was shown, query vectors"
             )
-        if self.runs.unheld:
-            lines.append(f"among them {counted(len(self.runs.unheld), 'row')} that the corpus does not hold any more")
         if self.runs.shared:
-            lines.append(
-                f"stays: {counted(self.runs.shared, 'text')} that other requests or rows of evidence have, too"
-            )
+            lines.append(f"stays: {counted(self.runs.shared, 'text')} that other requests have, too")
         discards = "would discard" if self.dry_run else "discarded"
         lines += [f"{discards}: {run}, which is unfinished" for run in self.runs.discarded]
         lines += [
@@ -105,8 +100,9 @@ def erase(
 ) -> Erasure:
     """Erase the rows that match all of the given selectors, from the corpus and the runs.
 
-    With `questions`, the text of requests is erased, too: of requests by `user` in `project`; with a source or evidence
-    id, only of those that were shown an erased row. None means: if a user or project is given.
+    With `questions`, requests lose all their text, too, what was shown included: those by `user` in `project`; with a source
+    or evidence id, only those that were shown an erased row. None means: if a user or project is given. Rows that the corpus
+    does not have any more go from runs with the requests that were shown them.
 
     Raises:
         InputError: no selector was given.
@@ -127,12 +123,7 @@ def erase(
     asked = None
     if questions or (questions is None and (user or project)):
         asked = RequestSelection(settings.principal, audited, user, project, shown=bool(source or evidence))
-    unheld = None
-    if user is None:  # the owner of a removed row is unknown
-        unheld = Unheld(
-            RequestSelection(settings.principal, audited, None, project), found.evidence_ids, source, tuple(evidence)
-        )
-    elif not stored and asked is None:
+    if not stored and asked is None:
         raise _nothing(corpus, selection, asked)
     generations = 0
     if stored and not dry_run:
@@ -150,11 +141,9 @@ def erase(
                 "generation"
             ) in left
 
-        runs = erase_evidence(
-            store, ids, asked=asked, unheld=unheld, may_go_on=may_go_on, reason=reason, dry_run=dry_run
-        )
-    if (ids or runs.unheld) and not dry_run:
-        erase_from_inputs(settings["runs"] / CONTEXTS, ids | runs.unheld)
+        runs = erase_evidence(store, ids, asked=asked, may_go_on=may_go_on, reason=reason, dry_run=dry_run)
+    if ids and not dry_run:
+        erase_from_inputs(settings["runs"] / CONTEXTS, ids)
     if not stored and not runs.any:
         raise _nothing(corpus, selection, asked)
     if dry_run:

@@ -22,7 +22,7 @@ file is immutable, except that an erasure, whose line comes first, rewrites part
 from __future__ import annotations
 
 from .compacting import compact
-from .erased_texts import RequestSelection, Unheld
+from .erased_texts import RequestSelection
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, PackedSnapshot, RunTakenError, packed
 from .parts import FORMAT, LineTimings
@@ -44,7 +44,6 @@ __all__ = [
     "Runs",
     "RunsErased",
     "StagedRun",
-    "Unheld",
     "VerifyReport",
     "compact",
     "erase_evidence",

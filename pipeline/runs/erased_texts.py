@@ -5,14 +5,15 @@
 Note: a block contains the text of every item, so the block of a request is erased with any of its items; the citation
 of an item may name the section of any of its merged rows; the value of a record may be noted on an item that is not a
 record; session events are in anchors and queries of requests that do not show them; and a path stays as long as another
-row has it. A run stores each text once, so a text that a request of another user or a row of evidence also has stays; a
-refused request names no principal, so it counts as one of the user who started the run.
+row has it. A request goes with everything that it showed. A run stores each text once, so a text that a request of another
+user also has stays; a refused request names no principal, so it counts as one of the user who started the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,13 +24,11 @@ from ...nodes.facts.fact_conflicts import DISAGREE
 from ...nodes.tables import CANDIDATES, CONTRACTS, PLAN_RULES, SESSION_EVENTS
 from .parts import VIEWS, values_of
 
-__all__ = ["READS", "Gone", "RequestSelection", "Unheld", "chosen_among", "gone_from", "texts_showing"]
+__all__ = ["READS", "Gone", "RequestSelection", "chosen_among", "gone_from", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows record that something of a row of evidence reached a block."""
 _PATH = "path"
-_WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
-"""Tables whose free text comes from a request: questions, anchors, planned queries, messages."""
 _WHOSE = {"request_id", "evidence_id", "merged_rows", "record_id", "source_id", "block_ref", "principal", "asked_by",
           "project", "purpose", "intent", "origin", "condition", "parts"}  # fmt: skip
 """Columns that say what a row shows, or whose it is."""
@@ -161,33 +160,6 @@ class RequestSelection:
         return chosen
 
 
-@dataclass(frozen=True)
-class Unheld:
-    """Rows that were shown to requests of `asked` and are not in the corpus, for example after it was rebuilt.
-
-    Their owner is no longer recorded: they are erased with the requests of a project, by source or by id.
-    """
-
-    asked: RequestSelection
-    held: pa.Array
-    """Ids of the rows in the corpus, which determines who may erase them."""
-    source: str | None = None
-    evidence: tuple[str, ...] = ()
-
-    def of(self, tables: Tables, starter: str | None) -> pa.Array:
-        """The ids of such rows in a run."""
-        requests = chosen_among(self.asked, tables["requests"], tables["failures"], starter)
-        cited = tables["citations"]
-        if self.source is not None:
-            cited = cited.filter(pc.equal(cited["source_id"], self.source))
-        listed = [cited] if self.source is not None else [cited, tables["trimmed"]]
-        ids = [flat(table.filter(pc.is_in(table["request_id"], value_set=requests))["evidence_id"]) for table in listed]
-        shown = pc.unique(pa.concat_arrays(ids))
-        if self.evidence:
-            shown = shown.filter(pc.is_in(shown, value_set=pa.array(self.evidence, pa.string())))
-        return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
-
-
 def requests_of(tables: Tables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the selected requests of a run, refused ones included."""
     ids = chosen_among(asked, tables["requests"], tables["failures"], starter)
@@ -202,19 +174,15 @@ def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table
     return pa.concat_arrays([flat(requests["request_id"]).filter(chosen), flat(failures["request_id"]).filter(refused)])
 
 
-def words_of(tables: Tables, requests: pa.Array) -> tuple[set[str], int]:
-    """Hashes of texts that only these requests use, and the number of their texts shared with others."""
+def texts_of_requests(tables: Tables, requests: pa.Array) -> tuple[set[str], int]:
+    """Hashes of the texts that only these requests have, and the number of their texts shared with others."""
     own, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in VIEWS:
-        free = declared.names(free_text=True)
-        if not free:
-            continue
-        table = tables[declared.name]
-        if declared.name in _WORDS:
+        if free := declared.names(free_text=True):
+            table = tables[declared.name]
             mine = pc.is_in(flat(table["request_id"]), value_set=requests)
             own += [values_of(table.filter(mine)[name]) for name in free]
-            table = table.filter(pc.invert(mine))
-        others += [values_of(table[name]) for name in free]
+            others += [values_of(table.filter(pc.invert(mine))[name]) for name in free]
     wanted = pc.unique(pa.concat_arrays(own).drop_null())
     wanted = wanted.filter(pc.is_in(wanted, value_set=flat(tables["texts"]["sha256"])))
     shared = pc.is_in(wanted, value_set=pa.concat_arrays(others))
@@ -225,33 +193,21 @@ def _either(principals: pa.Array, askers: pa.Array, name: str) -> pa.Array:
     return pc.or_(*(pc.fill_null(pc.equal(column, name), False) for column in (principals, askers)))
 
 
-@dataclass(frozen=True)
-class Gone:
-    """What an erasure removes from a run.
-
-    `hashes` are those of the removed texts, `questions` counts the requests that lose texts, `shared` counts their texts
-    that remain because other requests use them too, and `unheld` has the ids of erased rows that the corpus does not
-    contain.
+class Gone(NamedTuple):
+    """What an erasure removes from a run: hashes of texts, the number of requests that lose theirs, and the number of texts
+    of these requests that remain because other requests have them, too.
     """
 
     hashes: set[str]
     questions: int = 0
     shared: int = 0
-    unheld: frozenset[str] = frozenset()
 
 
-def gone_from(
-    tables: Tables, starter: str | None, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None
-) -> Gone:
+def gone_from(tables: Tables, starter: str | None, ids: pa.Array, asked: RequestSelection | None) -> Gone:
     """What an erasure of these rows, and of requests, removes from a run that `starter` began."""
-    lost = frozenset[str]()
-    if unheld is not None:
-        also = unheld.of(tables, starter)
-        lost = frozenset(also.to_pylist())
-        ids = pa.concat_arrays([ids, also])
     showing = texts_showing(tables, ids)
     if asked is None:
-        return Gone(showing, unheld=lost)
+        return Gone(showing)
     requests = requests_of(tables, asked, starter, ids)
-    words, shared = words_of(tables, requests)
-    return Gone(showing | words, len(requests) if words else 0, shared, lost)
+    own, shared = texts_of_requests(tables, requests)
+    return Gone(showing | own, len(requests) if own else 0, shared)

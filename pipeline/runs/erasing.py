@@ -23,7 +23,7 @@ from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreEr
 from ..progress import counted
 from ..storage.durable import sync_path
 from .compacting import compact
-from .erased_texts import READS, RequestSelection, Unheld, chosen_among, gone_from
+from .erased_texts import READS, RequestSelection, chosen_among, gone_from
 from .files import files_below, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .log import Line, of_kind
@@ -59,17 +59,15 @@ class RunsErased:
     runs: list[str] = field(default_factory=list)
     texts: int = 0
     questions: int = 0
-    """Number of requests whose questions, anchors, planned queries and query vectors were removed."""
+    """Number of requests whose texts were removed, with their query vectors."""
     shared: int = 0
-    """Number of texts of these requests that stay because another request or a row of evidence has the same text."""
+    """Number of texts of these requests that stay because another request has the same text."""
     discarded: list[str] = field(default_factory=list)
     """Unfinished runs, which were removed: their generation is gone, or they have such a request."""
     unreadable: list[str] = field(default_factory=list)
     """Damaged runs, including those without a manifest: their content is unknown."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: their content is not known yet."""
-    unheld: set[str] = field(default_factory=set)
-    """Ids of rows erased from runs that the corpus did not contain."""
 
     @property
     def any(self) -> bool:
@@ -82,14 +80,12 @@ def erase_evidence(
     evidence_ids: Collection[str],
     *,
     asked: RequestSelection | None = None,
-    unheld: Unheld | None = None,
     may_go_on: Callable[[Mapping[str, Any]], bool] = lambda plan: False,
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
     """Remove every text that shows something of these rows from every run of a folder; with `asked`, texts of requests,
-    too. With `unheld`, also erase rows from finished runs that no corpus contains any more. An unfinished run stays if it
-    `may_go_on`, by its plan.
+    too. An unfinished run stays if it `may_go_on`, by its plan.
 
     With `dry_run` nothing is written. If runs are `being_written`, the erasure must be repeated once they are not.
     """
@@ -101,7 +97,7 @@ def erase_evidence(
     unfinished = store.unfinished()  # listed first: one that is finished in the meantime is among the others
     for run_id in store.run_ids():
         with _counted(done, run_id):
-            _erase_from(store, run_id, ids, asked, unheld, reason, done, dry_run=dry_run)
+            _erase_from(store, run_id, ids, asked, reason, done, dry_run=dry_run)
     for run_id in unfinished:
         with _counted(done, run_id):
             if store.holds(run_id):
@@ -127,7 +123,6 @@ def _erase_from(
     run_id: str,
     ids: pa.Array,
     asked: RequestSelection | None,
-    unheld: Unheld | None,
     reason: str,
     done: RunsErased,
     *,
@@ -135,17 +130,16 @@ def _erase_from(
 ) -> None:
     run = store.open(run_id)
     try:
-        gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)
+        gone = gone_from(run.tables(READS), run.started_by, ids, asked)
     except StoreError:
         if (moved := run.moved()) is None:
             raise
         run = moved  # it was compacted while it was read
-        gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)
+        gone = gone_from(run.tables(READS), run.started_by, ids, asked)
     if gone.hashes:
         if not dry_run and run.live:
             run = compact(store, run_id)
-            gone = gone_from(run.tables(READS), run.started_by, ids, asked, unheld)  # its session may have continued
-        done.unheld |= gone.unheld
+            gone = gone_from(run.tables(READS), run.started_by, ids, asked)  # its session may have continued
         done.runs.append(run_id)
         done.texts += len(gone.hashes)
         done.questions += gone.questions
