@@ -152,9 +152,7 @@ class Rounds:
 
     def _scoped(self, name: str, part: str) -> Any:
         if (part + name) not in self._opened:
-            self._opened[part + name] = scoped = self._world.scoped(self._scopes[name], QUERIES, 100)
-            if part == "lexical":
-                scoped.draw_together()
+            self._opened[part + name] = self._world.scoped(self._scopes[name], QUERIES, 100)
         return self._opened[part + name]
 
     def _line(self, name: str, at: range, number: int) -> Callable[[], object]:

@@ -26,7 +26,7 @@ CHECKED = 40
 """Queries whose results are compared."""
 OURS = (
     "k1 1.2, b 0.75, statistics of the rows in scope; row numbers and scores, best first; "
-    "gates, contracts and the scope's posting lists once per scope, off the clock"
+    "gates and contracts once per scope, off the clock"
 )
 
 
@@ -39,7 +39,6 @@ def lexical_rows(options: Options) -> Iterator[Row]:
     rank_bm25 = RankBm25(world.tokens, K) if options.chunks <= 100_000 else None
     for scope in SCOPES.values():
         scoped = world.scoped(scope, options.batch(QUERIES), K)
-        scoped.draw_together()
         checked = check(scoped, scope, world, queries[:CHECKED], bm25s if scope.name == "whole" else None)
         contestants = [
             our_contestant(scoped, queries),

@@ -25,15 +25,12 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.recall_scope import RecallTables
 from scoped_retrieval.nodes.recall.recall_selection import Found
-from scoped_retrieval.nodes.recall.scope_postings import whole_lists
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line.driver import SCOPED, WALL, build_driver
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
-LOOK_UPS = 6
-"""Terms of a query."""
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 """The time of all requests: after the last row was recorded."""
 
@@ -74,17 +71,6 @@ class Scoped:
     def admissible(self) -> list[int]:
         """Rows in scope, per request."""
         return self._planned["admissible"]["rows"].to_pylist()
-
-    def draw_together(self) -> None:
-        """The posting lists of the scopes, as the first large batch would cache them for later ones."""
-        loops = compiled.load()
-        if loops is None:
-            return
-        started = time.perf_counter()
-        batch = {"sub_queries": self._sub_queries(len(self._ids), "lexical")}
-        for scope in self._tables(batch).scope_groups("lexical"):
-            whole_lists(loops.postings, scope, self.frame.postings, len(scope.sub) * LOOK_UPS)
-        self.precompute_seconds += time.perf_counter() - started
 
     def terms_batch(self, queries: Sequence[Sequence[str]]) -> dict[str, Any]:
         """The plan of a batch: query `i` looks up its terms, each as often as the query has it."""

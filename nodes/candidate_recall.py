@@ -38,7 +38,7 @@ from .recall.file_recall import FileRecall, recall_files
 from .recall.graph_recall import recall_graph
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall.plugin_recall import recall_by_plugin
-from .recall.recall_entries import TermWeights, Weighed
+from .recall.recall_entries import Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
 from .recall.vector_recall import recall_vectors
@@ -92,7 +92,7 @@ def lexical_recall(
 
 def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTerms:
     """The search terms of each request, by request and term; the weight is the greatest among its sub-queries."""
-    weights = TermWeights.concat(lexical_recall.weights)
+    weights = lexical_recall.weights
     request = recall_tables.sub_request[weights.sub]
     order = order_by(request, weights.key, -weights.weight)
     order = order[first_of_runs(request[order], weights.key[order])]
@@ -138,7 +138,7 @@ def file_recall(
     """The best chunks of the code files that match best as a whole, and the scores of those files."""
     if "file" not in lanes:
         return FileRecall.concat([])
-    weights = TermWeights.concat(lexical_recall.weights)
+    weights = lexical_recall.weights
     return recall_files(recall_tables, query_terms, postings, weights, bm25)
 
 

@@ -7,9 +7,8 @@ every part is the same row of evidence. A frame does not decide what a request m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.kept import Kept
 from .columns.keys import flat
 from .columns.ragged import expand_ranges
 
@@ -25,8 +23,6 @@ FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "
 """Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length, and `literal` keys are
 not stored: recall finds their rows by their words and texts."""
 
-LISTS_KEPT = 3 << 28
-"""Bytes of the lists of whole scopes that all frames of a corpus cache together: 768 MiB."""
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
@@ -95,8 +91,6 @@ class PostingIndex:
 
     parts: tuple[SegmentPostings, ...]
     row_starts: NDArray[np.int64]
-    whole_scopes: Kept[Any] = field(default_factory=lambda: Kept(LISTS_KEPT))
-    """The posting lists of whole scopes that many look-ups share, see `scope_postings`; sizes are in bytes."""
 
     def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
         """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).

@@ -39,7 +39,7 @@ from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
-from .recall.recall_entries import TermWeights, Weighed
+from .recall.recall_entries import Weighed
 from .recall.recall_scope import RecallTables, sub_query_of
 from .recall.turn_scores import scores_of_rows
 from .reranking.anchor_hits import anchor_term
@@ -112,7 +112,7 @@ def lane_scores(
     tables = recall_tables
     pairs = Pairs(integers(pool["contract"]), integers(pool["row"]))
     lexical, semantic = (floats(pool[name]).copy() for name in ("bm25_raw", "semantic_raw"))
-    weights = TermWeights.concat(lexical_recall.weights)
+    weights = lexical_recall.weights
     unread = np.flatnonzero(lexical <= 0)
     lexical[unread] = lexical_scores(pairs.at(unread), weights, tables, postings, bm25)
     if vectors is not None:
@@ -120,7 +120,7 @@ def lane_scores(
         vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
-    turns = scores_of_rows(pairs, lexical_recall.weights, query_terms, tables, placements, postings, bm25)
+    turns = scores_of_rows(pairs, weights, query_terms, tables, placements, postings, bm25)
     return LANE_SCORES.build(
         {
             **_keys(pool),

@@ -49,7 +49,7 @@ def recalled(world: dict[str, Any], bm25: Bm25, requests: Any = REQUESTS) -> tup
     hits = hits.group_by(["request_id", "row"]).aggregate([("score", "max")]).sort_by("request_id")
     tables = out["recall_tables"]
     pairs = Pairs(positions(hits["request_id"], tables.contracts["request_id"]), hits["row"].to_numpy())
-    return hits, pairs, TermWeights.concat(out["lexical_recall"].weights), tables
+    return hits, pairs, out["lexical_recall"].weights, tables
 
 
 def test_a_pair_has_the_score_that_the_lane_gives_it(world: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from recall_world import Row, day, frame, line, passes, products_in_parts_of, ru
 from scoped_retrieval.nodes import boundary_filtering, relevance_feedback
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.pair_scores import bm25_reach
-from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.relevance_feedback import feedback
 from scoped_retrieval.nodes.tables import FEEDBACK, LANE_SCORES, RERANK_WEIGHTS, VERDICTS
 from scoped_retrieval.nodes.vocabulary import FEEDBACK_TERMS as CLASSES
@@ -71,7 +70,7 @@ def fed(
         }
     )  # fmt: skip
     pool = boundary_filtering.pool(candidates, verdicts, tables.contracts, world["evidence"], world["placements"])
-    reach = bm25_reach(TermWeights.concat(out["lexical_recall"].weights), tables, bm25)
+    reach = bm25_reach(out["lexical_recall"].weights, tables, bm25)
     scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[pool["contract"].to_numpy()]}
     scores |= {name: np.zeros(pool.num_rows) for name in ("cosine", "context", "answer", "session", "session_reach")}
     scores |= given.get("lanes", {})

@@ -13,7 +13,6 @@ from scoped_retrieval.nodes.recall import turn_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
-from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.turns import sessions_of
 
 REQUESTS: list[Row] = [
@@ -51,7 +50,7 @@ def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tu
     request, row = np.array(pairs).T
     found = turn_scores.turn_scores(
         Pairs(request, row),
-        TermWeights.concat(out["lexical_recall"].weights),
+        out["lexical_recall"].weights,
         FieldTerms.of(tables, out["query_terms"], ("text",)),
         tables,
         world["placements"],

@@ -1,7 +1,7 @@
-"""Cached values: for arrays, while there is room; for a table, as long as it is in use.
+"""Cached values: of the keys used last; for a table, as long as it is in use.
 
-Reads nothing. Gives `Kept`, `Recent` and `OfTable`, the only mutable objects below `nodes`. Cached values depend on the arrays or
-the table alone, so the cache affects speed, never results.
+Reads nothing. Gives `Recent` and `OfTable`, the only mutable objects below `nodes`. Cached values depend on the key or the
+table alone, so the cache affects speed, never results.
 """
 
 from __future__ import annotations
@@ -12,61 +12,9 @@ from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 Value = TypeVar("Value")
-Arrays = tuple[NDArray[np.int64], ...]
-
-
-class Kept(Generic[Value]):
-    """The most recently used values, up to a total size of `room` including caches made by `apart`. Thread-safe."""
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._lock = Lock()
-        self._own = object()
-        self._held: list[tuple[object, Arrays, Value, int]] = []
-        """Owner, key, value and size, for all caches that share the room; least recently used first."""
-
-    def apart(self) -> Kept[Value]:
-        """Another cache that shares the room and the eviction order, but not the values."""
-        other = Kept[Value](self._room)
-        other._lock, other._held = self._lock, self._held
-        return other
-
-    def get(self, arrays: Arrays) -> Value | None:
-        """The value of some arrays, compared number by number; None if it is not cached."""
-        with self._lock:
-            for at, (whose, known, value, _) in enumerate(self._held):
-                if whose is self._own and _same(known, arrays):
-                    self._held.append(self._held.pop(at))
-                    return value
-        return None
-
-    def put(self, arrays: Arrays, value: Value, size: int) -> None:
-        """Cache a value, evicting the least recently used. A value larger than the room is not cached."""
-        if size > self._room:
-            return
-        with self._lock:
-            self._held[:] = [one for one in self._held if not (one[0] is self._own and _same(one[1], arrays))]
-            self._held.append((self._own, arrays, value, size))
-            while sum(held for *_, held in self._held) > self._room:
-                self._held.pop(0)
-
-    def clear(self) -> None:
-        """Evict all values of this cache."""
-        with self._lock:
-            self._held[:] = [one for one in self._held if one[0] is not self._own]
-
-    def __len__(self) -> int:
-        with self._lock:
-            return sum(one[0] is self._own for one in self._held)
-
-    def __reduce__(self) -> tuple[Callable[[int], Kept[Value]], tuple[int]]:
-        """A copy in another process starts empty."""
-        return Kept, (self._room,)
 
 
 class Recent(Generic[Value]):
@@ -117,7 +65,3 @@ class OfTable(Generic[Value]):
 
 rows_by = OfTable[dict[Any, dict[str, Any]]](lambda table, key: {row[key]: row for row in table.to_pylist()})
 """The rows of a table as dictionaries, by its key column: for policies, which are few."""
-
-
-def _same(some: Arrays, others: Arrays) -> bool:
-    return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))

@@ -125,7 +125,7 @@ def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
     return encoded.chunk(encoded.num_chunks - 1).dictionary, np.concatenate(codes, dtype=np.int64)
 
 
-def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def starts_of(counts: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
     """The start of each of consecutive groups of these sizes, and the end of the last."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     counts.cumsum(out=starts[1:])

@@ -26,10 +26,7 @@ from numpy.typing import NDArray
 
 PAYS_FROM = 10_000_000
 """Visits of postings for which NumPy needs about as long as the import of numba: a second."""
-SOURCES = (
-    "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels", "top_rows_kernels",
-    "vector_kernels",
-)  # fmt: skip
+SOURCES = ("loops", "posting_kernels", "product_tiles", "vector_kernels")
 """The modules that are compiled."""
 ALONE = 200_000
 """Visits up to which one thread is as fast as several."""

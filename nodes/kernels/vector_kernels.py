@@ -8,14 +8,40 @@ from __future__ import annotations
 import numpy as np
 from numba import types  # pyright: ignore[reportMissingImports]
 
+from .loops import filled, given, index, loop
 from .product_tiles import QUERIES, ROWS, lowest, reaching, tile
-from .selection_kernels import BINS, filled, front, given, index, loop
 
 __all__ = ["QUERIES", "ROWS", "best", "leading", "products", "side_by_side"]
 
 _I8, _I4, _I2, _B = types.int64, types.int32, types.int16, types.boolean
+BINS = 512
+"""The number of bins of a histogram of products."""
 _LAST = 2147483647
 """The 31 bits of a key below the product: the last place minus that of the row's id."""
+
+
+@loop(filled(_I8), _I8, _I8)
+def front(keys, size, k) -> None:
+    """Moves the `k` greatest of `size` keys to the front, in any order."""
+    low, high = 0, size - 1
+    while low < high:
+        best = keys[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while keys[left] > best:
+                left += 1
+            while best > keys[right]:
+                right -= 1
+            if left <= right:
+                keys[left], keys[right] = keys[right], keys[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            break
 
 
 @loop(_I8, _I8, given(_I4, 2), filled(_I4, 3))

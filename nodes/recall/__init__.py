@@ -5,8 +5,7 @@
   code), `expansion_recall` (links), `graph_recall` (walks),
   `plugin_recall` (lanes of plugins);
   `recall_entries`: the keys they look up
-- `bm25`: weight and factor; `scope_postings`, `posting_recall`: scores from posting lists
-- `compiled_recall`: the same numbers through `kernels`, over `score_bounds`
+- `bm25`: weight and factor; `posting_recall`: scores from posting lists
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: the order of conversations; `turn_scores`: scores of a turn from the turns around it
 - `pair_scores`: lexical and semantic scores of any pair of request and row, and the vectors of other rows

@@ -20,14 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.keys import distinct_rows, gathered_columns, integers, order_by, rank_within
-from ..columns.numbers import quantise
+from ..columns.numbers import quantise, share_of
 from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source
 from .bm25 import Bm25
-from .group_scores import GroupPart, Groups, group_scores
+from .group_scores import Groups, OfGroups, of_groups
 from .lane_recall import FieldTerms
 from .pair_scores import Pairs, lexical_scores
+from .posting_recall import best_rows
 from .recall_entries import TermWeights
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found
@@ -99,7 +100,7 @@ def recall_files(
         entries = terms.entries(scope)
         # A long question repeats its words; the root keeps one of them from dominating.
         rooted = replace(entries, weight=np.sqrt(entries.weight))
-        scored = group_scores(scope, files.groups, postings, rooted, BM25)
+        scored = of_groups(scope, files.groups, postings, rooted, BM25)
         parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]
     return FileRecall.concat(parts)
 
@@ -151,22 +152,20 @@ def _places(column: pa.Array) -> Int:
 
 
 def _best(
-    scope: ScopeGroup, files: ScopeFiles, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
+    scope: ScopeGroup, files: ScopeFiles, part: OfGroups, postings: PostingIndex, weights: TermWeights, bm25: Bm25
 ) -> FileRecall:
     """The best source files of some sub-queries, and the best chunks of the first of them."""
-    reach = np.where(part.reach > 0, part.reach, 1.0)
-    share = quantise(np.minimum(part.score / reach[:, None], 1.0))
-    lane_k = scope.tables.lane_k[scope.sub[part.sub]]
-    line, file = (part.matched & files.source & (share > 0)).nonzero()
-    order = order_by(line, -share[line, file], files.name[file])
-    line, file = line[order], file[order]
-    place, starts = rank_within(line), line.searchsorted(np.arange(len(part.reach) + 1))
-    counts = np.minimum(np.diff(starts)[part.profile], lane_k)
-    sub, at = spread(starts[part.profile], counts)
-    score = share[line[at], file[at]]
-    near = place[at] < -(-lane_k[sub] // CHUNKS)
-    found = _chunks(scope, files, part.sub[sub[near]], file[at[near]], score[near], postings, weights, bm25)
-    return FileRecall(found, scope.request[part.sub[sub]], scope.rows[files.first(file[at])], score)
+    lane_k = scope.tables.lane_k[scope.sub[part.asked.subs]]
+    gate = np.zeros(len(lane_k), dtype=np.int64)
+    sub, file, score = best_rows(part.keys, part.asked, files.source[None], gate, lane_k, files.name)
+    share = share_of(score, part.reach[sub])
+    kept = (share > 0).nonzero()[0]
+    order = kept[order_by(sub[kept], -share[kept], files.name[file[kept]])]
+    sub, file, share = sub[order], file[order], share[order]
+    near = rank_within(sub) < -(-lane_k[sub] // CHUNKS)
+    asked = part.asked.subs[sub]
+    found = _chunks(scope, files, asked[near], file[near], share[near], postings, weights, bm25)
+    return FileRecall(found, scope.request[asked], scope.rows[files.first(file)], share)
 
 
 def _chunks(

@@ -1,31 +1,31 @@
 """BM25 over groups of rows, such as sessions or files; a group is the concatenation of its admissible rows.
 
-Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the score of every group
-that a sub-query's terms touch, and the score of the groups that given pairs of request and row belong to.
+Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the look-ups with the
+postings of groups in place of rows, and the score of the groups that given pairs of request and row belong to.
 
 Note: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are admissible for the
 request, under its clock; document frequencies and N count groups that have such a row. A group of withheld, foreign or
-future rows does not exist. If no row of a scope is in a group, nothing is looked up.
+future rows does not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..columns.keys import distinct_numbers, first_of_runs
+from ..columns.kept import Recent
+from ..columns.keys import distinct_numbers
 from ..columns.numbers import quantise
-from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex
 from .bm25 import Bm25
 from .lane_recall import FieldTerms
 from .pair_scores import Pairs
-from .posting_recall import Asked, KeyRows, profiles, share
+from .posting_recall import Asked, KeyRows, scores_of, settings, share
 from .recall_entries import Entries
-from .recall_scope import CELLS, PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
+from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Groups:
 
     of: Int
     count: int
+    kept: Recent[_Statistics] = field(default_factory=lambda: Recent(4))
+    """The statistics under the open rows that were asked last."""
 
     @classmethod
     def numbered(cls, codes: Int, member: Bool) -> Groups:
@@ -42,32 +44,48 @@ class Groups:
         used, of[member] = distinct_numbers(codes[member])
         return cls(of, len(used))
 
+    def statistics(self, open_: Bool, length: Int) -> _Statistics:
+        """The groups under some open rows; as the value holds these, no other array can have their identity."""
+        return self.kept.get(id(open_), lambda: _Statistics.of(self, open_, length))
 
-class GroupPart(NamedTuple):
-    """The scores of consecutive sub-queries of a scope, of whole requests; equal for those with the same profile."""
 
-    sub: Int
-    """Positions in `scope.sub`, consecutive."""
-    profile: Int
-    """The line of each of them in `score`, `matched` and `reach`."""
-    score: Float
-    """float64[profiles, groups], multiples of 2**-30."""
-    matched: Bool
-    """bool[profiles, groups]: an admissible row of the group contains a term."""
+class _Statistics(NamedTuple):
+    """The groups that have an open row: how many there are, and the length of each."""
+
+    open: Bool
+    member: Bool
+    """Which rows of the scope are open and in a group."""
+    groups: int
+    length: Int
+
+    @classmethod
+    def of(cls, groups: Groups, open_: Bool, length: Int) -> _Statistics:
+        member = open_ & (groups.of >= 0)
+        at = groups.of[member]
+        count = int(np.count_nonzero(np.bincount(at, minlength=groups.count)))
+        return cls(open_, member, count, np.bincount(at, length[member], minlength=groups.count).astype(np.int64))
+
+    def half(self, bm25: Bm25) -> Float:
+        """`Bm25.half` of the groups."""
+        return bm25.half(self.length, np.array([self.length.sum() / self.groups if self.groups else 0.0]))
+
+
+class OfGroups(NamedTuple):
+    """Look-ups of sub-queries that share their open rows, and the postings of groups that they find."""
+
+    keys: KeyRows
+    """Their `row` is a group."""
+    asked: Asked
     reach: Float
-    """The maximum score for the terms of each profile."""
-    held: Int
-    """The number of groups with an admissible row, per profile."""
+    """Per sub-query, the maximum score of a group."""
+    groups: int
+    """The number of groups that have an open row."""
 
 
-def group_scores(
-    scope: ScopeGroup,
-    groups: Groups,
-    postings: PostingIndex,
-    entries: Entries,
-    bm25: Bm25,
-) -> Iterator[GroupPart]:
-    """BM25 of the groups of a scope per sub-query, some requests at a time; empty where no group contains a term.
+def of_groups(
+    scope: ScopeGroup, groups: Groups, postings: PostingIndex, entries: Entries, bm25: Bm25
+) -> Iterator[OfGroups]:
+    """The look-ups of sub-queries over the groups of a scope, by clock and statistics.
 
     Args:
         scope: the row group, with its sub-queries.
@@ -79,71 +97,24 @@ def group_scores(
     if not len(entries.sub) or not groups.count:
         return
     found = KeyRows.of(scope, postings, entries.keys)
-    if not len(found.row):
-        return
-    waiting: list[tuple[list[int], _Scored]] = []
-    statistics = None
-    for subs, asked, open_ in profiles(scope, entries):
-        if statistics is None or statistics.open is not open_:
-            statistics = _Statistics.of(groups, open_, scope.length)
-        waiting.append((subs, _scored(groups, statistics, found, asked, bm25)))
-        if len(waiting) * groups.count >= CELLS:
-            yield _together(waiting)
-            waiting = []
-    if waiting:
-        yield _together(waiting)
-
-
-def _together(scored: Sequence[tuple[list[int], _Scored]]) -> GroupPart:
-    """The scores of some profiles as one part."""
-    sub = [one for subs, _ in scored for one in subs]
-    profile = [line for line, (subs, _) in enumerate(scored) for _ in subs]
-    columns = (np.array(column) for column in zip(*(one for _, one in scored), strict=True))
-    return GroupPart(np.array(sub), np.array(profile), *columns)
-
-
-class _Scored(NamedTuple):
-    """A line of `GroupPart`."""
-
-    score: Float
-    matched: Bool
-    reach: float
-    held: int
-
-
-class _Statistics(NamedTuple):
-    """The groups that have an open row: how many there are, and the length of each."""
-
-    open: Bool
-    """Which rows of the scope are open and in a group."""
-    groups: int
-    length: Int
-    mean: Float
-
-    @classmethod
-    def of(cls, groups: Groups, open_: Bool, length: Int) -> _Statistics:
-        at = (open_ & (groups.of >= 0)).nonzero()[0]
-        count = int(np.count_nonzero(np.bincount(groups.of[at], minlength=groups.count)))
-        own = np.bincount(groups.of[at], weights=length[at], minlength=groups.count).astype(np.int64)
-        return cls(open_, count, own, np.array([own.sum() / count if count else 0.0]))
-
-
-def _scored(groups: Groups, statistics: _Statistics, found: KeyRows, asked: Asked, bm25: Bm25) -> _Scored:
-    """The scores of groups for the look-ups of one sub-query."""
-    score, matched, reach = np.zeros(groups.count), np.zeros(groups.count, dtype=bool), 0.0
-    most = share(len(asked[0]))
-    for key, weight, _ in zip(*asked, strict=True):
-        row, amount = found[key]
-        kept = statistics.open[row] & (groups.of[row] >= 0)
-        times = np.bincount(groups.of[row[kept]], weights=amount[kept], minlength=groups.count).astype(np.int64)
-        group = times.nonzero()[0]
-        weight = weight * float(bm25.idf(np.array(len(group)), np.array(statistics.groups)))
-        if len(group):
-            part = weight * bm25.saturation(times[group], statistics.length[group], statistics.mean)
-            score[group] += quantise(np.minimum(part, most))
-            matched[group] = True
-            reach += float(quantise(min(weight, most)))
-    return _Scored(score, matched, reach, statistics.groups)
+    for own in settings(scope, entries):
+        statistics = groups.statistics(own.open, scope.length)
+        used, key = distinct_numbers(entries.key[own.at])
+        places = found.places(used)
+        kept = places[statistics.member[found.row[places]]]
+        of_key = np.searchsorted(found.starts, kept, side="right") - 1
+        codes, place = distinct_numbers(of_key * groups.count + groups.of[found.row[kept]])
+        times = np.bincount(place, found.frequency[kept], minlength=len(codes)).astype(np.int32)
+        starts = codes.searchsorted(np.append(used, len(entries.keys)) * groups.count)
+        keys = KeyRows(starts, codes % groups.count, times)
+        frequency = keys.counts(key)
+        weight = entries.weight[own.at] * bm25.idf(frequency, np.array(statistics.groups))
+        asked = Asked(
+            own.subs, own.starts, key, weight, frequency > 0, np.full(len(key), True), own.open, statistics.half(bm25)
+        )
+        counts = np.diff(own.starts)
+        most = np.minimum(weight, share(counts).repeat(counts)) * asked.held
+        yield OfGroups(keys, asked, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)
 
 
 def pair_group_scores(
@@ -170,23 +141,19 @@ def pair_group_scores(
         least: requests with fewer groups get no scores.
     """
     best, reach = np.zeros(len(pairs.row)), np.zeros(len(pairs.row))
-    if not len(pairs.row):
-        return best, reach
     starts = pairs.starts(tables.contracts.num_rows)
-    asked = np.diff(starts) > 0
+    asking = np.diff(starts) > 0
     for whole in tables.scope_groups(lane):
-        scope = replace(whole, sub=whole.sub[asked[whole.request]])
+        scope = replace(whole, sub=whole.sub[asking[whole.request]])
         groups = grouping(scope) if len(scope.sub) else None
-        if groups is None or not groups.count:
+        if groups is None:
             continue
-        for part in group_scores(scope, groups, postings, terms.entries(scope), bm25):
-            request = scope.request[part.sub[first_of_runs(part.profile)]]
-            counts = np.diff(starts)[request]
-            for low, high in slabs(counts, PAIRS):
-                of, pair = spread(starts[request[low:high]], counts[low:high])
+        for part in of_groups(scope, groups, postings, terms.entries(scope), bm25):
+            for number, request in enumerate(scope.request[part.asked.subs].tolist()):
+                pair = np.arange(*starts[request : request + 2])
                 group = groups.of[scope.local(pairs.row[pair])]
-                own = (group >= 0) & (part.held[of + low] >= least)
-                of, pair, group = of[own] + low, pair[own], group[own]
-                np.maximum.at(best, pair, part.score[of, group])
-                np.maximum.at(reach, pair, part.reach[of])
+                pair, group = pair[group >= 0], group[group >= 0]
+                if part.groups >= least:
+                    best[pair] = np.maximum(best[pair], scores_of(part.keys, part.asked, number)[group])
+                    reach[pair] = np.maximum(reach[pair], part.reach[number])
     return best, reach

@@ -1,11 +1,11 @@
-"""Scores from posting lists, request by request, under the statistics of each one's A(r).
+"""Scores from posting lists, under the statistics of each request's A(r).
 
-Reads a scope, the posting index and `Entries` (which sub-query looks up which key with which weight). Gives the cells
+Reads a scope, the posting index and `Entries` (which sub-query looks up which key with which weight). Gives the rows
 found. The lexical lane scores with BM25; the symbol and exact lanes with idf alone.
 
 Note: document frequencies count admissible postings only, so a row that is withheld, foreign or filtered out does not
 affect other rows; it is scored with their statistics and selected separately. A sum of scores is exact in any order, so
-`compiled_recall`, which a batch is worth loading for, gives the same rows and scores bit for bit.
+the compiled loop, which a batch is worth loading for, gives the same rows and scores bit for bit.
 """
 
 from __future__ import annotations
@@ -13,34 +13,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import first_of_runs, gathered
+from ..columns.kept import Recent
+from ..columns.keys import distinct_numbers, first_of_runs, gathered
 from ..columns.numbers import EXACT_BELOW, quantise
+from ..columns.ragged import expand_ranges, slabs, starts_of
 from ..errors import SchemaError
 from ..frames import Matches, PostingIndex, posting_keys
-from ..kernels.compiled import kernels
+from ..kernels.compiled import in_threads, kernels
 from ..text.text_analysis import query_tokens
 from .bm25 import Bm25
-from .compiled_recall import recall_compiled
 from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
-from .recall_scope import Bool, Float, Int, ScopeGroup
+from .recall_scope import CELLS, Bool, Float, Int, ScopeGroup
 from .recall_selection import VIA, Found, best_withheld, top
-
-Asked = tuple[list[int], list[float], list[bool]]
-"""The keys that a sub-query looks up, their weights, and which of them score admissible rows only."""
 
 
 @dataclass(frozen=True)
 class KeyRows:
     """The postings of some keys: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
 
-    starts: list[int]
+    starts: Int
     row: Int
     """Positions in the rows of the scope, ascending inside a key."""
     frequency: NDArray[np.int32]
@@ -51,22 +49,44 @@ class KeyRows:
         found = _matches(scope, postings, keys)
         local = scope.local(found.rows)
         kept = local >= 0
-        return cls(np.append(0, kept.cumsum())[found.starts].tolist(), local[kept], found.freqs[kept])
+        if kept.all():
+            return cls(found.starts, local, found.freqs)
+        return cls(starts_of(kept)[found.starts], local[kept], found.freqs[kept])
 
-    def __getitem__(self, key: int) -> tuple[Int, NDArray[np.int32]]:
-        own = slice(self.starts[key], self.starts[key + 1])
-        return self.row[own], self.frequency[own]
+    def counts(self, keys: Int) -> Int:
+        """The number of postings of some keys."""
+        return self.starts[keys + 1] - self.starts[keys]
+
+    def places(self, keys: Int) -> Int:
+        """The places of all postings of some keys, key after key."""
+        return expand_ranges(self.starts[keys], self.counts(keys))
 
 
-class _Scored(NamedTuple):
-    """What the look-ups of a sub-query give the rows of its scope."""
+class Asked(NamedTuple):
+    """The look-ups of sub-queries of a scope that share its open rows and their statistics."""
 
-    score: Float
-    matched: Bool
+    subs: Int
+    """Positions in `scope.sub`, ascending."""
+    starts: Int
+    """Where the look-ups of each one start in `key` and `weight`, and where those of the last one end."""
+    key: Int
+    weight: Float
+    """The weight of a look-up times the idf of its key."""
+    held: Bool
+    """Whether an open row has the key."""
     direct: Bool
-    """Rows that a look-up without `hop` matches."""
-    weights: list[tuple[int, float]]
-    """The keys that occur in an admissible row, with their weights."""
+    """Whether the look-up comes from the request itself."""
+    open: Bool
+    half: Float
+    """The frequency at which a term reaches half of the maximum factor, for each row; 0 = frequencies do not count."""
+
+    def of_request(self) -> Asked:
+        """The look-ups that come from the request itself."""
+        if self.direct.all():
+            return self
+        starts = starts_of(self.direct)[self.starts]
+        key, weight, held = (column[self.direct] for column in (self.key, self.weight, self.held))
+        return self._replace(starts=starts, key=key, weight=weight, held=held, direct=self.direct[self.direct])
 
 
 def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
@@ -80,35 +100,14 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
     """
     if not len(entries.sub):
         return Weighed.concat([])
-    ranked = bm25 if entries.hop is None else None
-    loops = kernels(0) if ranked else None
-    found = None if loops else KeyRows.of(scope, postings, entries.keys)
-    if found and ranked:
-        loops = kernels(int(np.diff(found.starts)[entries.key].sum()))
-    if ranked and loops and (best := recall_compiled(loops.postings, scope, postings, entries, ranked)):
-        return best
-    found = found or KeyRows.of(scope, postings, entries.keys)
-    shown, hidden, weights = list[Found](), list[tuple[Int, Int, Float]](), list[tuple[int, int, float]]()
-    for subs, asked, open_ in profiles(scope, entries):
-        scored = _scored(scope, found, asked, subs[0], open_, bm25)
-        touched = scored.matched.nonzero()[0]
-        visible = open_[touched]
-        weights += [(int(scope.sub[subs[0]]), key, weight) for key, weight in scored.weights]
-        allowed = scope.filtered(np.repeat(subs, len(touched)), np.tile(touched, len(subs)))
-        for sub, passes in zip(subs, allowed.reshape(len(subs), -1), strict=True):
-            shown.append(_shown(scope, sub, touched[visible & passes], scored))
-            withheld = touched[~visible & passes & scored.direct[touched]]
-            if len(withheld):
-                hidden.append((np.full(len(withheld), sub), withheld, scored.score[withheld]))
-    if hidden:
-        sub, row, score = (np.concatenate(part) for part in zip(*hidden, strict=True))
-        best = best_withheld(scope, sub, row, score)
-        shown.append(Found.of(scope.sub[sub[best]], scope.rows[row[best]], score[best], withheld=True))
-    of_sub, key, weight = zip(*weights, strict=True) if weights else ((), (), ())
-    weighed = TermWeights(
-        tuple(entries.keys), np.array(of_sub, np.int64), np.array(key, np.int64), np.array(weight, np.float64)
-    )
-    return Weighed(Found.concat(shown), (weighed,))
+    keys, found, weights = KeyRows.of(scope, postings, entries.keys), list[Found](), list[TermWeights]()
+    for asked in asked_together(scope, entries, keys, bm25):
+        found += [_shown(scope, keys, asked), *_hidden(scope, keys, asked.of_request())]
+        sub = scope.sub[asked.subs].repeat(np.diff(asked.starts))
+        weights.append(
+            TermWeights(tuple(entries.keys), sub[asked.held], asked.key[asked.held], asked.weight[asked.held])
+        )
+    return Weighed(Found.concat(found), TermWeights.concat(weights))
 
 
 def score_rows(
@@ -122,13 +121,13 @@ def score_rows(
     if rows.row.min(initial=0) < 0:
         raise SchemaError(f"Expected rows of the scope, got another - at wanted row {int(rows.row.argmin())}")
     score, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
-    found = KeyRows.of(scope, postings, entries.keys)
-    for subs, asked, open_ in profiles(scope, entries):
-        scored = _scored(scope, found, asked, subs[0], open_, bm25)
-        for sub in subs:
+    keys = KeyRows.of(scope, postings, entries.keys)
+    for asked in asked_together(scope, entries, keys, bm25):
+        owner = np.arange(len(asked.subs)).repeat(np.diff(asked.starts))
+        reach[asked.subs] = np.bincount(owner, weights=asked.weight * asked.held, minlength=len(asked.subs))
+        for number, sub in enumerate(asked.subs.tolist()):
             own = slice(*rows.starts[sub : sub + 2].tolist())
-            score[own] = scored.score[rows.row[own]]
-            reach[sub] = sum(weight for _, weight in scored.weights)
+            score[own] = scores_of(keys, asked, number)[rows.row[own]]
     return EntryScores(score, reach)
 
 
@@ -147,71 +146,137 @@ def _matches(scope: ScopeGroup, postings: PostingIndex, keys: Sequence[str]) -> 
         text = gathered(scope.tables.evidence["text"], row)
         rows[at] = row[np.asarray(pc.match_substring(text, literal))]
         frequencies[at] = np.ones(len(rows[at]), dtype=np.int32)
-    return Matches(np.cumsum([0, *(len(row) for row in rows)]), np.concatenate(rows), np.concatenate(frequencies))
+    return Matches(starts_of(np.array([len(row) for row in rows])), np.concatenate(rows), np.concatenate(frequencies))
 
 
-def profiles(scope: ScopeGroup, entries: Entries) -> Iterator[tuple[list[int], Asked, Bool]]:
-    """Neighboring sub-queries of one request that look up the same keys, what they look up, and the open rows.
+class Setting(NamedTuple):
+    """Sub-queries of a scope that share its open rows and their statistics: all that a score depends on."""
 
-    They share one pass of scoring: a plan often repeats a text for several kinds of evidence.
+    subs: Int
+    """Positions in `scope.sub`, ascending."""
+    starts: Int
+    """Where the look-ups of each one start in `at`, and where those of the last one end."""
+    at: Int
+    """Positions in the entries."""
+    open: Bool
+
+
+def settings(scope: ScopeGroup, entries: Entries) -> Iterator[Setting]:
+    """The sub-queries that look up keys, by clock and statistics."""
+    bounds = entries.sub.searchsorted(np.arange(len(scope.sub) + 1))
+    asking = np.diff(bounds).nonzero()[0]
+    of = scope.tables.setting[scope.request[asking]]
+    order = of.argsort(kind="stable")
+    for low, high in pairwise([*first_of_runs(of[order]).tolist(), len(order)]):
+        subs = asking[order[low:high]]
+        counts = np.diff(bounds)[subs]
+        open_ = scope.open(int(scope.tables.clock[1][scope.request[subs[0]]]))
+        yield Setting(subs, starts_of(counts), expand_ranges(bounds[subs], counts), open_)
+
+
+def asked_together(scope: ScopeGroup, entries: Entries, keys: KeyRows, bm25: Bm25 | None) -> Iterator[Asked]:
+    """The look-ups of the sub-queries of each setting, with their weights in it."""
+    for own in settings(scope, entries):
+        count, length = (int(values[scope.request[own.subs[0]]]) for values in scope.tables.statistics)
+        key = entries.key[own.at]
+        held = _held(own.open, keys, key)
+        weight = entries.weight[own.at] * (bm25 or Bm25()).idf(held, np.array(count))
+        half = np.zeros(len(scope.rows)) if bm25 is None else _half(scope, bm25, length / count if count else 0.0)
+        direct = np.full(len(key), True) if entries.hop is None else ~entries.hop[own.at]
+        yield Asked(own.subs, own.starts, key, weight, held > 0, direct, own.open, half)
+
+
+def _held(open_: Bool, keys: KeyRows, key: Int) -> Int:
+    """The document frequency of some keys: the number of their open rows."""
+    if open_.all():
+        return keys.counts(key)
+    used, of = distinct_numbers(key)
+    before = starts_of(open_[keys.row[keys.places(used)]])
+    return np.diff(before[starts_of(keys.counts(used))])[of]
+
+
+def _half(scope: ScopeGroup, bm25: Bm25, mean: float) -> Float:
+    """`Bm25.half` of the rows of a scope, kept for the mean lengths that were asked last."""
+    kept: Recent[Float] = scope.once("half", lambda: Recent(4))
+    return kept.get((bm25, mean), lambda: bm25.half(scope.length, np.array([mean])))
+
+
+def scores_of(keys: KeyRows, asked: Asked, number: int) -> Float:
+    """The score of every row of a scope for the look-ups of one of its sub-queries."""
+    own = slice(*asked.starts[number : number + 2].tolist())
+    key = asked.key[own]
+    at = keys.places(key)
+    row, frequency, weight = keys.row[at], keys.frequency[at], asked.weight[own].repeat(keys.counts(key))
+    part = weight * (frequency / (frequency + asked.half[row]))
+    part = quantise(np.minimum(part, share(len(key))))
+    return np.bincount(row, part, minlength=len(asked.half)).astype(np.float64, copy=False)
+
+
+def _shown(scope: ScopeGroup, keys: KeyRows, asked: Asked) -> Found:
+    """The `lane_k` best open rows of each sub-query."""
+    passed, filter_ = scope.returned(asked.subs)
+    k = scope.tables.lane_k[scope.sub[asked.subs]]
+    number, row, score = best_rows(keys, asked, passed & asked.open, filter_, k, scope.place)
+    via = None
+    if not asked.direct.all():
+        via, own = np.empty(len(row), dtype=np.int64), asked.of_request()
+        for one in range(len(asked.subs)):
+            direct = np.zeros(len(scope.rows), dtype=bool)
+            direct[keys.row[keys.places(own.key[own.starts[one] : own.starts[one + 1]])]] = True
+            via[number == one] = np.where(direct[row[number == one]], -1, VIA.index("call"))
+    return Found.of(scope.sub[asked.subs[number]], scope.rows[row], score, via=via)
+
+
+def _hidden(scope: ScopeGroup, keys: KeyRows, asked: Asked) -> Iterator[Found]:
+    """The `withheld_k` best rows of each request that are not open."""
+    if asked.open.all():
+        return
+    passed, filter_ = scope.returned(asked.subs)
+    first = first_of_runs(scope.request[asked.subs])
+    room = np.minimum(np.add.reduceat(np.append(keys.counts(asked.key), 0), asked.starts[:-1]), len(scope.rows))
+    ends = np.append(first, len(asked.subs))
+    for low, high in slabs(np.add.reduceat(room, first), CELLS):
+        some = slice(ends[low], ends[high])
+        part = asked._replace(subs=asked.subs[some], starts=asked.starts[ends[low] : ends[high] + 1])
+        every = np.full(len(part.subs), len(scope.rows))
+        number, row, score = best_rows(keys, part, passed & ~asked.open, filter_[some], every, scope.place)
+        sub = part.subs[number]
+        best = best_withheld(scope, sub, row, score)
+        yield Found.of(scope.sub[sub[best]], scope.rows[row[best]], score[best], withheld=True)
+
+
+def best_rows(keys: KeyRows, asked: Asked, gates: Bool, gate: Int, k: Int, place: Int) -> tuple[Int, Int, Float]:
+    """The `k` best rows of each sub-query that pass its line of `gates`: its number, the row, the score, in no order.
+
+    Of equal scores the least `place` is better.
     """
-    bounds = entries.sub.searchsorted(np.arange(len(scope.sub) + 1)).tolist()
-    keys, weights = entries.key.tolist(), entries.weight.tolist()
-    hops = [False] * len(keys) if entries.hop is None else entries.hop.tolist()
-    clock = scope.tables.clock[1]
-    starts = [*first_of_runs(scope.request).tolist(), len(scope.sub)]
-    for request in (range(low, high) for low, high in pairwise(starts)):
-        groups: list[tuple[list[int], Asked]] = []
-        for sub in request:
-            own = slice(bounds[sub], bounds[sub + 1])
-            asked = keys[own], weights[own], hops[own]
-            if groups and groups[-1][1] == asked:
-                groups[-1][0].append(sub)
-            elif asked[0]:
-                groups.append(([sub], asked))
-        if groups:
-            open_ = scope.open(int(clock[scope.request[request.start]]))
-            yield from ((subs, asked, open_) for subs, asked in groups)
+    visits = starts_of(keys.counts(asked.key))[asked.starts]
+    if loops := kernels(int(visits[-1])):
+        starts = starts_of(np.minimum(np.minimum(k, len(place)), np.diff(visits)))
+        found = np.zeros(len(k), dtype=np.int64)
+        row, score = np.empty(int(starts[-1]), dtype=np.int64), np.empty(int(starts[-1]))
+        in_threads(
+            loops.postings.best_rows, np.diff(visits), asked.starts, asked.key, asked.weight, keys.starts, keys.row,
+            keys.frequency, asked.half, gates, gate, k, place, starts, found, row, score,
+        )  # fmt: skip
+        at = expand_ranges(starts[:-1], found)
+        return np.arange(len(k)).repeat(found), row[at], score[at]
+    found, last, scores = list[tuple[Int, Int, Float]](), None, np.empty(0)
+    for number, (low, high) in enumerate(pairwise(asked.starts.tolist())):
+        looked_up = asked.key[low:high].tobytes(), asked.weight[low:high].tobytes()
+        if looked_up != last:  # a plan often repeats a text for several kinds of evidence
+            last, scores = looked_up, scores_of(keys, asked, number)
+        row = (gates[gate[number]] & (scores > 0)).nonzero()[0]
+        row = row[top(scores[row], place[row], int(k[number]))]
+        found.append((np.full(len(row), number), row, scores[row]))
+    numbers, rows, totals = zip(*found, strict=True)
+    return np.concatenate(numbers), np.concatenate(rows), np.concatenate(totals)
 
 
-def _scored(scope: ScopeGroup, found: KeyRows, asked: Asked, sub: int, open_: Bool, bm25: Bm25 | None) -> _Scored:
-    """The scores of a scope's rows for the look-ups of one sub-query."""
-    keys, given_weights, hops = asked
-    count, length = (int(values[scope.request[sub]]) for values in scope.tables.statistics)
-    half = None if bm25 is None else bm25.half(scope.length, np.array([length / count if count else 0.0]))
-    rows = [found[key] for key in keys]
-    held = [_held(open_, row) for row, _ in rows]
-    weights = np.array(given_weights) * (bm25 or Bm25()).idf(np.array(held), np.array(count))
-    score, matched = np.zeros(len(scope.rows)), np.zeros(len(scope.rows), dtype=bool)
-    direct = np.zeros(len(scope.rows), dtype=bool) if any(hops) else matched
-    most = share(len(keys))
-    for (row, frequency), weight, hop in zip(rows, weights, hops, strict=True):
-        part = weight if half is None else weight * (frequency / (frequency + half[row]))
-        score[row] += quantise(np.minimum(part, most))
-        matched[row] = True
-        if not hop:
-            direct[row] = True
-    known = [(key, weight) for key, weight, rows_ in zip(keys, weights.tolist(), held, strict=True) if rows_]
-    return _Scored(score, matched, direct, known)
-
-
-def _held(open_: Bool, row: Int) -> int:
-    """The document frequency of a key with these rows."""
-    return int(np.count_nonzero(open_[row]))
-
-
-def _shown(scope: ScopeGroup, sub: int, row: Int, scored: _Scored) -> Found:
-    """The best of some rows for a sub-query."""
-    frame_row = scope.rows[row]
-    best = top(scored.score[row], scope.tables.row_index.id_rank[frame_row], int(scope.tables.lane_k[scope.sub[sub]]))
-    via = np.where(scored.direct[row[best]], -1, VIA.index("call"))
-    return Found.of(np.full(len(best), scope.sub[sub]), frame_row[best], scored.score[row[best]], via=via)
-
-
-def share(look_ups: int) -> float:
+def share(look_ups: Any) -> Any:
     """The maximum that one of some look-ups may add to a score: its equal share of `EXACT_BELOW`.
 
     No weight bounds a contribution (a question may repeat a word a million times), and a sum beyond `EXACT_BELOW` would
     depend on its order. The cap follows from the sub-query alone.
     """
-    return EXACT_BELOW / max(look_ups, 1)
+    return EXACT_BELOW / np.maximum(look_ups, 1)

@@ -1,7 +1,7 @@
 """The look-ups of a lane, keys with weights for the sub-queries of a scope, and the resulting weights of the keys.
 
-`Entries` are made by `lane_recall`; `posting_recall` and `compiled_recall` score the postings of the keys, and return
-`Weighed`: the rows found, and the weights, which `pair_scores` reads.
+`Entries` are made by `lane_recall`; `posting_recall` scores the postings of the keys, and returns `Weighed`: the rows
+found, and the weights, which `pair_scores` reads.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class TermWeights:
     @classmethod
     def concat(cls, parts: Sequence[TermWeights]) -> TermWeights:
         """Concatenates several, each distinct key once."""
+        if len(parts) == 1:
+            return parts[0]
         place = {key: number for number, key in enumerate(dict.fromkeys(key for part in parts for key in part.keys))}
         key = [np.array([place[one] for one in part.keys], dtype=np.int64)[part.key] for part in parts]
         none = np.empty(0, dtype=np.int64)
@@ -77,9 +79,9 @@ class Weighed(NamedTuple):
     """The hits of a lane, and the weights of its terms."""
 
     found: Found
-    weights: tuple[TermWeights, ...]
+    weights: TermWeights
 
     @classmethod
     def concat(cls, parts: Sequence[Weighed]) -> Weighed:
         """Concatenates several."""
-        return cls(Found.concat([part.found for part in parts]), tuple(one for part in parts for one in part.weights))
+        return cls(Found.concat([part.found for part in parts]), TermWeights.concat([part.weights for part in parts]))

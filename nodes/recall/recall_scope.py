@@ -209,6 +209,11 @@ class ScopeGroup:
         """The number of terms of each row."""
         return self.tables.row_index.length[self.rows]
 
+    @_of_rows
+    def place(self) -> Int:
+        """The place of each row's id: smaller ids come first where scores are equal."""
+        return self.tables.row_index.id_rank[self.rows]
+
     def open(self, clock: int) -> Bool:
         """Which rows are admissible under a clock."""
         clocks, index = self.tables.clock[0], self.tables.row_index

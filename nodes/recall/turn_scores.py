@@ -9,7 +9,6 @@ a turn without such terms can match as an answer to the turn before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ class PairTurnScores(NamedTuple):
 
 def scores_of_rows(
     pairs: Pairs,
-    weights: Sequence[TermWeights],
+    weights: TermWeights,
     query_terms: pa.Table,
     tables: RecallTables,
     placements: pa.Table,
@@ -64,12 +63,12 @@ def scores_of_rows(
 ) -> PairTurnScores:
     """The scores of pairs of request and row; rows that are not turns have 0, and cost nothing."""
     session = sessions_of(tables.evidence)
-    turns = (session[pairs.row] >= 0).nonzero()[0] if session is not None and weights else pairs.row[:0]
+    turns = (session[pairs.row] >= 0).nonzero()[0] if session is not None and len(weights.sub) else pairs.row[:0]
     if not len(turns):
         return PairTurnScores(*np.zeros((4, len(pairs.row))))
     own = Pairs(pairs.request[turns], pairs.row[turns])
     terms = FieldTerms.of(tables, query_terms, ("text",))
-    found = turn_scores(own, TermWeights.concat(weights), terms, tables, placements, postings, bm25)
+    found = turn_scores(own, weights, terms, tables, placements, postings, bm25)
     scores = np.zeros((len(found), len(pairs.row)))
     scores[:, turns] = found
     return PairTurnScores(*scores)

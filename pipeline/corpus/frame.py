@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...nodes.columns.kept import Kept
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
@@ -50,9 +49,8 @@ def corpus_frame(
     packs: Mapping[str, Pack],
     deltas: Deltas,
     profile: str | None,
-    lists: Kept[Any],
 ) -> CorpusFrame:
-    """The frame of these segments, in their order; `lists` caches its lists of whole scopes."""
+    """The frame of these segments, in their order."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
     parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
     vectors = None
@@ -73,7 +71,7 @@ def corpus_frame(
             },
             rows=len(segments),
         ),
-        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1], lists),
+        postings=PostingIndex(tuple(packs[segment.pack].postings(segment) for segment in segments), starts[:-1]),
         vectors=vectors,
         encoder_profile=profile,
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.columns.kept import Kept
 from ..storage.chain import Chain
 from ..storage.places import Place
 from .commits import COMMITS, FILE, commits_of
@@ -91,10 +90,10 @@ class Generation:
         """`STORED_EVIDENCE` of all rows."""
         return stored_evidence(self.segments(), self.packs, self.deltas.descriptions)
 
-    def frame(self, segments: Sequence[PackSegment], lists: Kept[Any]) -> CorpusFrame:
-        """The frame of these segments, in their order; `lists` caches its lists of whole scopes."""
+    def frame(self, segments: Sequence[PackSegment]) -> CorpusFrame:
+        """The frame of these segments, in their order."""
         manifest = self.manifest
-        return corpus_frame(manifest.generation, segments, self.packs, self.deltas, manifest.encoder_profile, lists)
+        return corpus_frame(manifest.generation, segments, self.packs, self.deltas, manifest.encoder_profile)
 
     def facts(self) -> dict[str, Any]:
         """Statistics of the stored content: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""

@@ -18,9 +18,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ...nodes.columns.kept import Kept, Recent
+from ...nodes.columns.kept import Recent
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
-from ...nodes.frames import LISTS_KEPT
 from ..encoders.unit_vectors import Encoder
 from ..storage.durable import exists, make_folders
 from ..storage.file_access import keep_out, system_errors
@@ -164,10 +163,10 @@ class Corpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        frames, lists, base = self._frames, self._lists, self._base  # in this order: a new cache gets no old frame
+        frames, base = self._frames, self._base  # in this order: a new cache gets no old frame
         segments = base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
-        return frames.get(key, lambda: base.frame(segments, lists.apart()))
+        return frames.get(key, lambda: base.frame(segments))
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
@@ -378,8 +377,6 @@ class Corpus:
     def _move_on(self, base: Generation) -> None:
         self._base = base
         self._frames = Recent[CorpusFrame](FRAMES_KEPT)
-        self._lists = Kept[Any](LISTS_KEPT)
-        """The lists of whole scopes of all frames share one limit."""
 
 
 def _changed_commits(base: Generation, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -21,14 +21,11 @@ from scoped_retrieval.nodes.blocks import byte_runs, passages
 from scoped_retrieval.nodes.columns import digests, keys, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
-    compiled_recall,
     expansion_recall,
-    group_scores,
     lane_recall,
+    posting_recall,
     recall_scope,
     recall_selection,
-    scope_postings,
-    score_bounds,
     vector_recall,
 )
 from scoped_retrieval.nodes.text import plain_keys, same_texts, text_analysis
@@ -40,18 +37,14 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
-    "CELLS": (64, (recall_scope, lane_recall, group_scores, vector_recall)),
+    "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
-    "LEAST": (0, (scope_postings,)),
-    "LONG": (0, (score_bounds,)),
     "MANY": (0, (digests,)),
     "PAIRS": (64, (recall_scope, clocks, expansion_recall, time_gates)),
-    "POSTINGS": (256, (compiled_recall,)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SORTED": (0, (recall_selection,)),
-    "SLOTS": (0, (score_bounds,)),
     "TOGETHER": (2, (vector_recall,)),
     "_BINS": (2, (recall_selection,)),
 }
@@ -61,8 +54,7 @@ INDEXING = ((plain_keys, "_suffixes"),)
 ANSWERING = ((text_analysis, "_plain_terms"),)
 FROM_ARRAYS = ((vector_recall, "_best_exact"),)
 COMPILED = (
-    (compiled, "ThreadPoolExecutor"), (compiled_recall, "score"), (scope_postings, "drawn_together"),
-    (vector_recall, "_best_compiled"),
+    (compiled, "ThreadPoolExecutor"), (vector_recall, "_best_compiled"),
 )  # fmt: skip
 """What these ways call, and no other: with compiled loops, or without."""
 

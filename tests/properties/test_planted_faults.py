@@ -76,7 +76,7 @@ def in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def corpus_wide_document_frequency(monkeypatch: pytest.MonkeyPatch) -> None:
     """df counts every posting of the scope, admissible or not."""
-    monkeypatch.setattr(posting_recall, "_held", lambda open_, row: len(row))
+    monkeypatch.setattr(posting_recall, "_held", lambda open_, keys, key: keys.counts(key))
     in_arrays(monkeypatch)
 
 
@@ -113,15 +113,14 @@ def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
     """The k best of all rows are taken first, and the withheld ones removed after."""
-    right = posting_recall._shown
+    right = posting_recall.best_rows
 
-    def wrong(scope: Any, sub: int, row: Any, scored: Any) -> Any:
-        every = scored.matched.nonzero()[0]
-        ids, k = scope.tables.row_index.id_rank[scope.rows[every]], int(scope.tables.lane_k[scope.sub[sub]])
-        best = every[posting_recall.top(scored.score[every], ids, k)]
-        return right(scope, sub, row[np.isin(row, best)], scored)
+    def wrong(keys: Any, asked: Any, gates: Any, gate: Any, k: Any, place: Any) -> Any:
+        number, row, score = right(keys, asked, np.ones_like(gates), gate, k, place)
+        kept = gates[gate[number], row]
+        return number[kept], row[kept], score[kept]
 
-    monkeypatch.setattr(posting_recall, "_shown", wrong)
+    monkeypatch.setattr(posting_recall, "best_rows", wrong)
     in_arrays(monkeypatch)
 
 
@@ -233,7 +232,7 @@ def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     right = group_scores._Statistics.of
 
     def wrong(groups: Any, open_: Any, length: Any) -> Any:
-        return right(groups, np.ones_like(open_), length)._replace(open=open_)
+        return right(groups, np.ones_like(open_), length)._replace(open=open_, member=open_ & (groups.of >= 0))
 
     monkeypatch.setattr(group_scores._Statistics, "of", wrong)
 
