@@ -88,9 +88,7 @@ class Scoped:
 
     def lexical(self, batch: Mapping[str, Any]) -> Found:
         """Rows and scores of the lexical lane, best first by query."""
-        return candidate_recall.recall_terms(
-            self._tables(batch), batch["query_terms"], self.frame.postings, "lexical", Bm25()
-        ).found
+        return candidate_recall.recall_terms(self._tables(batch), self.frame.postings, "lexical", Bm25()).found
 
     def vectors_batch(self, queries: np.ndarray) -> dict[str, Any]:
         """The plan of a batch: query `i` asks with row `i` of int16[queries, dimensions]."""
@@ -101,6 +99,7 @@ class Scoped:
         vectors = replace(self.frame.vectors, queries=queries)
         return {
             "sub_queries": self._sub_queries(len(queries), "semantic"),
+            "query_terms": QUERY_TERMS.empty(),
             "query_vectors": table,
             "vectors": vectors,
         }
@@ -122,7 +121,9 @@ class Scoped:
         """What every lane reads."""
         gated = (self._planned[name] for name in ("contracts", "row_groups", "reachable", "admissible"))
         frame = self.frame
-        return RecallTables(*gated, frame.segments, frame.evidence, frame.row_index, batch["sub_queries"])
+        return RecallTables(
+            *gated, frame.segments, frame.evidence, frame.row_index, batch["sub_queries"], batch["query_terms"]
+        )
 
     def _sub_queries(self, count: int, lane: str) -> pa.Table:
         return SUB_QUERIES.build(

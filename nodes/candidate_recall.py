@@ -76,18 +76,19 @@ def recall_tables(
     evidence: Evidence,
     row_index: RowIndex,
     sub_queries: SubQueries,
+    query_terms: QueryTerms,
 ) -> RecallTables:
     """The input of every lane, as one value: clocks, groups and statistics are computed once per shard."""
-    return RecallTables(contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
+    return RecallTables(
+        contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries, query_terms
+    )
 
 
-def lexical_recall(
-    lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
-) -> Weighed:
+def lexical_recall(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> Weighed:
     """The rows with the best BM25 per sub-query, and the weight of each term; df, N and avgdl are those of A(r)."""
     if "lexical" not in lanes:
         return Weighed.concat([])
-    return recall_terms(recall_tables, query_terms, postings, "lexical", bm25)
+    return recall_terms(recall_tables, postings, "lexical", bm25)
 
 
 def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTerms:
@@ -112,18 +113,16 @@ def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:
     return hit_table(recall_tables, "lexical", lexical_recall.found)
 
 
-def exact_hits(
-    lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
-) -> Hits:
+def exact_hits(lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex) -> Hits:
     """The rows whose id or text the request quotes, by sub-query and rank."""
     if "exact" not in lanes:
         return hit_table(recall_tables, "exact", _nothing())
-    return hit_table(recall_tables, "exact", recall_terms(recall_tables, query_terms, postings, "exact", bm25).found)
+    return hit_table(recall_tables, "exact", recall_terms(recall_tables, postings, "exact", bm25).found)
 
 
-def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:
+def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex) -> Hits:
     """The rows that define or mention the symbols of a request or are in its files, and one hop of calls, by rank."""
-    found = recall_symbols(recall_tables, query_terms, postings) if "symbol" in lanes else _nothing()
+    found = recall_symbols(recall_tables, postings) if "symbol" in lanes else _nothing()
     return hit_table(recall_tables, "symbol", found)
 
 
@@ -133,13 +132,11 @@ def file_recall(
     lexical_recall: Weighed,
     bm25: Bm25,
     postings: PostingIndex,
-    query_terms: QueryTerms,
 ) -> FileRecall:
     """The best chunks of the code files that match best as a whole, and the scores of those files."""
     if "file" not in lanes:
         return FileRecall.concat([])
-    weights = lexical_recall.weights
-    return recall_files(recall_tables, query_terms, postings, weights, bm25)
+    return recall_files(recall_tables, postings, lexical_recall.weights, bm25)
 
 
 def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> Hits:

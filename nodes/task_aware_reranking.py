@@ -63,7 +63,6 @@ from .tables import (
     Placements,
     Pool,
     PurposePolicies,
-    QueryTerms,
     QueryVectors,
     Ranked,
     Requests,
@@ -96,7 +95,6 @@ Int = NDArray[np.int64]
 def lane_scores(
     pool: Pool,
     lexical_recall: Weighed,
-    query_terms: QueryTerms,
     recall_tables: RecallTables,
     placements: Placements,
     postings: PostingIndex,
@@ -120,7 +118,7 @@ def lane_scores(
         vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(pairs.at(unread), vector, tables, vectors)
-    turns = scores_of_rows(pairs, weights, query_terms, tables, placements, postings, bm25)
+    turns = scores_of_rows(pairs, weights, tables, placements, postings, bm25)
     return LANE_SCORES.build(
         {
             **_keys(pool),

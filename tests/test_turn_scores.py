@@ -11,7 +11,6 @@ import pytest
 from recall_world import Row, day, frame, line, names, passes, rules
 from scoped_retrieval.nodes.recall import turn_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.turns import sessions_of
 
@@ -35,7 +34,7 @@ def turn(text: str, hours: float, **columns: Any) -> Row:
 
 def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tuple[str, int], tuple[float, ...]]:
     """The scores of every admissible turn, by request and row."""
-    out: dict[str, Any] = line(world, requests, "recall_tables", "query_terms", "lexical_recall", plan=PLAN)
+    out: dict[str, Any] = line(world, requests, "recall_tables", "lexical_recall", plan=PLAN)
     tables = out["recall_tables"]
     named = tables.contracts["request_id"].to_pylist()
     by_id = {request["request_id"]: request for request in requests}
@@ -51,7 +50,6 @@ def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tu
     found = turn_scores.turn_scores(
         Pairs(request, row),
         out["lexical_recall"].weights,
-        FieldTerms.of(tables, out["query_terms"], ("text",)),
         tables,
         world["placements"],
         world["postings"],

@@ -189,14 +189,11 @@ def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
 
 def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first of each group of equal rows, in the order of their values, and the group of each row."""
-    _, code = distinct_numbers(columns[0])
-    for column in columns[1:]:
-        values, own = distinct_numbers(column)
-        if len(values) > 1:
-            _, code = distinct_numbers(code * len(values) + own)
-    first = np.empty(int(code.max(initial=-1)) + 1, dtype=np.int64)
-    first[code[::-1]] = np.arange(len(code))[::-1]
-    return first, code
+    order = np.lexsort(columns[::-1])
+    change = _changes([column[order] for column in columns])
+    code = np.empty(len(order), dtype=np.int64)
+    code[order] = change.cumsum() - 1
+    return order[change], code
 
 
 def distinct_values(columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:

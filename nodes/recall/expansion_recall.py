@@ -128,7 +128,7 @@ def _followed(
             passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
             passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
             kept = np.flatnonzero(passes)
-            kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[kept]), row[kept])]
+            kept = kept[scope.in_window(sub[kept], row[kept])]
             share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
             score = quantise(own.score[seed[kept]] * share)
             parts.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))

@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import distinct_rows, gathered_columns, integers, order_by, rank_within
+from ..columns.keys import gathered_columns, integers, order_by, rank_within
 from ..columns.numbers import quantise, share_of
 from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source
 from .bm25 import Bm25
 from .group_scores import Groups, OfGroups, of_groups
-from .lane_recall import FieldTerms
+from .lane_recall import entries_of
 from .pair_scores import Pairs, lexical_scores
 from .posting_recall import best_rows
 from .recall_entries import TermWeights
@@ -79,25 +79,21 @@ class ScopeFiles(NamedTuple):
         return self.members[self.starts[group]]
 
 
-def recall_files(
-    tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, weights: TermWeights, bm25: Bm25
-) -> FileRecall:
+def recall_files(tables: RecallTables, postings: PostingIndex, weights: TermWeights, bm25: Bm25) -> FileRecall:
     """The best chunks of the best files per sub-query, and the `lane_k` best files of each request.
 
     Args:
         tables: the inputs every lane reads.
-        query_terms: QUERY_TERMS.
         postings: the frame's index.
         weights: the weights of terms in the lexical lane, by which the chunks of a file are ranked.
         bm25: the scoring of chunks.
     """
-    terms = FieldTerms.of(tables, query_terms, ("text",))
     weights = _strongest(tables, weights)
     parts = []
     for scope in tables.scope_groups("file"):
         if (files := files_of(scope)) is None:
             continue
-        entries = terms.entries(scope)
+        entries = entries_of(scope, ("text",))
         # A long question repeats its words; the root keeps one of them from dominating.
         rooted = replace(entries, weight=np.sqrt(entries.weight))
         scored = of_groups(scope, files.groups, postings, rooted, BM25)
@@ -107,16 +103,15 @@ def recall_files(
 
 def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
     """The `TELLING` highest-weighted terms of each query text, so that long questions stay bounded."""
-    asked = tables.sub_queries
-    texts = [asked[name].combine_chunks().dictionary_encode().indices for name in ("query_text", "expansion")]
-    _, text = distinct_rows(tables.sub_request, *(integers(one.fill_null(-1)) for one in texts))
-    kept = np.isin(text[weights.sub], text[tables.uses("file")]).nonzero()[0]
-    place = np.empty(len(weights.keys), dtype=np.int64)
-    place[np.asarray(pc.array_sort_indices(pa.array(weights.keys, pa.large_string())))] = np.arange(len(place))
-    sub, key, weight = weights.sub[kept], weights.key[kept], weights.weight[kept]
-    order = order_by(sub, -quantise(weight), place[key])
-    order = order[rank_within(sub[order]) < TELLING]
-    return TermWeights(weights.keys, sub[order], key[order], weight[order])
+    texts = list(zip(tables.sub_request.tolist(), tables.texts, strict=True))
+    asking = {texts[sub] for sub in tables.uses("file").nonzero()[0].tolist()}
+    terms: dict[int, list[tuple[float, str, int]]] = {}
+    columns = (column.tolist() for column in (weights.sub, weights.key, -quantise(weights.weight)))
+    for at, (sub, key, weight) in enumerate(zip(*columns, strict=True)):
+        if texts[sub] in asking:
+            terms.setdefault(sub, []).append((weight, weights.keys[key], at))
+    kept = [at for own in terms.values() for _, _, at in sorted(own)[:TELLING]]
+    return TermWeights(weights.keys, weights.sub[kept], weights.key[kept], weights.weight[kept])
 
 
 def files_of(scope: ScopeGroup) -> ScopeFiles | None:
@@ -164,26 +159,27 @@ def _best(
     sub, file, share = sub[order], file[order], share[order]
     near = rank_within(sub) < -(-lane_k[sub] // CHUNKS)
     asked = part.asked.subs[sub]
-    found = _chunks(scope, files, asked[near], file[near], share[near], postings, weights, bm25)
+    found = _chunks(scope, files, part.asked.open, asked[near], file[near], share[near], postings, weights, bm25)
     return FileRecall(found, scope.request[asked], scope.rows[files.first(file)], share)
 
 
 def _chunks(
-    scope: ScopeGroup, files: ScopeFiles, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
-    bm25: Bm25,
+    scope: ScopeGroup, files: ScopeFiles, open_: Bool, sub: Int, file: Int, score: Float, postings: PostingIndex,
+    weights: TermWeights, bm25: Bm25,
 ) -> Found:  # fmt: skip
-    """The `CHUNKS` best admissible rows of each pair of sub-query and file; a row has the score of its file."""
-    clock, of_request = scope.tables.clock
+    """The `CHUNKS` best open rows of each pair of sub-query and file; a row has the score of its file."""
+    if not len(sub):
+        return Found.concat([])
     pair, at = spread(files.starts[file], np.diff(files.starts)[file])
     local = files.members[at]
-    open_, _ = clock.judge(scope.tables.row_index, of_request[scope.request[sub[pair]]], scope.rows[local])
-    kept = (open_ & ~scope.withheld[local] & scope.filtered(sub[pair], local)).nonzero()[0]
+    passed, filter_ = scope.returned(sub)
+    kept = (open_[local] & passed[filter_[pair], local]).nonzero()[0]
     pair, local = pair[kept], local[kept]
-    rows = scope.rows[local]
-    by_request = scope.request[sub[pair]].argsort(kind="stable")
+    request, rows = scope.request[sub[pair]], scope.rows[local]
+    by_request = request.argsort(kind="stable")
     bm25_of = np.empty(len(rows))
-    asked = Pairs(scope.request[sub[pair[by_request]]], rows[by_request])
+    asked = Pairs(request[by_request], rows[by_request])
     bm25_of[by_request] = lexical_scores(asked, weights, scope.tables, postings, bm25)
-    order = order_by(pair, -bm25_of, scope.tables.row_index.id_rank[rows])
+    order = order_by(pair, -bm25_of, scope.place[local])
     best = order[rank_within(pair[order]) < CHUNKS]
     return Found.of(scope.sub[sub[pair[best]]], rows[best], score[pair[best]])

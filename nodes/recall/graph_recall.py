@@ -178,7 +178,7 @@ def _edges(
     )
     passes, placement = _admitted(scope, request[entry], target)
     kept = np.flatnonzero(passes & (target != local[entry]))
-    kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[entry[kept]]), target[kept])]
+    kept = kept[scope.in_window(sub[entry[kept]], target[kept])]
     entry, target, kind, group, placement = (column[kept] for column in (entry, target, kind, group, placement))
     if not len(entry):
         return entry, target, kind, np.empty(0)

@@ -21,7 +21,7 @@ from ..columns.keys import distinct_numbers
 from ..columns.numbers import quantise
 from ..frames import PostingIndex
 from .bm25 import Bm25
-from .lane_recall import FieldTerms
+from .lane_recall import entries_of
 from .pair_scores import Pairs
 from .posting_recall import Asked, KeyRows, scores_of, settings, share
 from .recall_entries import Entries
@@ -121,7 +121,6 @@ def pair_group_scores(
     tables: RecallTables,
     lane: str,
     grouping: Callable[[ScopeGroup], Groups | None],
-    terms: FieldTerms,
     pairs: Pairs,
     postings: PostingIndex,
     bm25: Bm25,
@@ -134,7 +133,6 @@ def pair_group_scores(
         tables: the inputs every lane reads.
         lane: the lane whose sub-queries are scored.
         grouping: the groups of a scope; None where it has none, at no further cost.
-        terms: the look-ups of the sub-queries.
         pairs: of request and row; a row of no group scores 0.
         postings: the frame's index.
         bm25: k1 and b.
@@ -148,7 +146,7 @@ def pair_group_scores(
         groups = grouping(scope) if len(scope.sub) else None
         if groups is None:
             continue
-        for part in of_groups(scope, groups, postings, terms.entries(scope), bm25):
+        for part in of_groups(scope, groups, postings, entries_of(scope, ("text",)), bm25):
             for number, request in enumerate(scope.request[part.asked.subs].tolist()):
                 pair = np.arange(*starts[request : request + 2])
                 group = groups.of[scope.local(pairs.row[pair])]

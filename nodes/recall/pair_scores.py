@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,67 +58,69 @@ def lexical_scores(
 ) -> Float:
     """The best BM25 of each pair over the sub-queries of its request that have weights."""
     best, length = np.zeros(len(pairs.row)), tables.row_index.length
-    for own, terms, mean in weighed_texts(pairs, weights, tables, postings):
+    for own, terms in weighed_texts(pairs, weights, tables, postings):
         row = pairs.row[own]
-        score, most = np.zeros(len(row)), share(len(terms))
-        for weight, found in terms:
-            at, frequency = found.among(row)
-            part = weight * bm25.saturation(frequency, length[row[at]], mean)
-            score[at] += quantise(np.minimum(part, most))
-        best[own] = np.maximum(best[own], score)
+        best[own] = np.maximum(best[own], terms.score(terms.times(row), bm25, length[row], terms.mean))
     return best
 
 
-class TermRows(NamedTuple):
-    """The frame rows that have a term, ascending, and how often each has it."""
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a query text, their weights, and how often rows have them."""
 
-    row: Int
+    key: Int
+    weight: Float
+    mean: Float
+    """The mean length of the rows of A(r)."""
+    codes: Int
+    """Key times `width` plus frame row of each posting of all keys, ascending, and a greater number."""
     frequency: NDArray[np.int32]
+    width: int
 
     def times(self, rows: Int) -> NDArray[np.int32]:
-        """How often each of some rows, in any order, has the term; -1 is no row."""
-        if not len(self.row):
-            return np.zeros(rows.shape, dtype=np.int32)
-        at = np.minimum(self.row.searchsorted(rows), len(self.row) - 1)
-        return np.where(self.row[at] == rows, self.frequency[at], 0)
+        """How often each of some rows, in any order, has each term: int32[terms, rows]; -1 is no row."""
+        wanted = self.key[:, None] * self.width + rows
+        at = self.codes.searchsorted(wanted)
+        return np.where((self.codes[at] == wanted) & (rows >= 0), self.frequency[at], 0)
 
-    def among(self, rows: Int) -> tuple[Int, NDArray[np.int32]]:
-        """The positions of the rows that have the term, and how often."""
-        times = self.times(rows)
-        at = times.nonzero()[0]
-        return at, times[at]
+    def score(self, times: NDArray[np.integer] | Float, bm25: Bm25, length: Int, mean: Float) -> Float:
+        """BM25 of rows that have the terms so many times, under these lengths."""
+        half = bm25.half(length, mean)
+        factor = np.divide(times, times + half, out=np.zeros(times.shape), where=times > 0)
+        return quantise(np.minimum(self.weight[:, None] * factor, share(len(self.key)))).sum(axis=0)
 
 
 def weighed_texts(
     pairs: Pairs, weights: TermWeights, tables: RecallTables, postings: PostingIndex
-) -> Iterator[tuple[slice, list[tuple[float, TermRows]], Float]]:
-    """For each request and each of its distinct query texts: the request's pairs, the terms of the text with their
-    weights and rows, and the mean length of the request's rows.
-    """
+) -> Iterator[tuple[slice, Terms]]:
+    """For each request and each of its distinct query texts: some of the request's pairs, and the terms of the text."""
     if not len(pairs.row) or not len(weights.sub):
         return
-    matches = postings.lookup(weights.keys, np.unique(segments_of(pairs.row, postings.row_starts)))
-    bounds = matches.starts.tolist()
-    rows = [TermRows(matches.rows[low:high], matches.freqs[low:high]) for low, high in pairwise(bounds)]
+    segments, width = np.unique(segments_of(pairs.row, postings.row_starts)), len(tables.row_index.id_rank)
+
+    def look_up() -> tuple[Int, NDArray[np.int32]]:
+        found = postings.lookup(weights.keys, segments)
+        codes = np.arange(len(weights.keys)).repeat(np.diff(found.starts)) * width + found.rows
+        return np.append(codes, np.iinfo(np.int64).max), np.append(found.freqs, np.int32(0))
+
+    codes, frequency = tables.looked_up.get((segments.tobytes(), *weights.keys), look_up)
     starts = pairs.starts(tables.contracts.num_rows)
     by_sub = weights.sub.argsort(kind="stable")
     sub = weights.sub[by_sub]
     seen: set[tuple[int, str, str | None]] = set()
-    texts = [tables.sub_queries[name] for name in ("query_text", "expansion")]
     for low, high in pairwise([*first_of_runs(sub).tolist(), len(sub)]):
         request = int(tables.sub_request[sub[low]])
-        text = request, *(column[int(sub[low])].as_py() for column in texts)
+        text = request, *tables.texts[int(sub[low])]
         own = slice(*starts[request : request + 2].tolist())
         if text in seen or own.start == own.stop:  # a plan often repeats a text for several kinds of evidence
             continue
         seen.add(text)
         count, length = (int(values[request]) for values in tables.statistics)
-        chosen = by_sub[low:high]
-        terms = [
-            (weight, rows[key])
-            for key, weight in zip(weights.key[chosen].tolist(), weights.weight[chosen].tolist(), strict=True)
-        ]
-        yield own, terms, np.array([length / count if count else 0.0])
+        chosen, mean = by_sub[low:high], np.array([length / count if count else 0.0])
+        terms = Terms(weights.key[chosen], weights.weight[chosen], mean, codes, frequency, width)
+        step = max(1, CELLS // len(chosen))
+        for some in range(own.start, own.stop, step):
+            yield slice(some, min(some + step, own.stop)), terms
 
 
 def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vectors: VectorIndex) -> Float:

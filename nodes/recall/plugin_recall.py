@@ -58,7 +58,8 @@ def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
     counts = np.diff(starts)[of]
     at = expand_ranges(starts[of], counts)
     sub = asking.repeat(counts)
-    kept = scope.filtered(sub, local[row[at]])
+    passed, filter_ = scope.returned(asking)
+    kept = passed[filter_.repeat(counts), local[row[at]]]
     sub, at = sub[kept], at[kept]
     return Found.of(scope.sub[sub], scope.rows[local[row[at]]], score[at])
 

@@ -46,12 +46,16 @@ class KeyRows:
     @classmethod
     def of(cls, scope: ScopeGroup, postings: PostingIndex, keys: Sequence[str]) -> KeyRows:
         """The postings of keys inside a scope."""
-        found = _matches(scope, postings, keys)
-        local = scope.local(found.rows)
-        kept = local >= 0
-        if kept.all():
-            return cls(found.starts, local, found.freqs)
-        return cls(starts_of(kept)[found.starts], local[kept], found.freqs[kept])
+
+        def look_up() -> KeyRows:
+            found = _matches(scope, postings, keys)
+            local = scope.local(found.rows)
+            kept = local >= 0
+            if kept.all():
+                return cls(found.starts, local, found.freqs)
+            return cls(starts_of(kept)[found.starts], local[kept], found.freqs[kept])
+
+        return scope.tables.looked_up.get((scope.group, *keys), look_up)
 
     def counts(self, keys: Int) -> Int:
         """The number of postings of some keys."""

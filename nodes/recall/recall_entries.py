@@ -29,6 +29,12 @@ class Entries:
     weight: Float
     hop: Bool | None = None
 
+    @classmethod
+    def of(cls, keys: list[str], found: Sequence[tuple[int, int, float]]) -> Entries:
+        """From look-ups one by one: sub-query, key and weight."""
+        sub, key, weight = zip(*found, strict=True) if found else ((), (), ())
+        return cls(keys, np.array(sub, np.int64), np.array(key, np.int64), np.array(weight, np.float64))
+
 
 @dataclass(frozen=True)
 class TermWeights:

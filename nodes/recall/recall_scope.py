@@ -9,18 +9,18 @@ pairs inside the kernels, never once per request and row of the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.kept import OfTable
+from ..columns.kept import OfTable, Recent
 from ..columns.keys import (
     codes_of,
     constants,
@@ -32,7 +32,6 @@ from ..columns.keys import (
     positions,
     run_lengths,
 )
-from ..columns.list_columns import holds
 from ..frames import OPEN_START, RowIndex, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from ..walls.clocks import ContractClock, distinct_clocks
@@ -43,8 +42,6 @@ Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
 Value = TypeVar("Value")
 
-_FILTERS = ["sources", "kinds", "min_authority"]
-SEPARATOR = "\x1f"
 CELLS = 1 << 21
 """(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
 PAIRS = 1 << 20
@@ -64,6 +61,20 @@ def _of_rows(make: Callable[[ScopeGroup], Value]) -> cached_property[Value]:
     return cached_property(lambda scope: scope.once(make.__name__, lambda: make(scope)))
 
 
+class Filter(NamedTuple):
+    """Which rows a sub-query returns. Times are microseconds; OPEN_START = any age."""
+
+    sources: tuple[str, ...]
+    kinds: tuple[str, ...]
+    min_authority: int
+    oldest: int
+    window_paths: tuple[str, ...]
+    window_start: int
+    """Of rows with these paths, none that happened before is returned."""
+    clock: int
+    """Whose placement dates a row; -1 where no row is too old."""
+
+
 @dataclass(frozen=True)
 class RecallTables:
     """The inputs that every lane reads."""
@@ -76,6 +87,9 @@ class RecallTables:
     evidence: pa.Table
     row_index: RowIndex
     sub_queries: pa.Table
+    query_terms: pa.Table
+    looked_up: Recent[Any] = field(default_factory=lambda: Recent(4))
+    """The postings of the keys that were looked up last: several lanes ask for the same words."""
 
     @cached_property
     def sub_request(self) -> Int:
@@ -116,27 +130,48 @@ class RecallTables:
         return integers(self.sub_queries["lane_k"])
 
     @cached_property
-    def filters(self) -> tuple[list[dict[str, Any]], Int]:
-        """The distinct filters (sources, kinds and least authority), and the filter of each sub-query."""
-        keys = [pc.binary_join(flat(self.sub_queries[name]), SEPARATOR) for name in ("sources", "kinds")]
-        first, filter_ = distinct_rows(codes_of([*keys, self.sub_queries["min_authority"]]))
-        return self.sub_queries.select(_FILTERS).take(pa.array(first)).to_pylist(), filter_
+    def filters(self) -> tuple[list[Filter], Int]:
+        """The distinct filters, and the number of each sub-query's."""
+        listed = ([tuple(one or ()) for one in self.sub_queries[name].to_pylist()] for name in ("sources", "kinds"))
+        least = self.sub_queries["min_authority"].to_pylist()
+        oldest, start = (micros(self.sub_queries[name], OPEN_START).tolist() for name in ("oldest", "window_start"))
+        paths = [tuple(one or ()) for one in self.sub_queries["window_paths"].to_pylist()]
+        clock = self.clock[1][self.sub_request].tolist()
+        numbers: dict[Filter, int] = {}
+        of = []
+        for sources, kinds, authority, age, named, window, at in zip(
+            *listed, least, oldest, paths, start, clock, strict=True
+        ):
+            judged = at if max(age, window) > OPEN_START else -1
+            of.append(numbers.setdefault(Filter(sources, kinds, authority, age, named, window, judged), len(numbers)))
+        return list(numbers), np.array(of, dtype=np.int64)
 
     @cached_property
-    def oldest(self) -> Int:
-        """Per sub-query, the time before which rows are not returned; OPEN_START = any age."""
-        return micros(self.sub_queries["oldest"], OPEN_START)
+    def texts(self) -> list[tuple[str, str | None]]:
+        """The text of each sub-query, and what its role adds."""
+        return list(zip(*(self.sub_queries[name].to_pylist() for name in ("query_text", "expansion")), strict=True))
 
     @cached_property
-    def window_start(self) -> Int:
-        """Per sub-query, the start of its window; OPEN_START = any age."""
-        return micros(self.sub_queries["window_start"], OPEN_START)
+    def _terms(self) -> dict[str, dict[int, list[tuple[str, float]]]]:
+        """The terms that each sub-query looks up, with their weights, by field."""
+        named = zip(*(self.sub_queries[name].to_pylist() for name in ("request_id", "sub_query_id")), strict=True)
+        place = {name: number for number, name in enumerate(named)}
+        found: dict[str, dict[int, list[tuple[str, float]]]] = {}
+        columns = (
+            self.query_terms[name].to_pylist() for name in ("request_id", "sub_query_id", "field", "term", "weight")
+        )
+        for request, sub_query, name, term, weight in zip(*columns, strict=True):
+            found.setdefault(name, {}).setdefault(place[request, sub_query], []).append((term, weight))
+        return found
+
+    def terms(self, field: str, sub: int) -> Sequence[tuple[str, float]]:
+        """The terms of a field that a sub-query looks up, with their weights."""
+        return self._terms.get(field, {}).get(sub, ())
 
     @cached_property
-    def window_globs(self) -> tuple[Int, list[str]]:
-        """The list of window paths of each sub-query, and the distinct lists."""
-        encoded = pc.binary_join(flat(self.sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
-        return integers(encoded.indices), encoded.dictionary.to_pylist()
+    def _lanes(self) -> dict[str, Bool]:
+        lanes = self.sub_queries["lanes"].to_pylist()
+        return {lane: np.array([lane in own for own in lanes]) for lane in {lane for own in lanes for lane in own}}
 
     def contract_numbers(self, name: str) -> Int:
         """An integer column of the contracts."""
@@ -144,7 +179,23 @@ class RecallTables:
 
     def uses(self, lane: str) -> Bool:
         """Whether each sub-query uses a lane."""
-        return holds(self.sub_queries["lanes"], lane)
+        return self._lanes.get(lane, np.zeros(self.sub_queries.num_rows, dtype=bool))
+
+    @cached_property
+    def _groups(self) -> list[tuple[int, Int, Bool, Int, Int]]:
+        """The number, rows, withheld rows, segments and sub-queries of each group that has rows and sub-queries."""
+        group = self.group[self.sub_request] if len(self.group) else self.sub_request
+        groups, rows, withheld = _columns_of(self.reachable)
+        starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
+        order = group.argsort(kind="stable")[np.count_nonzero(group < 0) :]
+        found = []
+        for low, high in pairwise([*first_of_runs(group[order]).tolist(), len(order)]):
+            number = int(group[order[low]])
+            own = slice(*groups.searchsorted([number, number + 1]).tolist())
+            if own.start < own.stop:
+                held = (rows[own].searchsorted(starts) < rows[own].searchsorted(ends)).nonzero()[0]
+                found.append((number, rows[own], withheld[own], held, order[low:high]))
+        return found
 
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
         """The scope groups with at least one sub-query for this lane, or with any sub-query, in group order.
@@ -152,30 +203,10 @@ class RecallTables:
         They are not kept here: groups refer to these tables, and the cycle would hold all memory of a request until
         Python's next collection of cycles.
         """
-        request = self.sub_request
-        group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
-        use = group >= 0 if lane is None else self.uses(lane) & (group >= 0)
-        groups, rows, withheld = _columns_of(self.reachable)
-        starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])
-        asked = use.nonzero()[0]
-        asked = asked[group[asked].argsort(kind="stable")]
-        cuts = first_of_runs(group[asked])
-        number = group[asked[cuts]]
-        parts = [asked[low:high] for low, high in pairwise([*cuts.tolist(), len(asked)])]
-        bounds = groups.searchsorted(number), groups.searchsorted(number, side="right")
-        for low, high, sub in zip(*bounds, parts, strict=True):
-            if low == high:
-                continue
-            own = rows[low:high]
-            held = (own.searchsorted(starts) < own.searchsorted(ends)).nonzero()[0]
-            yield ScopeGroup(
-                tables=self,
-                group=int(groups[low]),
-                rows=own,
-                withheld=withheld[low:high],
-                segments=held,
-                sub=sub,
-            )
+        for number, rows, withheld, segments, sub in self._groups:
+            asking = sub if lane is None else sub[self.uses(lane)[sub]]
+            if len(asking):
+                yield ScopeGroup(self, number, rows, withheld, segments, asking)
 
 
 @dataclass(frozen=True)
@@ -282,18 +313,8 @@ class ScopeGroup:
         codes[alone] = codes.max(initial=-1) + 1 + np.arange(int(alone.sum()))
         return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
-    @cached_property
-    def filters(self) -> tuple[NDArray[np.bool_], Int]:
-        """The rows that each distinct sub-query filter passes, bool[filters, rows], and each sub-query's filter.
-
-        Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
-        """
-        every, of = self.tables.filters
-        used, inverse = distinct_numbers(of[self.sub])
-        return np.stack([self._passed(**every[filter_]) for filter_ in used.tolist()]), inverse
-
-    def _passed(self, sources: list[str], kinds: list[str], min_authority: int) -> Bool:
-        """The rows that a filter passes."""
+    def _passed(self, sources: tuple[str, ...], kinds: tuple[str, ...], min_authority: int) -> Bool:
+        """The rows of some sources, kinds and a least authority."""
 
         def make() -> Bool:
             passed = np.ones(len(self.rows), dtype=bool)
@@ -301,12 +322,12 @@ class ScopeGroup:
                 passed &= selected_pairs(sources, self._pairs)[self._pairs.codes]
             if kinds:
                 kind, names = self._kinds
-                passed &= np.asarray(pc.is_in(names, value_set=constants(tuple(kinds))))[kind]
+                passed &= np.asarray(pc.is_in(names, value_set=constants(kinds)))[kind]
             if min_authority > 0:
                 passed &= self.column("authority").fill_null(0).to_numpy(zero_copy_only=False) >= min_authority
             return passed
 
-        return self.once((tuple(sources or ()), tuple(kinds or ()), min_authority), make)
+        return self.once((sources, kinds, min_authority), make)
 
     @_of_rows
     def _pairs(self) -> SourcePairs:
@@ -317,88 +338,54 @@ class ScopeGroup:
         encoded = self.column("evidence_kind").dictionary_encode()
         return integers(encoded.indices), encoded.dictionary
 
-    @property
-    def oldest(self) -> Int:
-        """Per sub-query, the time before which rows are not returned; OPEN_START = any age."""
-        return self.tables.oldest[self.sub]
+    def _windowed(self, paths: tuple[str, ...]) -> Bool:
+        """The rows with one of these paths."""
+        return self.once(("paths", paths), lambda: glob_mask(self.column("path"), paths))
 
-    @property
-    def windows(self) -> tuple[Int, Int]:
-        """Per sub-query, the list of paths that its window applies to, and the window's start; OPEN_START = any age."""
-        return self.tables.window_globs[0][self.sub], self.tables.window_start[self.sub]
+    def returned(self, sub: Int) -> tuple[Bool, Int]:
+        """The rows that the distinct filters of some sub-queries pass, bool[filters, rows], and the filter of each.
 
-    @cached_property
-    def _windowed(self) -> NDArray[np.bool_]:
-        """Rows that each distinct list of window paths matches, bool[lists, rows]."""
-        path = self.column("path")
-        return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self.tables.window_globs[1]])
-
-    def earliest(self, sub: Int, local: Int) -> Int:
-        """The time before which the row of each pair is not returned; OPEN_START = any age."""
-        of, start = self.windows
-        if (start == OPEN_START).all():
-            return self.oldest[sub]
-        held = self._windowed[of[sub], local]
-        return np.where(held, np.maximum(self.oldest[sub], start[sub]), self.oldest[sub])
-
-    def returned(self, sub: Int) -> tuple[NDArray[np.bool_], Int]:
-        """The rows that the distinct filters of some sub-queries pass, bool[filters, rows], and the filter of each."""
-        passed, of = self.filters
-        aged = self._aged(sub)
-        if aged is None:
-            return passed, of[sub]
-        first, inverse = aged
-        subs = sub[first]
-        allowed = passed[of[subs]]
-        bound = ((self.oldest[subs] != OPEN_START) | (self.windows[1][subs] != OPEN_START)).nonzero()[0]
-        step = max(1, CELLS // max(len(self.rows), 1))
-        for some in (bound[low : low + step] for low in range(0, len(bound), step)):
-            line, local = allowed[some].nonzero()  # there may be few, for example of logs only
-            allowed[some[line], local] = self.filtered(subs[some[line]], local)
-        return allowed, inverse
-
-    def aged_lines(self, sub: Int) -> int:
-        """The number of lines that `returned` adds for some sub-queries to those of the filters."""
-        aged = self._aged(sub)
-        return 0 if aged is None else len(aged[0])
-
-    def _aged(self, sub: Int) -> tuple[Int, Int] | None:
-        """The first of the sub-queries that return equal rows at equal ages, and the position of each; None without
-        ages.
+        `sub` are positions in `self.sub`.
         """
-        lists, start = self.windows
-        if (self.oldest[sub] == OPEN_START).all() and (start[sub] == OPEN_START).all():
-            return None
-        clock = self.tables.clock[1][self.request]
-        return distinct_rows(*(values[sub] for values in (self.filters[1], clock, self.oldest, lists, start)))
+        every, of = self.tables.filters
+        used, line = distinct_numbers(of[self.sub[sub]])
+        return np.stack([self._returned(every[number]) for number in used.tolist()]), line
 
-    def filtered(self, sub: Int, local: Int) -> Bool:
-        """Which (position in `sub`, position in `rows`) pairs pass the sub-query's filter."""
-        passed, of = self.filters
-        allowed = passed[of[sub], local]
-        earliest = self.earliest(sub, local)
-        aged = (allowed & (earliest != OPEN_START)).nonzero()[0]
-        if len(aged):
-            allowed[aged] = self._happened(sub[aged], local[aged]) >= earliest[aged]
-        return allowed
+    def _returned(self, filter_: Filter) -> Bool:
+        passed = self._passed(*filter_[:3])
+        if filter_.clock < 0:
+            return passed
+        passed = passed.copy()
+        local = passed.nonzero()[0]  # there may be few, for example of logs only
+        recent = self._happened(filter_.clock, local) >= self._earliest(filter_, local)
+        passed[local[~recent]] = False
+        return passed
+
+    def _earliest(self, filter_: Filter, local: Int) -> Int:
+        """The time before which each of some rows is too old."""
+        if filter_.window_start == OPEN_START:
+            return np.full(len(local), filter_.oldest)
+        windowed = self._windowed(filter_.window_paths)[local]
+        return np.where(windowed, max(filter_.oldest, filter_.window_start), filter_.oldest)
 
     def in_window(self, sub: Int, local: Int) -> Bool:
-        """Which (position in `sub`, position in `rows`) pairs pass the mode's window, regardless of filters."""
-        of, start = self.windows
+        """Which (sub-query, position in `rows`) pairs pass the mode's window, regardless of filters."""
+        every, of = self.tables.filters
         inside = np.ones(len(sub), dtype=bool)
-        if (start != OPEN_START).any():
-            held = (self._windowed[of[sub], local] & (start[sub] != OPEN_START)).nonzero()[0]
-            inside[held] = self._happened(sub[held], local[held]) >= start[sub[held]]
+        for number in np.unique(of[sub]).tolist():
+            if (filter_ := every[number]).window_start > OPEN_START:
+                own = (of[sub] == number).nonzero()[0]
+                own = own[self._windowed(filter_.window_paths)[local[own]]]
+                inside[own] = self._happened(filter_.clock, local[own]) >= filter_.window_start
         return inside
 
-    def _happened(self, sub: Int, local: Int) -> Int:
-        """The time of the row of each pair, microseconds: its event time, else its recorded time."""
-        clock, of_request = self.tables.clock
+    def _happened(self, clock: int, local: Int) -> Int:
+        """The time of each of some rows under a clock, microseconds: its event time, else its recorded time."""
         index, rows = self.tables.row_index, self.rows[local]
         time = index.event_time[rows]
         undated = (time == OPEN_START).nonzero()[0]  # only these need a placement
         if len(undated):
-            _, placement = clock.judge(index, of_request[self.request[sub[undated]]], rows[undated])
+            _, placement = self.tables.clock[0].judge(index, np.full(len(undated), clock), rows[undated])
             time[undated] = index.recorded_at(placement)
         return time
 

@@ -24,7 +24,6 @@ SPARE = 32
 """Spare keys of a sub-query in addition to its best, so that a selection before sorting is rarely needed."""
 SORTED = 1 << 10
 """Cells that are sorted without a selection before."""
-_BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 
 
@@ -53,28 +52,6 @@ class Found:
         if len(held) == 1:
             return held[0]
         return cls(*(np.concatenate([getattr(part, name) for part in held]) for name in _COLUMNS))
-
-
-def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
-    """Positions of the `k[owner]` best cells of each owner, by score descending, then id; `owner` is sorted.
-
-    A histogram of each owner's scores finds the bin that contains its k-th best; only cells at or above it are sorted.
-    """
-    kept = np.arange(len(score))
-    if len(score) > _BINS + 4 * int(k.sum()):
-        first = first_of_runs(owner)
-        low, high = (np.zeros(len(k)) for _ in range(2))
-        low[owner[first]] = np.minimum.reduceat(score, first)
-        high[owner[first]] = np.maximum.reduceat(score, first)
-        scale = np.divide(_BINS - 1.0, high - low, out=np.zeros(len(k)), where=high > low)
-        # Rounded subtraction and multiplication keep order, so no better score lands in a lower bin.
-        bin_ = ((score - low[owner]) * scale[owner]).astype(np.int64)
-        counts = np.bincount(owner * _BINS + bin_, minlength=len(k) * _BINS).reshape(len(k), _BINS)
-        above = np.cumsum(counts[:, ::-1], axis=1)
-        threshold = _BINS - 1 - np.argmax(above >= np.minimum(k, above[:, -1])[:, None], axis=1)
-        kept = (bin_ >= threshold[owner]).nonzero()[0]
-    order = kept[order_by(owner[kept], -score[kept], id_rank[kept])]
-    return order[rank_within(owner[order]) < k[owner[order]]]
 
 
 def top(score: Float, id_rank: Int, k: int) -> Int:
@@ -122,7 +99,8 @@ def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
     kept = kept[np.lexsort((sub[kept], ids[kept], pair[kept]))]
     kept = kept[first_of_runs(pair[kept])]
     k = scope.tables.contract_numbers("withheld_k")[requests]
-    return kept[best_cells(request[kept], score[kept], ids[kept], k)]
+    kept = kept[order_by(request[kept], -score[kept], ids[kept])]
+    return kept[rank_within(request[kept]) < k[request[kept]]]
 
 
 def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | None = None) -> pa.Table:

@@ -16,13 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.keys import distinct_numbers, gathered
-from ..columns.numbers import quantise
 from ..frames import PostingIndex
 from .bm25 import Bm25
 from .group_scores import pair_group_scores
-from .lane_recall import FieldTerms
 from .pair_scores import Pairs, weighed_texts
-from .posting_recall import share
 from .recall_entries import TermWeights
 from .recall_scope import Bool, Float, Int, RecallTables
 from .turns import sessions_of, turn_groups, turns_beside
@@ -55,7 +52,6 @@ class PairTurnScores(NamedTuple):
 def scores_of_rows(
     pairs: Pairs,
     weights: TermWeights,
-    query_terms: pa.Table,
     tables: RecallTables,
     placements: pa.Table,
     postings: PostingIndex,
@@ -67,8 +63,7 @@ def scores_of_rows(
     if not len(turns):
         return PairTurnScores(*np.zeros((4, len(pairs.row))))
     own = Pairs(pairs.request[turns], pairs.row[turns])
-    terms = FieldTerms.of(tables, query_terms, ("text",))
-    found = turn_scores(own, weights, terms, tables, placements, postings, bm25)
+    found = turn_scores(own, weights, tables, placements, postings, bm25)
     scores = np.zeros((len(found), len(pairs.row)))
     scores[:, turns] = found
     return PairTurnScores(*scores)
@@ -77,7 +72,6 @@ def scores_of_rows(
 def turn_scores(
     pairs: Pairs,
     weights: TermWeights,
-    terms: FieldTerms,
     tables: RecallTables,
     placements: pa.Table,
     postings: PostingIndex,
@@ -88,7 +82,6 @@ def turn_scores(
     Args:
         pairs: rows that are turns.
         weights: the weight of each term of a sub-query in A(r).
-        terms: the text terms of the sub-queries.
         tables: the inputs every lane reads.
         placements: the frame's placements.
         postings: the frame's index.
@@ -97,7 +90,7 @@ def turn_scores(
     beside = turns_beside(tables, placements, pairs.request, pairs.row, REACH)
     asks = _asks(tables.evidence, beside[_BEFORE])
     context, answer = _around(pairs, beside, asks, weights, tables, postings, bm25)
-    session, reach = pair_group_scores(tables, "lexical", turn_groups, terms, pairs, postings, bm25, least=2)
+    session, reach = pair_group_scores(tables, "lexical", turn_groups, pairs, postings, bm25, least=2)
     return PairTurnScores(context, answer, session, reach)
 
 
@@ -127,21 +120,15 @@ def _around(
     length, near = tables.row_index.length, np.array(NEAR)[:, None]
     size = _WHOLE + (near * there).sum(axis=0)
     long = _WHOLE * length[pairs.row] + (near * np.where(there, length[beside], 0)).sum(axis=0)
-    for own, terms, mean in weighed_texts(pairs, weights, tables, postings):
+    for own, terms in weighed_texts(pairs, weights, tables, postings):
         row, around = pairs.row[own], beside[:, own]
-        score, most = np.zeros((3, len(row))), share(len(terms))
-        for weight, found in terms:
-            alone, nearby = found.times(row), found.times(around)
-            together = (_WHOLE * alone + (near * nearby).sum(axis=0)) / _WHOLE
-            asked = np.where(asks[own], nearby[_BEFORE], 0)
-            for sums, often, words, average in (
-                (score[0], alone, length[row], mean),
-                (score[1], together, long[own], mean * size[own]),
-                (score[2], asked, length[around[_BEFORE]], mean),
-            ):
-                at = often.nonzero()[0]
-                mean_of = np.broadcast_to(average, len(row))[at]
-                part = weight * bm25.saturation(often[at], words[at], mean_of)
-                sums[at] += quantise(np.minimum(part, most))
+        alone, nearby = terms.times(row), terms.times(around.reshape(-1)).reshape(-1, *around.shape)
+        together = (_WHOLE * alone + (near * nearby).sum(axis=1)) / _WHOLE
+        asked = np.where(asks[own], nearby[:, _BEFORE], 0)
+        score = (
+            terms.score(alone, bm25, length[row], terms.mean),
+            terms.score(together, bm25, long[own], terms.mean * size[own]),
+            terms.score(asked, bm25, length[around[_BEFORE]], terms.mean),
+        )
         best[:, own] = np.maximum(best[:, own], score)
     return np.where(there.any(axis=0), best[1] - best[0], 0.0), best[2]

@@ -67,7 +67,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     parts = []
     for scope in tables.scope_groups("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)
-        step = TOGETHER if len(scope.rows) * TOGETHER <= FLAGS or _alike(scope) else max(1, FLAGS // len(scope.rows))
+        step = min(TOGETHER, max(1, FLAGS // len(scope.rows)))
         for subs in _parts(with_one, np.minimum(tables.lane_k[scope.sub[with_one]], len(scope.rows)), step):
             asked = _asked(scope, vectors, subs, vector[scope.sub[subs]])
             if len(asked.rows):
@@ -89,15 +89,6 @@ def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
             waiting += [slice(middle, part.stop), slice(part.start, middle)]
         else:
             yield subs[part]
-
-
-def _alike(scope: ScopeGroup) -> bool:
-    """Every sub-query of a scope has the same mask."""
-    clock = scope.tables.clock[1][scope.request]
-    return (
-        all(values.min() == values.max() for values in (clock, scope.oldest, *scope.windows))
-        and len(scope.filters[0]) == 1
-    )
 
 
 def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:

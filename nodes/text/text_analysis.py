@@ -40,6 +40,7 @@ __all__ = [
     "parts_of",
     "query_tokens",
     "terms_by_kind",
+    "terms_in",
     "terms_of",
     "terms_of_run",
     "tokens_of",
@@ -110,9 +111,12 @@ def query_tokens(texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
 @lru_cache(maxsize=1024)
 def tokens_of(question: str) -> tuple[str, ...]:
     """`query_tokens` of one text; a plan repeats it for several kinds of evidence."""
-    runs = _RUN.findall(question)
-    terms = tuple(term for run in runs for term in terms_of_run(run))
-    return terms or tuple(term for run in runs for term in terms_of_run(run, "code/1"))
+    return tuple(terms_in(question)) or tuple(terms_in(question, "code/1"))
+
+
+def terms_in(text: str, analyzer: str = "prose/1") -> list[str]:
+    """The terms of one text: `terms_of` for few texts."""
+    return [term for run in _RUN.findall(text) for term in terms_of_run(run, analyzer)]
 
 
 def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:

@@ -22,7 +22,7 @@ from scoped_retrieval.nodes.columns import digests, keys, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     expansion_recall,
-    lane_recall,
+    pair_scores,
     posting_recall,
     recall_scope,
     recall_selection,
@@ -37,7 +37,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
-    "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
+    "CELLS": (64, (pair_scores, posting_recall, vector_recall)),
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
@@ -46,7 +46,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SORTED": (0, (recall_selection,)),
     "TOGETHER": (2, (vector_recall,)),
-    "_BINS": (2, (recall_selection,)),
 }
 """The threshold of each of these paths, its value for small worlds, and the modules that read it."""
 

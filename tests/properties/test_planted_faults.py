@@ -323,16 +323,13 @@ def walks_through_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are about equal are taken as they come: the order differs from call to call."""
-    best, top, calls = lane_recall.best_cells, posting_recall.top, np.random.default_rng(5)
+    top, calls = posting_recall.top, np.random.default_rng(5)
 
-    def wrong(owner: Any, score: Any, id_rank: Any, k: Any) -> Any:
-        return best(owner, np.floor(score), calls.permutation(len(id_rank)), k)
-
-    def wrong_top(score: Any, id_rank: Any, k: int) -> Any:
+    def wrong(score: Any, id_rank: Any, k: int) -> Any:
         return top(np.floor(score), calls.permutation(len(id_rank)), k)
 
-    monkeypatch.setattr(posting_recall, "top", wrong_top)
-    monkeypatch.setattr(lane_recall, "best_cells", wrong)
+    monkeypatch.setattr(posting_recall, "top", wrong)
+    monkeypatch.setattr(lane_recall, "top", wrong)
 
 
 def batch_dependent_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
