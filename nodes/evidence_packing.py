@@ -48,8 +48,8 @@ from .text.same_texts import alike, numbers_of
 MERGED_BYTES_PER_TOKEN = 3
 """A merged item has at most this many bytes per token of `max_chunk_tokens`, so trimming seldom cuts merged text."""
 
-AGAIN = 0.6
-"""The share of what matches the question that counts for a further item of a document, where items may be excerpts."""
+AGAIN = 0.8
+"""The share of its score that counts for a further item of a document, where items may be excerpts."""
 
 _READ = (
     "evidence_id", "row", "contract", "standing", "lanes", "text_sha256", "source_id", "path", "origin_class",
@@ -105,9 +105,8 @@ def packs(
     place_by = _placing(packing.kept, owner, conflict, disputed)
     # The first items of good documents come before the second of any.
     final = ranked["final"].to_numpy()
-    matching = final - np.sum([ranked[name].to_numpy() for name in ("authority", "recency", "actionability")], axis=0)
     again = _turns(document, packing.kept, _brief(contracts, owner)) > 0
-    worth = np.where(again, final - (1.0 - AGAIN) * matching, final)
+    worth = np.where(again, AGAIN * final, final)
     # Memories that still hold come before past ones, however well those match.
     by_rank = place_by(past, turn, -worth)
     record = truth(pc.equal(rows["origin_class"], "structured-sot")) & flags_at(contracts["exact_lookups"], owner)

@@ -230,6 +230,7 @@ def _parts(request: Mapping[str, Any], state: str | None, anchors: Iterable[Name
         return " ".join(value for kind, origin, value, _ in anchors if kind in kinds and origin in origins)
 
     told = {*_WEIGHTS} - {"stack_trace", "session_events"}
+    besides = told - {"question"}  # its names stand in it, and would count twice
     return {
         "question": request["question"],
         "context": request["context_summary"],
@@ -238,8 +239,8 @@ def _parts(request: Mapping[str, Any], state: str | None, anchors: Iterable[Name
         if request["error_text"] is None
         else request["error_text"],
         "stack": named("identifier", "path", origins=("stack_trace",)),
-        "files": named("path", origins=told),
-        "symbols": named("identifier", origins=told),
+        "files": named("path", origins=besides),
+        "symbols": named("identifier", origins=besides),
         "state": state,
         "session": named(*KINDS, origins=("session_events",)),
     }

@@ -144,7 +144,7 @@ def test_the_query_text_is_made_of_the_parts_the_rule_names() -> None:
         "error": "expected 401",
         "stack": "build src/auth/role.ts",
         "files": "auth.test.ts src/a.ts",
-        "symbols": "Role createUser",
+        "symbols": "Role",  # the question names createUser
         "state": "bisecting",
     }
     both = _plan({"parts": ["failing_test", "question"]}, **request)[0]["query_text"]
