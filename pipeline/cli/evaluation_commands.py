@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import settings_of
-from .output import EXIT, emit, note, write_table
+from .output import EXIT, emit, frame_table, note
 
 __all__ = ["register"]
 
@@ -55,9 +55,10 @@ def evaluate(
     note(f"{done.seconds_index} s index {done.corpus}, {done.seconds_run} s run {done.run_id}: {done.statuses}")
     text = ""
     for name in (*metrics, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
-        text += _means(name, done.means(name))
+        if len(means := done.means(name).rename_axis("system").dropna(how="all")):
+            text += frame_table(name, means)
     for kind, table in done.compared(metrics[0]).items():
-        text += compared_table(f"{metrics[0]}, {kind}", table, FULL)
+        text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table)
     emit(done.records(), text=text)
     return EXIT["ok"]
 
@@ -89,35 +90,6 @@ def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
     return [open_collection(folder, split) for folder in folders]
 
 
-def compared_table(title: str, table: Any, against: str) -> str:
-    """Means, and differences from one system, with their intervals and tests."""
-    columns = ("system", "mean", "95 % interval", f"minus {against}", "95 % interval", "p", "p (Holm)")
-    rows = [
-        (
-            system, f"{row['mean']:.4f}", f"{row['low']:.4f} to {row['high']:.4f}",
-            *(("-",) * 4 if system == against else (
-                f"{row['difference']:+.4f}", f"{row['difference_low']:+.4f} to {row['difference_high']:+.4f}",
-                _p(row["p"]), _p(row["p_holm"]),
-            )),
-        )
-        for system, row in table.to_dict("index").items()
-    ]  # fmt: skip
-    return write_table(title, columns, rows)
-
-
-def _means(title: str, frame: Any) -> str:
-    """Systems by collection; those without any value are omitted."""
-    frame = frame.dropna(how="all")
-    rows = [(system, *("-" if v != v else f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
-    return write_table(title, ("system", *frame.columns), rows) if rows else ""
-
-
-def _p(value: float) -> str:
-    if value != value:
-        return "-"
-    return "< .0001" if value < 0.0001 else f"{value:.4f}"
-
-
 def tune(
     collections: Annotated[
         list[Path],
@@ -146,6 +118,7 @@ def tune(
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> int:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
+    from ...nodes.errors import InputError
     from ..evaluation.commit_tuning import draw, tune_commits
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
@@ -154,7 +127,9 @@ def tune(
     how = _asking(settings, work, limit, purpose, semantic=not no_semantic)
     measures = metric or MEASURES
     if commits:
-        done = tune_commits(one_of(collections), how, measures=measures, least_queries=least_queries)
+        if len(collections) != 1:
+            raise InputError.described("one checkout", str(len(collections)), "tune --commits")
+        done = tune_commits(collections[0], how, measures=measures, least_queries=least_queries)
     else:
         done = tuned(opened(settings, collections, split), how, measures=measures, least_queries=least_queries)
     if picture is not None:
@@ -163,39 +138,24 @@ def tune(
     content = provenance | done.fitted()
     file = out or work / "weights.yaml"
     _write_weights(file, done.weights, content)
-    emit({"file": str(file), "weights": done.weights, "fitted": content}, text=tuning_tables(done))
+    emit({"file": str(file), "weights": done.weights, "fitted": content}, text=_tables(done))
     note(f"wrote {file}: -c weights={file} for `ask` and `run`, or the setting `weights`")
     return EXIT["ok"]
 
 
-def one_of(folders: list[Path]) -> Path:
-    """The only one of the folders."""
-    from ...nodes.errors import InputError
-
-    if len(folders) != 1:
-        raise InputError.described("one checkout", str(len(folders)), "tune --commits")
-    return folders[0]
-
-
-def tuning_tables(done: Any) -> str:
+def _tables(done: Any) -> str:
     """Figures for held-out queries, and the weights."""
+    import pandas as pd
+
     from ..evaluation.tuning import DEFAULT, FITTED
 
-    text, table = "", done.held_out()
-    columns = ("collection", "queries", DEFAULT, FITTED, "difference", "95 % interval", "p", "p (Holm)")
-    for (purpose, metric), rows in table.groupby(["purpose", "metric"], sort=False):
-        cells = [
-            (
-                row["collection"], str(row["queries"]), f"{row[DEFAULT]:.4f}", f"{row[FITTED]:.4f}",
-                f"{row['difference']:+.4f}", f"{row['low']:+.4f} to {row['high']:+.4f}", _p(row["p"]), _p(row["p_holm"]),
-            )
-            for row in rows.to_dict("records")
-        ]  # fmt: skip
-        text += write_table(f"{purpose}, {metric}, left out in turn: {done.left_out[purpose]}", columns, cells)
+    text = ""
+    for (purpose, metric), rows in done.held_out().groupby(["purpose", "metric"], sort=False):
+        figures = rows.drop(columns=["purpose", "metric"]).set_index("collection")
+        text += frame_table(f"{purpose}, {metric}, left out in turn: {done.left_out[purpose]}", figures)
     for purpose, fitted in done.weights.items():
-        before = done.before[purpose]
-        cells = [(term, f"{before[term]:.4f}", f"{weight:.4f}") for term, weight in fitted.items()]
-        text += write_table(f"{purpose}, weights fitted to every query", ("term", DEFAULT, FITTED), cells)
+        weights = pd.DataFrame({DEFAULT: done.before[purpose], FITTED: fitted}).rename_axis("term")
+        text += frame_table(f"{purpose}, weights fitted to every query", weights)
     return text
 
 

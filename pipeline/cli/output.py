@@ -26,6 +26,7 @@ __all__ = [
     "deliver",
     "emit",
     "exit_code_of",
+    "frame_table",
     "note",
     "note_left_out",
     "note_other_runs",
@@ -156,6 +157,15 @@ def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     cells = ([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text_table(visible(title), columns, cells, width=width)
+
+
+def frame_table(title: str, frame: Any) -> str:
+    """A frame as text, its index first and its figures to four places."""
+    rows = [
+        (name, *(value if not isinstance(value, float) else "-" if value != value else f"{value:.4f}" for value in row))
+        for name, *row in frame.itertuples(name=None)
+    ]
+    return write_table(title, (frame.index.name, *frame.columns), rows)
 
 
 _OF_THE_DISK = {

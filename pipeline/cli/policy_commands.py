@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import settings_of
-from .output import EXIT, emit, note, to_json, write_table
+from .output import EXIT, emit, frame_table, note, to_json, write_table
 
 __all__ = ["register"]
 
@@ -82,9 +82,7 @@ def score(
 
     sample, sets = bundled_sample()
     done = score_roles(load_policies(settings_of()["policies"]), evidence or sample, golden or sets, metric)
-    rows = [(name, *(f"{value:.4f}" for value in done.table.loc[name])) for name in done.table.index]
-    text = write_table(f"{metric}: golden set by role", ("golden set", *done.table.columns), rows)
-    emit(done.as_dict(), text=text)
+    emit(done.as_dict(), text=frame_table(f"{metric}: golden set by role", done.table.rename_axis("golden set")))
     for line in done.failed:
         note(f"not distinct: {line}")
     return EXIT["differs"] if done.failed else EXIT["ok"]
