@@ -33,7 +33,7 @@ from .angles import LEAK_TEST, OPEN
 from .canaries import CanaryCase, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
-from .surfaces import ECHOES, Lister, audit_keys, health, listed, plain, refusal, surfaces_of
+from .surfaces import ECHOES, audit_keys, health, listed, plain, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
 
 __all__ = ["Bench", "TenantCase", "test_batch"]
@@ -95,16 +95,15 @@ class Bench:
         projects = Corpus.open(corpus).projects()
         self.ask(corpus, [{**common, "request_id": project, "project": project} for project in projects], runs)
 
-    def lister(self, unit: TenantCase, fields: Mapping[str, Any], corpus: Path, run: Run, snapshot: str) -> Lister:
-        """A tenant on one state of the corpus, with one of their requests and its snapshot."""
-        tenant = unit.tenant
-        mine = {"corpus": corpus, "runs": run.store.path, "grants": self.grants.path, "principal": tenant.principal}
+    def as_tenant(self, tenant: Tenant, corpus: Path, runs: Any) -> tuple[Settings, ContractResolver]:
+        """The settings and contracts of a tenant on one state of the corpus."""
+        mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
         values = {name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}
         resolver = ContractResolver(
             Corpus.open(corpus), self.grants, self.policies, tenant.principal, self.as_of,
             {"project": tenant.project}, plugins=self.plugins,
         )  # fmt: skip
-        return Lister(Settings({**self.settings.values, **values}), resolver, fields, run, snapshot)
+        return Settings({**self.settings.values, **values}), resolver
 
 
 @dataclass(frozen=True)
@@ -216,16 +215,17 @@ class _Batch:
         snapshots = dict(zip(*(run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
         for number, unit in enumerate(self.units[:LISTED]):
             request_id = f"{unit.case.name}/{unit.probes[0].name}"
-            fields = self.probes[request_id].fields
-            by = self.bench.lister(unit, fields, self.corpus, run, snapshots[request_id])
-            if (surfaces := listed(by, self.planted.ids[unit.case.name][0])) is None:
+            fields, canary = self.probes[request_id].fields, self.planted.ids[unit.case.name][0]
+            settings, resolver = self.bench.as_tenant(unit.tenant, self.corpus, run.store.path)
+            surfaces = listed(settings, resolver, fields, run, snapshots[request_id], canary)
+            if surfaces is None:
                 continue
             at = f"{unit.case.name}/lists"
             if surfaces["why"] != surfaces["why of nothing"]:
                 detail = "a canary and a row that does not exist read differently"
                 found.held.append((at, "why", "another refusal", detail))
             if self.angle == OPEN and number == 0:
-                surfaces["doctor"] = health(by.settings)
+                surfaces["doctor"] = health(settings)
             self._look(found, at, surfaces)
 
     def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:

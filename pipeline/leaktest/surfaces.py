@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,6 @@ from ..views.context_actions import actions_of, as_csv
 __all__ = [
     "ECHOES",
     "UNKNOWN_ID",
-    "Lister",
     "Surfaces",
     "audit_keys",
     "health",
@@ -84,22 +83,13 @@ def surfaces_of(
         yield request_id, answer, fields | forms | {"bundle": _json(answer.bundle), "scores": _json(_inside(tables))}
 
 
-@dataclass(frozen=True)
-class Lister:
-    """A tenant on one state of the corpus, with a request of theirs and its snapshot in a run."""
-
-    settings: Settings
-    resolver: ContractResolver
-    asked: Mapping[str, Any]
-    run: Run
-    snapshot_id: str
-
-
-def listed(by: Lister, canary: str) -> Surfaces | None:
-    """What a tenant can list of corpus and run, count under a contract, and learn from `why` about a canary, by its
-    evidence id, and an absent row. None for auditors, who may see more.
+def listed(
+    settings: Settings, resolver: ContractResolver, asked: Mapping[str, Any], run: Run, snapshot_id: str, canary: str
+) -> Surfaces | None:
+    """What a tenant, the principal of the settings, can list of corpus and run, count under the contract of a request,
+    and learn from `why` in its snapshot about a canary, by its evidence id, and an absent row. None for auditors, who may
+    see more.
     """
-    settings, run, snapshot_id = by.settings, by.run, by.snapshot_id
     if audited_projects(settings, run):
         return None
     # Without questions, which are echoes.
@@ -108,7 +98,7 @@ def listed(by: Lister, canary: str) -> Surfaces | None:
         "status": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots)),
-        "contract": _json(explain(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
+        "contract": _json(explain(resolver.scope(Fields(columns_of(asked, "request"))))),
         "why": _why(settings, snapshot_id, canary),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
     }

@@ -62,23 +62,18 @@ def tenants_of(grants: pa.Table, principal: str | None = None, project: str | No
 def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
     """The tenants in groups: each joins the first group in which no tenant would reach another's project."""
     groups: list[list[Tenant]] = []
-    projects: list[set[str]] = []
-    reached: list[set[str]] = []
     for tenant in tenants:
-        free = (
-            number
-            for number in range(len(groups))
-            if tenant.project not in reached[number] and projects[number].isdisjoint(tenant.reached)
-        )
-        number = next(free, len(groups))
-        if number == len(groups):
-            groups.append([])
-            projects.append(set())
-            reached.append(set())
-        groups[number].append(tenant)
-        projects[number].add(tenant.project)
-        reached[number] |= tenant.reached
+        free = (group for group in groups if not any(_meet(tenant, other) for other in group))
+        if (group := next(free, None)) is None:
+            groups.append([tenant])
+        else:
+            group.append(tenant)
     return groups
+
+
+def _meet(one: Tenant, other: Tenant) -> bool:
+    """Whether one of them reaches the project of the other."""
+    return one.project in other.reached or other.project in one.reached
 
 
 def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
