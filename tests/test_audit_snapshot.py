@@ -157,20 +157,6 @@ def test_each_condition_has_its_cause(line_tables, judged, change, status: str, 
     assert tables["snapshots"]["action"].to_pylist() == [action]
 
 
-@pytest.mark.parametrize(("bound_by", "tokens", "said"), [
-    ("max_items", 100, True), ("max_items", 600, False), ("max_tokens", 100, False), (None, 100, False),
-])  # fmt: skip
-def test_a_block_that_its_items_end_far_below_its_tokens_says_so(
-    line_tables, judged, bound_by, tokens: int, said: bool
-):
-    tables = line_tables(1)
-    set_where(tables, "contracts", "r0001", max_tokens=1200)
-    set_where(tables, "blocks", "r0001", items=1, bound_by=bound_by, tokens=tokens)
-    told = judged(tables)["conditions"].to_pylist()
-    [*unused] = [row["message"] for row in told if row["condition"] == "budget_unused"]
-    assert unused == (["max_items ended the block at 100 of 1200 tokens: raise it for more"] if said else [])
-
-
 def test_required_evidence_that_is_not_shown_is_missing(line_tables, judged):
     tables = line_tables(1)
     set_where(tables, "contracts", "r0001", required_evidence=["current-code", "verified-memory"])

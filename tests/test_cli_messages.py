@@ -35,13 +35,6 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     assert "default role" in out
 
 
-def test_resuming_a_finished_run_ends_as_it_ended(shop, capsys):
-    Path("r.jsonl").write_text('{"question": "default role", "project": "shop", "purpose": "nope"}')
-    code, out, _ = run("run", "r.jsonl", "--json", capsys=capsys)
-    again, _, _ = run("run", "--resume", json.loads(out)["run_id"], capsys=capsys)
-    assert (code, again) == (4, 4)
-
-
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
 def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     Path(name).write_bytes(b"PAR1 and then nothing")
@@ -124,16 +117,6 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
         foreign, unknown = (told(*command, "--project", project) for project in ("pay", "nope"))
         assert foreign == unknown
         assert (foreign[0], pointer in foreign[1]) == (3, True)
-
-
-def test_front_matter_that_cannot_be_read_restricts_its_document_if_it_mentions_a_zone(shop, capsys):
-    for name, field in (("open.md", "timezone"), ("shut.md", "zone")):
-        text = f"---\ntitle: [oops\n{field}:\n  restricted\n---\n# Launch\n\nThe launch follows the plan of {name}.\n"
-        Path("shop", name).write_text(text)
-    code, out, err = run("index", "shop", "--project", "shop", "--no-semantic", "--json", capsys=capsys)
-    assert (code, "shut.md" in out) == (0, True), err
-    block = run("ask", "plan of the launch", "--project", "shop", capsys=capsys)[1]
-    assert ("open.md" in block, "shut.md" in block) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -2,41 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from corpus_rows import HashEncoder, content, day, import_rows
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-
-FEW_DESCRIPTORS = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from small_corpus import NOON, Story, row
-from scoped_retrieval.pipeline.corpus import Corpus, publishing
-publishing.FAN_IN = 10**6  # a pack for each owner, as earlier versions left them
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-story = Story(Path(sys.argv[1]))
-for number in range(40):
-    story.tell(row("doc", f"docs/{number}.md", f"The ochre handler, note {number}."), project=f"p{number:02}")
-story.grant("ana", "p07")
-corpus = Corpus.open(story.folder / "corpus")
-assert (corpus.info()["packs"], corpus.frame().evidence.num_rows) == (40, 40)
-assert [citation["path"] for citation in story.ask("ochre handler", project="p07").citations] == ["docs/7.md"]
-corpus.merge(now=NOON)
-corpus.gc()
-assert Corpus.open(corpus.path).verify() == []
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no such limit")
-def test_a_corpus_of_more_packs_than_files_may_be_open_is_written_and_read(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FEW_DESCRIPTORS, str(tmp_path), str(Path(__file__).parent / "support")]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def one_by_one(folder: Path, owners: int) -> Corpus:

@@ -210,32 +210,6 @@ def test_a_loaded_model_travels_by_its_folder(folder: Path, tmp_path: Path) -> N
         pickle.loads(sent)
 
 
-def without_head(folder: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "classifier" not in name}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "weights": (lambda at: (at / "model.safetensors").unlink(), r"weights in .safetensors, got none"),
-    "torn": (lambda at: (at / "model.safetensors").write_bytes(b"\0" * 99), r"a model that loads, got \w+"),
-    "config": (lambda at: (at / "config.json").write_text("{"), r"a model that loads, got \w+"),
-    "head": (without_head, r"weights of \d+ numbers, got \d+"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_folder_is_named(story: Story, tmp_path: Path, damage: str) -> None:
-    folder = model_at(tmp_path / "damaged")
-    harm, expected = DAMAGE[damage]
-    harm(folder)
-    with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
-        story.open(cross_encoder=folder)
-    assert raised.value.hint
-
-
 class Broken(Reader):
     def scores(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         raise RuntimeError("no scores today")

@@ -24,10 +24,6 @@ ROWS = [row("doc", f"docs/{n}.md", f"Handler {n} is described here, {WORDS[n % 3
 ASKED = [{"project": "shop", "purpose": "answer-question", "question": f"which handler is {word}"} for word in WORDS]
 
 
-IN_MEMORY = pytest.mark.parametrize("prefix", ["memory"], indirect=True)
-"""For what follows from the calls of a place: a server answers those in the tests without this mark."""
-
-
 @pytest.fixture(params=["memory", "s3"])
 def prefix(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     base = "memory://stores" if request.param == "memory" else request.getfixturevalue("s3")
@@ -117,22 +113,6 @@ def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
     assert corpus.frame().evidence.num_rows == 0
     packs = [name for name in (prefix / "corpus").files() if name.startswith("packs/")]
     assert not any(b"is described here" in data for data in (prefix / "corpus").read_all(packs))
-
-
-@IN_MEMORY
-def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):
-    story = stored(prefix)
-    reader, late = Corpus.open(prefix / "corpus"), Corpus.open(prefix / "corpus")
-    before = reader.frame().evidence
-    story.tell(row("doc", "docs/0.md", "Another text."), complete=["doc:story"])
-    writer = Corpus.open(prefix / "corpus")
-    writer.merge(now=NOON)
-    assert reader.frame().evidence.equals(before)
-    writer.gc(1)
-    assert reader.frame().evidence.equals(before)
-    with pytest.raises(StoreError, match="Expected a pack, got none") as caught:
-        late.frame()
-    assert caught.value.hint.startswith("open the corpus again")
 
 
 def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Path):

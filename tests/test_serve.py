@@ -377,19 +377,3 @@ def test_an_added_row_is_its_principal_s_own_and_no_more_trusted_than_its_kind(g
     assert added["masked"] == 1 and secret not in found["block"]
     assert "okapi" not in bob.post("/v1/retrieve", json=asked).json()["block"]
     problem(bob.post("/v1/evidence", json={"project": "shop", "rows": [row]}), 404, "not_found")
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ([], "Expected an object"),
-        ({"rows": [{"text": "a"}] * 4}, "Expected 1 to 3 rows, got 4 - at rows"),
-        ({"rows": [{"text": "a", "authority": 3}]}, "Expected one of the keys text, kind, source"),
-        ({"rows": [{"text": "a", "tags": "b"}]}, "Expected a list, got 'b' - at body: rows[0].tags"),
-        ({"rows": [{"text": "a"}], "principal": "bob"}, "Expected one of the keys rows, project, got 'principal'"),
-    ],
-)
-def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, settings: Settings, body, message):
-    may_append(settings)
-    body = {"project": "shop", **body} if isinstance(body, dict) else body
-    assert message in problem(client.post("/v1/evidence", json=body), 400, "invalid_request")
