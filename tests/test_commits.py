@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.indexing.importing import index_into
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
-from small_corpus import NOON, Row, Story, days_ago, row, settings_of
+from small_corpus import NOON, Row, Story, days_ago, row
 
 SHA = "ab" * 20
 UNKNOWN = "cd" * 20
@@ -141,37 +138,3 @@ def test_the_commits_of_another_project_change_nothing(tmp_path: Path):
     story.grant("ana", "pay")
     assert as_of(story, UNKNOWN, project="pay") == days_ago(9)
     assert (refusal(story, UNKNOWN), as_of(story, SHA[:8])) == before
-
-
-def test_every_commit_of_a_real_line_is_known(tmp_path: Path):
-    """A merge that changes nothing, an image, a removal: none of these has a row of its own."""
-    repository = tmp_path / "story"
-    repository.mkdir()
-
-    def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-        done = subprocess.run(["git", "-C", str(repository), *identity, *arguments], check=True, capture_output=True)
-        return done.stdout.decode().strip()
-
-    git("init", "-q", "-b", "main")
-    for name, text in (("a.py", "A = 1\n"), ("logo.svg", "<svg/>\n"), ("b.py", "B = 2\n")):
-        (repository / name).write_text(text)
-        git("add", ".")
-        git("commit", "-qm", name)
-    git("commit", "-q", "--allow-empty", "-m", "nothing")
-    git("checkout", "-q", "-b", "side")
-    git("commit", "-q", "--allow-empty", "-m", "aside")
-    git("checkout", "-q", "main")
-    git("merge", "-q", "--no-ff", "-m", "merge", "side")
-    git("rm", "-q", "b.py")
-    git("commit", "-qm", "gone")
-    story = Story(tmp_path)
-    index_into(
-        settings_of(tmp_path, project="shop"), IndexRequest(paths=(repository,), history=True, semantic=False), now=NOON
-    )
-    listed = git("rev-list", "--first-parent", "--reverse", "HEAD").split()
-    times = [as_of(story, sha) for sha in listed]
-    assert len(listed) == 6
-    assert times == sorted(set(times))
-    (aside,) = set(git("rev-list", "HEAD").split()) - set(listed)
-    assert refusal(story, aside) == refusal(story, UNKNOWN)

@@ -203,16 +203,3 @@ def test_another_folder_of_the_same_name_is_refused_unless_its_source_is_named(
     assert code == 2 and "Expected folders of different names" in err and "--source shop" in err
     assert run("index", str(other), *into, "--source", "shop", capsys=capsys)[0] == 0
     assert shown(capsys, "--corpus", "corpus", "--project", "p")[0] == ["okapi.md"]
-
-
-@pytest.mark.parametrize("kept", [b"", b"[{}]", b"[{", b"7"])
-def test_what_was_kept_of_an_import_and_cannot_be_read_follows_nothing(
-    shop: Path, tmp_path, capsys: Capture, kept: bytes
-):
-    shown(capsys)
-    (state,) = (tmp_path / "STATE").rglob("followed/*.json")
-    state.write_bytes(kept)
-    (shop / "zebra.md").unlink()
-    assert shown(capsys)[0] == ["src/walrus.md", "zebra.md"]
-    assert run("index", ".", "--no-semantic", capsys=capsys)[0] == 0
-    assert shown(capsys)[0] == ["src/walrus.md"]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.nodes.errors import InputError, PolicyError
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.indexing.importing import index_into
@@ -111,26 +111,6 @@ def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
 
     assert generation("first", 1) == generation("again", 1)
     assert (generation("later", 2) == generation("first", 1)) is same
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
-def test_a_grants_file_that_is_none_ends_an_import_before_anything_is_written(tmp_path: Path, first: bool):
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps({"source_id": "a:b", "text": "x"}))
-    if not first:
-        indexed(tmp_path, read=(("evidence", file),))
-        file.write_text(json.dumps({"source_id": "a:b", "text": "y"}))
-    (tmp_path / "corpus").mkdir(exist_ok=True)
-    (tmp_path / "corpus" / "grants.yaml").write_text("principals: [")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for broken in ("principals: [", "nobody: {}"):
-        (tmp_path / "corpus" / "grants.yaml").write_text(broken)
-        before[tmp_path / "corpus" / "grants.yaml"] = broken.encode()
-        said: list[str] = []
-        with pytest.raises(PolicyError, match=r"- at .*grants\.yaml"):
-            indexed(tmp_path, said, read=(("evidence", file),))
-        assert said == []
-        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:

@@ -140,16 +140,6 @@ def test_the_budget_is_counted_on_what_is_shown() -> None:
     assert "bob" not in "".join(blocks.to_pylist())
 
 
-def test_contracts_of_one_shard_are_masked_each_for_itself() -> None:
-    asked = {"r1": {"mask": ["email"]}, "r2": {}, "r3": {"mask": ["absolute-path"]}, "r4": {"mask": ["email"]}}
-    rows = [{"text": TEXT, "evidence_kind": "doc"}]
-    blocks = line(rows, requests=asked).run()["blocks"]["text"].to_pylist()
-    alone = [line(rows, requests={name: fields}).block() for name, fields in asked.items()]
-    assert blocks == alone
-    assert ["bob@example.com" in text for text in blocks] == [False, True, True, False]
-    assert ["/home/bob" in text for text in blocks] == [True, True, False, True]
-
-
 def masking(folder: Path, classes: str) -> Path:
     """A folder of policies in which the purpose that is asked for masks these classes."""
     policy = Path(__file__).parents[1] / "data" / "policies" / "purposes" / "answer-question.yaml"

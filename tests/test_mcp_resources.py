@@ -108,21 +108,6 @@ def test_a_server_over_http_is_read_too(shop: Path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("wiki", "Expected NAME=COMMAND or NAME=URL, got another form - at --add mcp"),
-        ("a/b=x", "Expected NAME=COMMAND or NAME=URL"),
-        ("wiki=no-such-program-anywhere", "Expected an MCP server that lists its resources, got"),
-    ],
-)
-def test_what_is_no_server_is_an_error_and_the_corpus_stays(shop: Path, given: str, message: str, capsys):
-    before = run("status", "--json", capsys=capsys)[1]
-    code, _, err = indexed(capsys, given)
-    assert code == 2 and message in err
-    assert run("status", "--json", capsys=capsys)[1] == before
-
-
-@pytest.mark.parametrize(
     ("uri", "path"),
     [
         ("file:///docs/a.md", "docs/a.md"),  ("x://../../etc/passwd", "etc/passwd"), ("urn:a:b", "a:b"),

@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,30 +51,6 @@ def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Sto
         assert f"`run --resume {run_id}` completes the run" in raised.value.hint
         with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
             assert digests(opened.run(resume=run_id, engine=engine)) == digests(whole)
-
-
-def test_an_engine_that_is_closed_has_written_what_it_began(story: Story):
-    whole = asked(story, "whole")
-    begun: list[int] = []
-
-    def closed_after_one(job, shards, clock):
-        def counting():
-            begun.append(len(begun))
-            return clock()
-
-        with ProcessEngine(2) as engine:
-            with closing(engine(job, shards, counting)) as running:
-                yield next(running)
-            left = job.staged.pending()
-        assert job.staged.pending() == left, "nobody writes once it is closed"
-        assert 1 <= len(shards) - len(left) <= len(begun) < len(shards)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asked(story, "runs", engine=closed_after_one)
-    (run_id,) = Runs(story.folder / "runs").unfinished()
-    with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
-        assert digests(opened.run(resume=run_id, engine=ProcessEngine(2))) == digests(whole)
 
 
 WAITING = """

@@ -15,7 +15,6 @@ from scoped_retrieval.pipeline.reading.reports import report_of
 from scoped_retrieval.pipeline.runs.ids import is_snapshot
 from scoped_retrieval.pipeline.servers.renderings import rendered
 from scoped_retrieval.pipeline.views.report import snapshot_page
-from scoped_retrieval.pipeline.views.run_report import AUDITORS_GET
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -97,15 +96,6 @@ def test_the_contributions_of_an_item_add_up_to_its_score(world):
     assert sums
     for final, parts in sums:
         assert abs(sum(float(part.split(" ")[1]) for part in parts.split(" + ")) - float(final)) < 0.001
-
-
-def test_a_run_counts_statuses_budgets_and_losses(world):
-    text = report_of(settings_of(world.folder), world.run)
-    for heading in ("Statuses", "Limits", "Losses", "Requests"):
-        assert f">{heading}</h2>" in text
-    assert "3 ok" in text
-    assert "trim: budget_items" in text
-    assert AUDITORS_GET not in text
 
 
 def test_a_report_is_for_who_may_read_it(world):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -15,7 +12,7 @@ from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.pipeline.runs import Runs, replay, verify
 from scoped_retrieval.pipeline.runs.log import RunLog
-from small_corpus import LANES, Story, row
+from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
 
 QUESTION = "what is the default role of guests"
@@ -118,25 +115,3 @@ def test_the_texts_that_the_semantic_lane_searched_for_keep_their_vectors(tmp_pa
             found = retriever.retrieve({"question": QUESTION, "recall_effort": effort} if effort else QUESTION)
             assert searched(store, found.snapshot_id or "") == [kept]
         assert searched(store, found.snapshot_id or "") == [kept]
-
-
-@dataclass
-class Breaks:
-    """An encoder that made the vectors of the corpus and fails on a question."""
-
-    profile: str = WordsByTheirStart.profile
-
-    def encode(self, texts: Any) -> np.ndarray:
-        raise RuntimeError("no memory left")
-
-
-def test_a_request_goes_on_without_the_semantic_lane_where_its_encoder_fails(tmp_path: Path):
-    story = Story(tmp_path, row("doc", "docs/roles.md", SAYS), encoder=WordsByTheirStart())
-    asked: Callable[..., Any] = story.open(encoder=Breaks(), lanes=(*LANES, "semantic")).retrieve
-    found = asked(QUESTION)
-    assert (found.status, bool(found.block)) == ("partial", True)
-    (failed,) = (each for each in found.conditions if each["condition"] == "lane_failed")
-    assert (failed["subject"], failed["message"]) == (
-        "semantic",
-        "Expected no error, got RuntimeError - in semantic_hits",
-    )

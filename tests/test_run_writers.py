@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,22 +43,6 @@ def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriev
     assert list(statuses(store).values()) == ["ok", "ok"]
     assert store.uncompacted() == [store.open(str(found[1].snapshot_id)).run_id]
     assert store.open(str(found[2].snapshot_id)).snapshots.num_rows == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
-def test_a_forked_process_writes_a_run_of_its_own(retriever: Retriever, store: Runs):
-    found = [str(retriever.retrieve(QUESTION).snapshot_id)]
-    told, tells = os.pipe()
-    if not (child := os.fork()):
-        with suppress(BaseException):
-            os.write(tells, str(retriever.retrieve(QUESTION).snapshot_id).encode())
-            retriever.close(compacted=False)
-        os._exit(0)
-    os.waitpid(child, 0)
-    found += [os.read(told, 100).decode(), str(retriever.retrieve(QUESTION).snapshot_id)]
-    assert len({*found}) == 3
-    assert [replay(store, name).status for name in found] == ["ok"] * 3
-    assert list(statuses(store).values()) == ["ok", "ok"]
 
 
 def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retriever, store: Runs):

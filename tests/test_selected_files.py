@@ -112,22 +112,6 @@ def test_submodules_are_read_on_request_with_paths_from_the_root(capsys: pytest.
     assert paths(capsys) == ["docs/new.md", "docs/old/a.md", "parts/lib/lib.md"]
 
 
-@pytest.mark.parametrize("checkout", [True, False], ids=["checked out", "bare of files"])
-def test_what_a_partial_clone_lacks_is_counted_and_the_rest_is_read(
-    capsys: pytest.CaptureFixture[str], checkout: bool
-) -> None:
-    repository("tree", FILES)
-    write("tree", {"docs/new.md": "# New\n\nOther.\n"})
-    git("tree", "commit", "-qam", "again")
-    git("tree", "config", "uploadpack.allowFilter", "true")
-    place = f"file://{Path('tree').resolve()}"
-    git(".", "clone", "-q", "--filter=blob:none", *([] if checkout else ["--no-checkout"]), place, "part")
-    report = json.loads(index(capsys, "part", "--history", code=0))
-    assert report["rows"]["history"] == (3 if checkout else 0)
-    assert report["sources"]["skipped"]["blob not in the repository"] == (1 if checkout else 4)
-    assert "docs/new.md" in report["sources"]["skipped_at"]["blob not in the repository"]
-
-
 def test_a_denied_name_of_a_folder_denies_what_is_below_and_one_of_nothing_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

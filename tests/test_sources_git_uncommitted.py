@@ -98,12 +98,3 @@ def test_bytes_decide_whether_a_file_differs_apart_from_line_endings(tmp_path: P
     (repo / "x.py").write_text(function("y"))
     os.utime(repo / "x.py", (repo / "same.py").stat()[7:9])
     assert read(repo)["path"].to_pylist() == ["x.py"]
-
-
-def test_a_folder_that_became_a_link_is_not_followed(repo: Path, tmp_path: Path) -> None:
-    (repo / "sub").mkdir()
-    commit(repo, {"sub/b.py": function("f")})
-    (repo / "sub").rename(tmp_path / "outside")
-    (tmp_path / "outside" / "b.py").write_text(function("outside"))
-    (repo / "sub").symlink_to(tmp_path / "outside")
-    assert "outside" not in str(read(repo)["text"].to_pylist())

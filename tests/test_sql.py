@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from audited_runs import audited, settings_of
-from command_line import run as command
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, queried, tables_of
@@ -77,13 +76,3 @@ def test_only_auditors_ask(world):
     own = world.bob.rpartition("-")[0].replace("retr-snap-", "run-")
     with pytest.raises(AccessError, match="only auditors of its projects"):
         tables_of(settings_of(world.folder, "bob"), ["snapshots"], [own])
-
-
-def test_runs_that_cannot_be_read_are_named_beside_the_result(world, monkeypatch, capsys):
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
-    manifest = world.folder / "runs" / world.run / "manifest.json"
-    manifest.rename(manifest.with_name("aside"))
-    code, _, err = command("sql", "select 1", *where, capsys=capsys)
-    manifest.with_name("aside").rename(manifest)
-    assert (code, err) == (0, f"skipped: {world.run}: unreadable\n")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scoped_retrieval.nodes.frames import RowIndex, VectorIndex
@@ -117,51 +113,3 @@ def test_any_number_of_dimensions_and_of_equal_queries(way: str, dimensions: int
         own = sub == number
         wanted = _plain(index, matrix, queries[of[number]], 10, every)
         assert list(zip(row[own].tolist(), product[own].tolist(), strict=True)) == wanted
-
-
-TILE = """
-import numpy as np
-from numba import njit
-from scoped_retrieval.nodes.kernels.product_tiles import QUERIES, ROWS, SHAPE, lowest, reaching, tile
-
-@njit
-def products(queries, rows, out):
-    tile(queries.ctypes.data, rows.ctypes.data, len(rows), out.ctypes.data)
-
-@njit
-def places(out, least):
-    found, bits = [], reaching(out.ctypes.data, np.int32(least))
-    while bits:
-        found.append(lowest(bits))
-        bits &= bits - 1
-    return found
-
-rng = np.random.default_rng(0)
-vectors = [rng.integers(-2000, 2000, (count, 384)).astype(np.int16) for count in (QUERIES, ROWS)]
-sides = [np.ascontiguousarray(one.view(np.int32).T) for one in vectors]
-out = np.empty((QUERIES, ROWS), np.int32)
-products(*sides, out)
-assert np.array_equal(out, vectors[0].astype(np.int64) @ vectors[1].astype(np.int64).T), SHAPE
-assert all(places(line, line[3]) == np.flatnonzero(line >= line[3]).tolist() for line in out), SHAPE
-print(SHAPE.name)
-"""
-
-
-@pytest.mark.parametrize(
-    ("features", "instruction"),
-    [
-        ("", ""),
-        ("avx2", "llvm.x86.avx2.pmadd.wd"),
-        ("avx2 avx512f avx512bw avx512vnni", "llvm.x86.avx512.vpdpwssd.512"),
-    ],
-)
-def test_every_instruction_gives_the_same_products(features: str, instruction: str) -> None:
-    binding = pytest.importorskip("llvmlite.binding", reason="needs the extra fast")
-    host = binding.get_host_cpu_features()
-    if not all(host.get(one) for one in features.split()):
-        pytest.skip(f"this processor lacks one of {features}")
-    chosen = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ",".join(f"+{one}" for one in features.split())}
-    done = subprocess.run(
-        [sys.executable, "-c", TILE], env={**os.environ, **chosen}, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, instruction), done.stderr

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
-from audited_runs import ASKED, PEOPLE, audited, settings_of
+from audited_runs import ASKED, audited, settings_of
 from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -104,17 +103,6 @@ def test_the_record_stays_as_it_was(world):
     before = files()
     what_if(settings_of(world.folder), world.run, {"max_items": 1})
     assert files() == before
-
-
-def test_a_caller_sees_it_under_the_rights_of_now(tmp_path):
-    world = audited(tmp_path)
-    bob = settings_of(tmp_path, "bob")
-    assert "docs/retry.md" in next(iter(what_if(bob, world.bob, {"max_items": 12}).blocks.values()))
-    narrowed = {"ana": PEOPLE["ana"], "bob": {"projects": ["shop"], "denied_paths": ["docs/"]}}
-    (tmp_path / "grants.yaml").write_text(yaml.safe_dump({"principals": narrowed}))
-    found = what_if(bob, world.bob, {"max_items": 12})
-    assert found.recalled
-    assert "docs/" not in next(iter(found.blocks.values()))
 
 
 def test_who_may_not_read_a_snapshot_asks_nothing_of_it(world):
