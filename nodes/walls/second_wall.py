@@ -27,8 +27,8 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Words = Mapping[str, Any]
 """Columns of a row, of a contract or of a bound, by name."""
-Removed = Iterable[tuple[str, bool]]
-"""Gates, and whether each removes a row."""
+Removed = Iterable[tuple[str, object]]
+"""Gates, and a true value where one removes a row."""
 
 _PASSED = len(GATES) + 1
 _BOUNDED = ("owner_project", "owner_user", "namespace", "zone", "lifecycle", "source_id", "origin_class", "principals")
@@ -41,6 +41,7 @@ _RIGHTS = ("principal", "groups")
 _ASKED = (*_RIGHTS, *_PATHS, "allowed_sources", "role_sources", "denied_sources", "forbidden_sources", "excluded_zones",
           "excluded_levels", "namespace", "workspace_root", "branch", "test_suite", "include_states", "role",
           "accepted_authority", "min_authority")  # fmt: skip
+_RANKS = {zone: rank for rank, zone in enumerate(ZONES.values)}
 _ACCEPTS = {
     "workspace": "current-workspace",
     "project-doc": "project-doc",
@@ -121,10 +122,15 @@ def _names_paths(scope: Scope) -> bool:
 
 
 def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[list[Words], Ints]:
-    """The distinct values of some columns as dictionaries, and the place of each row among them."""
+    """The distinct words of some columns as dictionaries, and the place of each row among them.
+
+    A state or a zone that is null or of no list is the least privileged.
+    """
     columns = {name: rows[name].to_pylist() for name in names}
     for name in _LISTS.intersection(names):
         columns[name] = [None if values is None else tuple(values) for values in columns[name]]
+    columns["lifecycle"] = [word if word in LIFECYCLES.values else "candidate" for word in columns["lifecycle"]]
+    columns["zone"] = [word if word in _RANKS else "restricted" for word in columns["zone"]]
     known: dict[tuple[Any, ...], int] = {}
     which = []
     for values in zip(*columns.values(), strict=True):
@@ -143,7 +149,8 @@ def _stop(row: Words, scope: Scope) -> int:
 
 
 def _granted(row: Words, scope: Scope) -> bool:
-    return _entitled(row, scope.contract) and any(_first(_by_bound(row, bound)) == _PASSED for bound in scope.bounds)
+    entitled = row["principals"] is None or _entitled(row["principals"], scope.contract)
+    return entitled and any(_first(_by_bound(row, bound)) == _PASSED for bound in scope.bounds)
 
 
 def _first(removed: Removed) -> int:
@@ -153,65 +160,57 @@ def _first(removed: Removed) -> int:
 
 def _by_contract(row: Words, contract: Words) -> Removed:
     """Whether each gate removes a row, where the contract alone decides."""
-    state = _lifecycle(row)
-    return (
-        ("principals", not _entitled(row, contract)),
-        ("source_deny", _picked(contract["denied_sources"], row)),
-        ("source_allow", _outside(contract["allowed_sources"], row) or _outside(contract["role_sources"], row)),
-        ("path_allow", _off_path(contract["allowed_paths"], row) or _off_path(contract["search_paths"], row)),
-        ("path_deny", _on_denied_path(contract["denied_paths"], row) or _on_denied_path(contract["excluded_paths"], row)),
-        ("zone", _zone(row) in contract["excluded_zones"]),
-        *((name, _elsewhere(row[name], contract[name])) for name in ("namespace", "branch", "test_suite")),
-        ("workspace", row["workspace_root"] is not None and row["workspace_root"] != contract["workspace_root"]),
-        ("level", row["level"] is not None and row["level"].lower() in contract["excluded_levels"]),
+    sources, of_role = contract["allowed_sources"], contract["role_sources"]
+    paths, of_mode = contract["allowed_paths"], contract["search_paths"]
+    denied, excluded = contract["denied_paths"], contract["excluded_paths"]
+    accepted, level = contract["accepted_authority"], row["level"]
+    return [
+        ("principals", row["principals"] is not None and not _entitled(row["principals"], contract)),
+        ("source_deny", contract["denied_sources"] and _picked(contract["denied_sources"], row)),
+        ("source_allow", sources is not None and not _picked(sources, row)),
+        ("source_allow", of_role is not None and not _picked(of_role, row)),
+        ("path_allow", paths is not None and not _on_allowed_path(paths, row)),
+        ("path_allow", of_mode is not None and not _on_allowed_path(of_mode, row)),
+        ("path_deny", denied and _on_denied_path(denied, row)),
+        ("path_deny", excluded and _on_denied_path(excluded, row)),
+        ("zone", row["zone"] in contract["excluded_zones"]),
+        ("namespace", contract["namespace"] is not None and row["namespace"] not in (None, contract["namespace"])),
+        ("branch", contract["branch"] is not None and row["branch"] not in (None, contract["branch"])),
+        ("test_suite", contract["test_suite"] is not None and row["test_suite"] not in (None, contract["test_suite"])),
+        ("workspace", row["workspace_root"] not in (None, contract["workspace_root"])),
+        ("level", level is not None and contract["excluded_levels"] and level.lower() in contract["excluded_levels"]),
         ("visibility", row["declared_visibility"] != "model-visible"),
-        ("lifecycle", state not in contract["include_states"]),
+        ("lifecycle", row["lifecycle"] not in contract["include_states"]),
         ("safety", row["declared_safety"] == "blocked"),
-        ("role_source", _picked(contract["forbidden_sources"], row)),
+        ("role_source", contract["forbidden_sources"] and _picked(contract["forbidden_sources"], row)),
         ("role", contract["role"] in (row["excluded_roles"] or ())),
-        ("accepted_authority", not _accepted(contract["accepted_authority"], row["origin_class"], state)),
+        ("accepted_authority", accepted is not None and not _accepted(accepted, row["origin_class"], row["lifecycle"])),
         ("min_authority", (row["authority"] or 0) < contract["min_authority"]),
-    )  # fmt: skip
+    ]
 
 
 def _by_bound(row: Words, bound: Words) -> Removed:
     """Whether each gate removes a row, where a grant decides."""
-    name = row["namespace"]
-    highest = ZONES.values.index(bound["zone"]) if bound["zone"] in ZONES.values else -1
-    return (
+    user, name = row["owner_user"], row["namespace"]
+    return [
         ("project", row["owner_project"] != bound["project"]),
-        ("owner", row["owner_user"] is not None and row["owner_user"] not in bound["users"]),
-        ("zone", ZONES.values.index(_zone(row)) > highest),
-        ("source_allow", _outside(bound["sources"], row)),
-        ("path_allow", _off_path(bound["paths"], row)),
-        ("path_deny", _on_denied_path(bound["denied_paths"], row)),
+        ("owner", user is not None and user not in bound["users"]),
+        ("zone", bound["zone"] not in _RANKS or _RANKS[row["zone"]] > _RANKS[bound["zone"]]),
+        ("source_allow", bound["sources"] is not None and not _picked(bound["sources"], row)),
+        ("path_allow", bound["paths"] is not None and not _on_allowed_path(bound["paths"], row)),
+        ("path_deny", bound["denied_paths"] and _on_denied_path(bound["denied_paths"], row)),
         ("namespace", name is not None and bound["namespaces"] is not None and name not in bound["namespaces"]),
-        ("lifecycle", bound["states"] is not None and _lifecycle(row) not in bound["states"]),
-    )
+        ("lifecycle", bound["states"] is not None and row["lifecycle"] not in bound["states"]),
+    ]
 
 
-def _entitled(row: Words, contract: Words) -> bool:
-    """Whether a row has no list of readers, or one that names the principal or one of its groups."""
-    readers = row["principals"]
-    return readers is None or not {contract["principal"], *contract["groups"]}.isdisjoint(readers)
+def _entitled(readers: Sequence[str], contract: Words) -> bool:
+    """Whether a list of readers names the principal or one of its groups."""
+    return not {contract["principal"], *contract["groups"]}.isdisjoint(readers)
 
 
-def _lifecycle(row: Words) -> str:
-    return row["lifecycle"] if row["lifecycle"] in LIFECYCLES.values else "candidate"
-
-
-def _zone(row: Words) -> str:
-    return row["zone"] if row["zone"] in ZONES.values else "restricted"
-
-
-def _elsewhere(own: str | None, asked: str | None) -> bool:
-    return own is not None and asked is not None and own != asked
-
-
-def _accepted(accepted: Sequence[str] | None, origin: str, state: str) -> bool:
+def _accepted(accepted: Sequence[str], origin: str, state: str) -> bool:
     """Whether a contract accepts a row's class of source; memories are accepted only while verified."""
-    if accepted is None:
-        return True
     class_ = _ACCEPTS.get(origin)
     return class_ in accepted and (class_ != "verified-memory" or state == "verified")
 
@@ -222,29 +221,21 @@ _WILD = re.compile(r"[*?\[]")
 _TOKEN = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
 
 
-def _outside(selectors: Sequence[str] | None, row: Words) -> bool:
-    return selectors is not None and not _picked(selectors, row)
-
-
 def _picked(selectors: Sequence[str], row: Words) -> bool:
     """Whether a selector picks the source of a row."""
     source = row["source_id"], row["origin_class"]
     return any(all(_selects(part, *source) for part in selector.split(AND)) for selector in selectors)
 
 
-def _off_path(globs: Sequence[str] | None, row: Words) -> bool:
-    """Whether a list does not allow the path of a row; a row without a path needs the entry `(none)`."""
-    if globs is None:
-        return False
+def _on_allowed_path(globs: Sequence[str], row: Words) -> bool:
+    """Whether a list allows the path of a row; a row without a path needs the entry `(none)`."""
     if row["path"] is None:
-        return not any({*glob.split(AND)} == {"(none)"} for glob in globs)
-    return not _on_path(globs, row["path"])
+        return any({*glob.split(AND)} == {"(none)"} for glob in globs)
+    return _on_path(globs, row["path"])
 
 
 def _on_denied_path(globs: Sequence[str], row: Words) -> bool:
     """Whether a list denies the path of a row; every glob but `path:GLOB` denies rows without a path, too."""
-    if not globs:
-        return False
     if row["path"] is None:
         return any(not glob.startswith("path:") for glob in globs)
     return _on_path(globs, row["path"])
