@@ -11,26 +11,49 @@ whole block is rendered and counted, and the last item is dropped until the bloc
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .blocks.greedy_fit import BOUNDS, DETAIL, DISPUTE, TOKENS, Fit, Wanted, budgets_of, fit, parted_sets
-from .blocks.item_rendering import Item, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
+from .blocks.greedy_fit import (
+    BOUNDS,
+    DETAIL,
+    DISPUTE,
+    TOKENS,
+    Choice,
+    Fitting,
+    Wanted,
+    budgets_of,
+    measure,
+)
+from .blocks.item_rendering import Item, Look, Row, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
-from .blocks.passages import RequestTerms
+from .blocks.passages import asked_by
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import constants, flags_at, flat, gathered, gathered_columns, integers, last_of_runs, truth
+from .columns.keys import (
+    constants,
+    flags_at,
+    flat,
+    gathered,
+    gathered_columns,
+    integers,
+    last_of_runs,
+    truth,
+)
+from .columns.list_columns import flattened
 from .columns.ragged import starts_of
 from .facts.fact_notes import fact_notes
-from .frames import MICROS_PER_DAY, OPEN_START, micros
+from .frames import micros
 from .rendering import GROUPS, TRIMMING_POLICY
 from .schema import SPAN
 from .tables import (
@@ -50,7 +73,7 @@ from .tables import (
     Trims,
 )
 
-_READ = ("contract", "row", "evidence_kind", "conflict_set", "event_time", "recorded_time", "path", "source_id")
+_READ = ("contract", "row", "conflict_set", "event_time", "recorded_time")
 
 Int = NDArray[np.int64]
 
@@ -71,14 +94,33 @@ def fits(
     kept = packs.take(pa.array(pack))
     rows = gathered_columns(pool, _READ, integers(kept["place"]))
     owner = integers(rows["contract"])
-    mask = class_lists(contracts["mask"]).take(pa.array(owner))
-    texts, covered = _masked(item_texts(kept, pool, evidence), mask)
-    notes = fact_notes(kept, fact_checks)
-    work = _Work(kept, rows, owner, contracts, texts, notes, ranked, evidence)
-    terms = RequestTerms.of(match_terms, contracts["request_id"]).quoting(anchors, contracts["request_id"])
-    found = _counted_whole(fit(work.wanted, counters, terms), work, counters)
-    number, start, end, before, inside, after, bound = (np.array(each, np.int64) for each in vars(found).values())
-    chosen, shown = pa.array(number > 0), np.array([look.fenced for look in work.wanted.looks], dtype=bool)[owner]
+    texts = item_texts(kept, pool, evidence)
+    masked, covered = masked_with_spans(texts.text, class_lists(contracts["mask"]).take(pa.array(owner)))
+    texts = replace(texts, text=masked)
+    looks, notes = looks_of(contracts), fact_notes(kept, fact_checks)
+    items = _items(kept, rows, texts, evidence, notes, reasons(kept, ranked, looks), _happened(rows, owner, contracts))
+    edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
+    printings = [_Printing(items[first:stop], look) for look, (first, stop) in zip(looks, pairwise(edges), strict=True)]
+    asked = asked_by(match_terms, anchors)
+    requests = [
+        Fitting(printing.wanted(), budget, printing.look, asked[request])
+        for printing, budget, request in zip(
+            printings, budgets_of(contracts), contracts["request_id"].to_pylist(), strict=True
+        )
+    ]
+    measure(requests, counters)
+    choices: list[Choice] = []
+    places: list[int] = []
+    alone: list[bool] = []
+    for request, printing in zip(requests, printings, strict=True):
+        found = request.fit()
+        _count_whole(found, request, printing, counters)
+        choices += found
+        places += printing.places(found)
+        alone += printing.alone(found)
+    columns = np.array(choices, np.int64).reshape(-1, len(Choice._fields)).T
+    number, start, end, before, inside, after, bound = columns
+    shown = np.array([look.fenced for look in looks], dtype=bool)[owner]
     here = _shown(texts, start, end, shown)
     members = pa.array(starts_of(np.bincount(texts.item[here], minlength=len(owner))), pa.int32())
     return FITS.build(
@@ -88,8 +130,8 @@ def fits(
             "pack": pack,
             "position": kept["position"],
             "number": number.astype(np.int32),
-            "place": work.places(found),
-            "visible_text": pc.if_else(chosen, slices(texts.text, start, end), None),
+            "place": places,
+            "visible_text": pc.if_else(pa.array(number > 0), slices(texts.text, start, end), None),
             "kept_start": start,
             "kept_end": end,
             "size": texts.size,
@@ -101,8 +143,8 @@ def fits(
             "byte_end": pc.add(texts.byte_start, pa.array(np.where(shown, end, texts.size))),
             "merged_rows": pa.ListArray.from_arrays(members, texts.member_id.filter(pa.array(here))),
             "members": pa.ListArray.from_arrays(members, pa.array(texts.member_place[here])),
-            "form": work.forms(found),
-            "conflict_note": [note for items in work.wanted.items for note in work.conflict_notes(items, found)],
+            "form": [_shown_form(item.form, choice) for item, choice in zip(items, choices, strict=True)],
+            "conflict_note": alone,
             "fact_note": notes,
             "lines_above": before.astype(np.int32),
             "lines_below": after.astype(np.int32),
@@ -164,154 +206,160 @@ def trims(fits: Fits, packs: Packs) -> Trims:
     return table.sort_by([("request_id", "ascending"), ("evidence_id", "ascending")])
 
 
-class _Work:
-    """The items being trimmed, and how they will be printed."""
+class _Kept(NamedTuple):
+    """An item: its leading row, what is printed of it, and its text; of each of its members the section and the first byte
+    in its text."""
 
-    def __init__(
-        self,
-        kept: pa.Table,
-        rows: dict[str, pa.Array],
-        owner: Int,
-        contracts: pa.Table,
-        texts: ItemTexts,
-        notes: pa.Array,
-        ranked: pa.Table,
-        evidence: pa.Table,
-    ) -> None:
-        self.texts, self.evidence = texts, evidence
-        self.row, self.form, self.standing = (
-            column.to_pylist() for column in (rows["row"], kept["form"], kept["standing"])
-        )
-        self.line_start, self.line_end, self.notes = (
-            column.to_pylist() for column in (texts.line_start, texts.line_end, notes)
-        )
-        looks = looks_of(contracts)
-        self.reason = reasons(kept, ranked, looks)
-        self.happened = _happened(rows, owner, contracts).tolist()
-        edges = np.searchsorted(owner, np.arange(contracts.num_rows + 1)).tolist()
-        items = [range(first, stop) for first, stop in pairwise(edges)]
-        self.request = owner.tolist()
-        days = (micros(rows["event_time"], OPEN_START) // MICROS_PER_DAY).tolist()
-        self.dated = [len(set(days[own.start : own.stop])) > 1 for own in items]
-        self.names = list(zip(rows["path"].to_pylist(), rows["source_id"].to_pylist(), strict=True))
-        self.ambiguous = [ambiguous_paths(self.names[own.start : own.stop]) for own in items]
-        sets: dict[tuple[int, str], int] = {}
-        disputes = zip(self.request, rows["conflict_set"].to_pylist(), strict=True)
-        self.wanted = Wanted(
-            items=items,
-            kind=rows["evidence_kind"].to_pylist(),
-            dispute=[-1 if name is None else sets.setdefault((of, name), len(sets)) for of, name in disputes],
-            texts=texts,
-            frames=self.frames,
-            budgets=budgets_of(contracts),
-            looks=looks,
-        )
+    row: Row
+    dispute: str | None
+    form: str
+    standing: str
+    fact_note: str | None
+    line_start: int | None
+    line_end: int | None
+    text: str
+    reason: str | None
+    happened: int
+    lead: tuple[int, int]
+    levels: list[int]
+    sections: list[str | None]
+    starts: list[int]
 
-    def frames(self, items: list[int]) -> list[list[str]]:
-        """What is printed around each item with the longest label, line number and notes possible.
 
-        Any member may be the first shown, which names the section: there is a text for each.
+def _items(
+    kept: pa.Table,
+    rows: dict[str, pa.Array],
+    texts: ItemTexts,
+    evidence: pa.Table,
+    notes: pa.Array,
+    reason: Sequence[str | None],
+    happened: Int,
+) -> list[_Kept]:
+    """The items, by request and position."""
+    edges = np.append(texts.first, len(texts.item))
+    of_line, level = flattened(gathered(evidence["statements"], texts.member_row))
+    levels, sections = level.tolist(), gathered(evidence["section"], texts.member_row).to_pylist()
+    lines = np.searchsorted(of_line, edges).tolist()
+    starts, members = texts.start.tolist(), [slice(*edge) for edge in pairwise(edges.tolist())]
+    columns = (
+        rows["conflict_set"],
+        kept["form"],
+        kept["standing"],
+        notes,
+        texts.line_start,
+        texts.line_end,
+        texts.text,
+    )
+    stored = zip(rows_at(evidence, rows["row"]), *(column.to_pylist() for column in columns), strict=True)
+    lead = zip(texts.lead_start.tolist(), texts.lead_end.tolist(), strict=True)
+    return [
+        _Kept._make((*values, why, when, where, levels[first:stop], sections[own], starts[own]))
+        for values, why, when, where, (first, stop), own in zip(
+            stored, reason, happened.tolist(), lead, pairwise(lines), members, strict=True
+        )
+    ]
+
+
+def _shown_form(form: str, choice: Choice) -> str:
+    """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
+    if form != "full" or not choice.number or choice.bound < 0:
+        return form
+    return "outline" if choice.bound == DETAIL else "excerpt"
+
+
+class _Printing:
+    """The items of a request, and how they are printed."""
+
+    def __init__(self, items: list[_Kept], look: Look) -> None:
+        self.items, self.look = items, look
+        self._dated = len({item.row.day for item in items}) > 1
+        self._ambiguous = ambiguous_paths([(item.row.path, item.row.source) for item in items])
+        self._longest = 10 ** len(str(len(items))) - 1
+
+    def wanted(self) -> list[Wanted]:
+        """What the items are chosen by."""
+        return [
+            Wanted(item.row.kind, item.dispute, item.text, item.levels, item.lead, self._frames(item))
+            for item in self.items
+        ]
+
+    def _frames(self, item: _Kept) -> list[str]:
+        """What is printed around an item with the longest label, line number and notes possible.
+
+        Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself
+        is counted where it is made.
         """
-        edges = np.append(self.texts.first, len(self.texts.item)).tolist()
-        members = [range(edges[item], edges[item + 1]) for item in items]
-        first = self.texts.member_row[[member for own in members for member in own]]
-        sections = iter(gathered(self.evidence["section"], first).to_pylist())
-        rows = rows_at(self.evidence, np.array([self.row[item] for item in items], np.int64))
-        found = []
-        for item, row, own in zip(items, rows, members, strict=True):
-            request, line, form = self.request[item], self.line_end[item], self.form[item]
-            width = 10 ** len(str(len(self.wanted.items[request]))) - 1
-            last = None if line is None else line + 1
-            beside = (form, self.standing[item], self.wanted.dispute[item] >= 0, self.notes[item], self.reason[item])
-            # What a cut says of itself is counted where it is made.
-            ways = [Item(row, width, line, last, 0, 0, False, next(sections), *beside) for _ in own]
-            look, dated = self.wanted.looks[request], self.dated[request]
-            sourced = self.names[item][0] in self.ambiguous[request]
-            lines = [lines_of(one, look, dated=dated, sourced=sourced) for one in ways]
-            found.append([one.head + one.foot for one in lines])
-        return found
+        last = None if item.line_end is None else item.line_end + 1
+        ways = [
+            Item(
+                item.row, self._longest, item.line_end, last, 0, 0, False, section, item.form, item.standing,
+                item.dispute is not None, item.fact_note, item.reason,
+            )
+            for section in dict.fromkeys(item.sections)
+        ]  # fmt: skip
+        sourced = item.row.path in self._ambiguous
+        lines = [lines_of(one, self.look, dated=self._dated, sourced=sourced) for one in ways]
+        return [one.head + one.foot for one in lines]
 
-    def block(self, request: int, found: Fit) -> str:
-        """The block of a request's chosen items."""
-        items = self.order(request, found)
-        own, look = self.wanted.items[request], self.wanted.looks[request]
-        index = np.array(items, np.int64)
-        start, end = (np.array(each, np.int64) for each in (found.start, found.end))
-        here = _shown(self.texts, start, end, np.full(len(start), look.fenced))
-        sections = gathered(self.evidence["section"], self.texts.member_row[_first_shown(self.texts, here)][index])
-        texts = slices(self.texts.text.take(pa.array(index)), start[index], end[index]).to_pylist()
-        rows = rows_at(self.evidence, np.array([self.row[item] for item in items], np.int64))
-        forms, notes = self.forms(found), dict(zip(own, self.conflict_notes(own, found), strict=True))
-        shown = []
-        for item, row, section in zip(items, rows, sections.to_pylist(), strict=True):
-            line, above = self.line_start[item], found.before[item]
-            first = None if line is None else line + above
+    def block(self, found: list[Choice]) -> str:
+        """The block of the chosen items."""
+        alone = self.alone(found)
+        shown, texts = [], []
+        for n in self._order(found):
+            item, choice = self.items[n], found[n]
+            first = None if item.line_start is None else item.line_start + choice.before
+            member = max(bisect_right(item.starts, choice.start) - 1, 0)
+            texts.append(item.text.encode()[choice.start : choice.end].decode())
             shown.append(
                 Item(
-                    row, found.number[item], first, None if first is None else first + found.inside[item], above,
-                    found.after[item], found.bound[item] >= 0, section, forms[item], self.standing[item], notes[item],
-                    self.notes[item], self.reason[item],
+                    item.row, choice.number, first, None if first is None else first + choice.inside, choice.before,
+                    choice.after, choice.bound >= 0, item.sections[member], _shown_form(item.form, choice), item.standing, alone[n],
+                    item.fact_note, item.reason,
                 )
             )  # fmt: skip
-        return rendered(shown, texts, look)[0]
+        return rendered(shown, texts, self.look)[0]
 
-    def order(self, request: int, found: Fit) -> list[int]:
+    def places(self, found: list[Choice]) -> list[int]:
+        """Place of each item in the block; 0 = dropped."""
+        places = [0] * len(found)
+        for place, n in enumerate(self._order(found), 1):
+            places[n] = place
+        return places
+
+    def alone(self, found: list[Choice]) -> list[bool]:
+        """Whether each item is shown without any other member of its conflict set."""
+        sets = [item.dispute for item in self.items]
+        shown = Counter(name for name, choice in zip(sets, found, strict=True) if choice.number)
+        return [
+            name is not None and bool(choice.number) and shown[name] < 2
+            for name, choice in zip(sets, found, strict=True)
+        ]
+
+    def _order(self, found: list[Choice]) -> list[int]:
         """The chosen items in the order of their block: newest first where the contract requires it, else as chosen.
 
         A model-brief is ordered by group, then in this order within each group.
         """
-        groups = list(GROUPS) if self.wanted.looks[request].shape == "model-brief" else None
+        groups = list(GROUPS) if self.look.shape == "model-brief" else None
 
-        def place(item: int) -> tuple[int, int, int]:
-            return groups.index(self.wanted.kind[item]) if groups else 0, -self.happened[item], found.number[item]
+        def place(n: int) -> tuple[int, int, int]:
+            item = self.items[n]
+            return groups.index(item.row.kind) if groups else 0, -item.happened, found[n].number
 
-        return sorted((item for item in self.wanted.items[request] if found.number[item]), key=place)
-
-    def places(self, found: Fit) -> list[int]:
-        """Place of each item in the block; 0 = dropped."""
-        place = [0] * len(found.number)
-        for request in range(len(self.wanted.items)):
-            for n, item in enumerate(self.order(request, found), 1):
-                place[item] = n
-        return place
-
-    def forms(self, found: Fit) -> list[str]:
-        """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
-        return [
-            form if form != "full" or not number or bound < 0 else "outline" if bound == DETAIL else "excerpt"
-            for form, number, bound in zip(self.form, found.number, found.bound, strict=True)
-        ]
-
-    def conflict_notes(self, items: range, found: Fit) -> list[bool]:
-        """Members of a conflict set that have no other member of the set shown, of a request's items."""
-        sets = [self.wanted.dispute[item] for item in items]
-        shown = Counter(of for of, item in zip(sets, items, strict=True) if found.number[item])
-        return [of >= 0 and shown[of] < 2 for of in sets]
+        return sorted((n for n, choice in enumerate(found) if choice.number), key=place)
 
 
-def _counted_whole(found: Fit, work: _Work, counters: Counters) -> Fit:
-    """While a non-additive counter finds a block too long, drop its last item and that item's rivals."""
-    for request, (own, budget) in enumerate(zip(work.wanted.items, work.wanted.budgets, strict=True)):
-        counter = counters.get(budget.counter)
-        while not counter.additive and any(found.number[item] for item in own):
-            block = pa.array([work.block(request, found)], pa.large_string())
-            if counter.count(block)[0] <= budget.max_tokens:
-                break
-            found.drop(max(own, key=found.number.__getitem__), TOKENS)
-            for rival in parted_sets(own, found.number, work.wanted.dispute):
-                if found.number[rival]:
-                    found.drop(rival, DISPUTE)
-    return found
-
-
-def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
-    """The texts with the masks of each item's contract applied, and the byte ranges of the masks."""
-    covered, spans = masked_with_spans(texts.text, mask)
-    if covered is texts.text:
-        return texts, spans
-    # The same row under two contracts reads differently, so it no longer counts as the same text.
-    codes = pc.fill_null(mask.dictionary_encode().indices, -1).to_numpy().astype(np.int64) + 1
-    return replace(texts, text=covered, same=texts.same * (int(codes.max(initial=0)) + 1) + codes), spans
+def _count_whole(found: list[Choice], request: Fitting, printing: _Printing, counters: Counters) -> None:
+    """While a non-additive counter finds the block too long, its last item is dropped, and that item's rivals."""
+    counter = counters.get(request.budget.counter)
+    while not counter.additive and any(choice.number for choice in found):
+        block = pa.array([printing.block(found)], pa.large_string())
+        if counter.count(block)[0] <= request.budget.max_tokens:
+            break
+        found[max(range(len(found)), key=lambda n: found[n].number)] = Choice(bound=TOKENS)
+        for rival in request.parted(found):
+            if found[rival].number:
+                found[rival] = Choice(bound=DISPUTE)
 
 
 def _happened(rows: dict[str, pa.Array], owner: Int, contracts: pa.Table) -> Int:
@@ -328,15 +376,6 @@ def _shown(texts: ItemTexts, start: Int, end: Int, fenced: NDArray[np.bool_]) ->
     after[:-1] = texts.start[1:]
     after[last] = texts.size[texts.item[last]]
     return ~fenced[texts.item] | ((texts.start < end[texts.item]) & (after > start[texts.item]))
-
-
-def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:
-    """The first member shown of each item; the first member where none is shown."""
-    members = np.arange(len(here))
-    if not len(members):
-        return members
-    first = np.minimum.reduceat(np.where(here, members, len(members)), texts.first)
-    return np.where(first < len(members), first, texts.first)
 
 
 def _ranges(*pairs: tuple[Int, Int]) -> pa.ListArray:

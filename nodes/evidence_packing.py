@@ -5,7 +5,7 @@ reason. No row is added: each rule reads only the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
 neighbors of one document version (merged as far as they add words of the question), the cap on unverified items, the
-cap per document. Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the
+cap per document, and at last the number of items that trimming tries. Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the
 source cap, since competing claims look alike; they stay together at the place of the best of them, and no cap separates
 them. A role only orders the kept rows (its first and last kinds, and one item of each source before a second of any).
 """
@@ -13,6 +13,7 @@ them. A role only orders the kept rows (its first and last kinds, and one item o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
 from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
-from .blocks.neighbors import AskedWords, reaches
+from .blocks.passages import asked_by
 from .columns.keys import (
     among,
     constants,
@@ -31,6 +32,7 @@ from .columns.keys import (
     first_that_holds,
     flags_at,
     flat,
+    gathered,
     gathered_columns,
     integers,
     order_by,
@@ -50,6 +52,10 @@ MERGED_BYTES_PER_TOKEN = 3
 
 AGAIN = 0.8
 """The share of its score that counts for a further item of a document, where items may be excerpts."""
+
+TRIED = 16
+"""At least so many items go on to trimming, and a third more than may be shown: what is ranked below them is not worth the
+little room that they leave."""
 
 _READ = (
     "evidence_id", "row", "contract", "standing", "lanes", "text_sha256", "source_id", "path", "origin_class",
@@ -92,8 +98,8 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    asked = AskedWords(owner, row, evidence["text"], match_terms, contracts["request_id"])
-    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked))
+    asked = _Asked(row, owner, evidence["text"], match_terms, contracts["request_id"])
+    packing.merge(_runs(packing, source, rows, standing, disputed, limit, asked.adds))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, ids)
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
@@ -118,6 +124,9 @@ def packs(
     # A role reorders only items that would be shown anyway: its order admits no others.
     beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
     position = place_by(np.where(beyond, LAST + 1, wanted), by_rank)
+    tried = np.maximum(_limits(contracts, "max_items", owner) * 4 // 3, TRIED)
+    packing.drop(_places(position, owner, conflict, disputed) > tried, "budget_items")
+    position[~packing.kept] = 0
     alone = disputed & packing.kept & (np.bincount(conflict[packing.kept], minlength=len(owner))[conflict] < 2)
     order = order_by(owner, position, ranked["rank"].to_numpy())
     members, starts = _members(packing, _start(rows))
@@ -223,7 +232,7 @@ def _runs(
     standing: pa.Array,
     disputed: Bool,
     limit: Int,
-    asked: AskedWords,
+    adds: Callable[[Int, Int], Bool],
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version and the same rights around their
     best; else -1.
@@ -256,16 +265,50 @@ def _runs(
     chained[1:] = (document[here] == document[before]) & touching
     if not chained.any():
         return runs
-    chain = (~chained).cumsum()
-    best = np.full(int(chain.max(initial=0)) + 1, len(source), dtype=np.int64)
+    chain = (~chained).cumsum() - 1
+    best = np.full(int(chain[-1]) + 1, len(source), dtype=np.int64)
     np.minimum.at(best, chain, order)
     lead = best[chain]
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
-    near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
-    own = order == lead
-    near[near & ~own] = reaches(chain, own, near, asked.adds(order[near & ~own], lead[near & ~own]))
+    near = ((end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)).nonzero()[0]
+    # Of the rows near the best, those stay that add a word or stand between it and one that does.
+    adding = near[(order[near] == lead[near]) | adds(order[near], lead[near])]
+    first_adding, last_adding = np.full(len(best), len(order)), np.full(len(best), -1)
+    np.minimum.at(first_adding, chain[adding], adding)
+    np.maximum.at(last_adding, chain[adding], adding)
+    near = near[(near >= first_adding[chain[near]]) & (near <= last_adding[chain[near]])]
     runs[order[near]] = lead[near]
     return runs
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The words of the questions in texts of rows; nothing is read before it is needed."""
+
+    row: Int
+    owner: Int
+    texts: pa.ChunkedArray
+    terms: pa.Table
+    requests: pa.ChunkedArray
+
+    def adds(self, rows: Int, leads: Int) -> Bool:
+        """Whether each row contains a word of its request that its lead lacks."""
+        if not self.terms.num_rows:
+            return np.zeros(len(rows), dtype=bool)
+        asked, requests = asked_by(self.terms), self.requests.to_pylist()
+        read = np.unique(np.concatenate([rows, leads])[np.concatenate([rows != leads] * 2)])
+        texts = gathered(self.texts, self.row[read]).to_pylist()
+        found = {
+            row: asked[requests[own]].words_in(text.encode())
+            for row, own, text in zip(read.tolist(), self.owner[read].tolist(), texts, strict=True)
+        }
+        return np.array(
+            [
+                row != lead and not found[row] <= found[lead]
+                for row, lead in zip(rows.tolist(), leads.tolist(), strict=True)
+            ],
+            dtype=bool,
+        )
 
 
 def _members(packing: _Packing, start: Int) -> tuple[Int, pa.Array]:

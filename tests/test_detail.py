@@ -105,7 +105,7 @@ def test_the_second_item_of_a_file_comes_behind_the_first_of_good_files() -> Non
     ]  # fmt: skip
     others = [
         {"text": f"file {number}", "path": f"{number}.py", "semantic_raw": score}
-        for number, score in enumerate((0.7, 0.6, 0.4))
+        for number, score in enumerate((0.8, 0.75, 0.4))
     ]
     made = run([*chunks, *others], detail="auto")
     assert made["trimmed"]["visible_text"].to_pylist() == [

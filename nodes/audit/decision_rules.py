@@ -21,6 +21,7 @@ PACK_RULES = {
     "unverified_cap": "max_unverified_items",
     "source_cap": "max_items_per_source",
     "citation_unresolved": "require_citation",
+    "budget_items": "max_items",
 }
 """The contract field that decided, for packing reasons that depend on one."""
 
@@ -37,6 +38,7 @@ PACK_STAGES = {
     "low_score": "select",
     "unverified_cap": "select",
     "citation_unresolved": "cite",
+    "budget_items": "trim",
 }
 """Stage of a row that packing dropped, by reason; every other reason is stage `pack`."""
 

@@ -4,7 +4,6 @@
   and paths
 - `kind_places`: places reserved for the best item of a kind
 - `greedy_fit`: which items fit a budget, and how much of each
-- `neighbors`: which neighbors of a row add words; `line_units` and `statements`: where texts may be cut;
-  `passages`: which part of a text survives a cut
+- `line_units`: where texts may be cut; `passages`: which part of a text survives a cut
 - `token_counting`: counters by name; `byte_runs`: the bundled one, over bytes
 """

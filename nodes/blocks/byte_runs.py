@@ -1,11 +1,10 @@
 """`approx-bpe/1` over bytes: counts many plain texts in a few passes over bytes, ten times as fast as the expressions.
 
-Reads bytes of ASCII texts cut into units. Gives tokens per unit, margin included. A token of the base counter lies
-within one run of characters of a class, possibly with the space or the capital before the run, so counts follow from
-the lengths of runs.
+Reads bytes of ASCII texts. Gives the tokens of each. A token of the base counter lies within one run of characters of a
+class, possibly with the space or the capital before the run, so counts follow from the lengths of runs.
 
 Note: this is the same counter, not a second one. `token_counting.TOKEN` defines it, a property test keeps the two
-equal, and texts that are not plain (see `plain`) are counted by the expressions.
+equal, and texts that are not ASCII are counted by the expressions.
 """
 
 from __future__ import annotations
@@ -38,11 +37,6 @@ _CLASS[ord("0") : ord("9") + 1] = _DIGIT
 _CLASS[:32] = _CONTROL
 _CLASS[ord(" ")], _CLASS[ord("\t")], _CLASS[ord("\n")] = _SPACE, _TAB, _BREAK
 _CLASSES = _CLASS.tobytes()
-_USUAL = bytes([9, 10, *range(32, 127)])
-_ODD = np.zeros(256, dtype=bool)
-_ODD[127:] = True
-_ODD[:32] = True
-_ODD[[9, 10, 13]] = False
 _JOINED = np.isin(np.arange(16), (_LOWER, _UPPER, _SIGN))
 """Classes whose first token includes the space before it."""
 
@@ -61,36 +55,18 @@ def _counted() -> NDArray[np.int32]:
 _TOKENS = _counted()
 
 
-def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
-    """Which texts are printable ASCII with tabs, and no line break but `\\n` and `\\r\\n`."""
-    texts = np.ones(len(offsets) - 1, dtype=bool)
-    if not data.tobytes().translate(None, _USUAL):
-        return texts
-    odd = _ODD[data]
-    returns = (data == 13).nonzero()[0]
-    if len(returns):
-        within = ~np.isin(returns + 1, offsets)  # the next text's first character is not part of this one
-        within[within] = data[returns[within] + 1] == 10
-        odd[returns[~within]] = True
-    texts[offsets.searchsorted(odd.nonzero()[0], "right") - 1] = False
-    return texts
-
-
-def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
-    """Tokens of each unit [start, next start), including the margin where it `opens` a line; and whether it has a sign.
-
-    Units cover `data` and none is empty; each is counted as if it were alone.
-    """
-    tokens, signs = np.empty(len(starts), dtype=np.int64), np.empty(len(starts), dtype=bool)
+def text_tokens(offsets: Int, data: Bytes) -> Int:
+    """Tokens of each ASCII text; text `i` is `data[offsets[i]:offsets[i + 1]]`."""
+    some = (offsets[1:] - offsets[:-1]).nonzero()[0]
+    tokens, starts = np.zeros(len(offsets) - 1, dtype=np.int64), offsets[some]
     cuts = [0, *first_of_runs(starts // BYTES_AT_ONCE)[1:].tolist(), len(starts)]
     for low, high in pairwise(cuts if len(starts) else []):
         end = starts[high] if high < len(starts) else len(data)
-        part, begins = data[starts[low] : end], starts[low:high] - starts[low]
-        tokens[low:high], signs[low:high] = _of_bytes(part, begins, opens[low:high])
-    return tokens, signs
+        tokens[some[low:high]] = _of_bytes(data[starts[low] : end], starts[low:high] - starts[low])
+    return tokens
 
 
-def _of_bytes(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
+def _of_bytes(data: Bytes, starts: Int) -> Int:
     class_ = np.frombuffer(data.tobytes().translate(_CLASSES), np.uint8)
     begins = np.empty(len(data), dtype=bool)
     of_run = class_ | 1
@@ -98,17 +74,12 @@ def _of_bytes(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, 
     begins[starts] = True
     run = begins.nonzero()[0]
     length = run_lengths(run, len(data))
-    of_unit = run.searchsorted(starts)
+    of_text = run.searchsorted(starts)
     kind = class_[run + length - 1].astype(np.int64)
     after = np.empty_like(kind)
     after[:-1], after[-1] = kind[1:], _NONE
-    after[of_unit[1:] - 1] = _NONE
-    first, behind, size = kind[of_unit], after[of_unit], length[of_unit]
-    # The margin, a sign, lengthens signs or is alone.
-    wider = _run_tokens(first, behind, size + 1) - _run_tokens(first, behind, size)
-    margin = np.where(first | 1 == _SIGN | 1, wider, 1)
-    tokens = np.add.reduceat(_run_tokens(kind, after, length), of_unit) + opens * margin
-    return tokens, np.maximum.reduceat(data[run], of_unit) > 32
+    after[of_text[1:] - 1] = _NONE
+    return np.add.reduceat(_run_tokens(kind, after, length), of_text)
 
 
 def _run_tokens(kind: Int, after: Int, length: Int) -> Int:
@@ -122,12 +93,4 @@ def _run_tokens(kind: Int, after: Int, length: Int) -> Int:
     shorter[above] -= whole * longest
     tokens = _run_tokens(kind, after, shorter)
     tokens[above] += whole
-    return tokens
-
-
-def text_tokens(offsets: Int, data: Bytes) -> Int:
-    """Tokens of each ASCII text; text `i` is `data[offsets[i]:offsets[i + 1]]`."""
-    some = (offsets[1:] - offsets[:-1]).nonzero()[0]
-    tokens = np.zeros(len(offsets) - 1, dtype=np.int64)
-    tokens[some] = unit_tokens(data, offsets[some], np.zeros(len(some), dtype=bool))[0]
     return tokens

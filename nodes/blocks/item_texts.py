@@ -47,8 +47,6 @@ class ItemTexts:
     """Place in the pool of each member."""
     member_row: Int
     """Frame row of each member."""
-    statements: pa.ChunkedArray
-    """The column of EVIDENCE, by frame row."""
     first: Int
     """First member of each item."""
     start: Int
@@ -65,8 +63,6 @@ class ItemTexts:
     """First byte of each item in its document; null = unknown or not exact."""
     size: Int
     """Bytes of each item's text."""
-    same: Int
-    """A number per item, equal only for items of the same single row."""
 
 
 def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts:
@@ -79,7 +75,7 @@ def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts
     size = np.asarray(pc.binary_length(text)).astype(np.int64)
     start = np.zeros(len(item), dtype=np.int64)
     opening = ending = lead = item
-    whole, same = size, row
+    whole = size
     if not alone:
         opening, ending = first_of_runs(item), last_of_runs(item)
         open_end = ~np.asarray(pc.ends_with(text, "\n"))
@@ -93,7 +89,6 @@ def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts
         place = {name: column.take(pa.array(ending if name in _ENDS else opening)) for name, column in place.items()}
         whole = (start + size)[ending]
         lead = (integers(members) == integers(items["place"])[item]).nonzero()[0]
-        same = np.where(opening == ending, row[opening], -1 - np.arange(len(opening)))
     exact = pc.equal(pc.subtract(place["byte_end"], place["byte_start"]), pa.array(whole))
     return ItemTexts(
         text=text,
@@ -101,7 +96,6 @@ def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts
         member_id=rows["evidence_id"],
         member_place=integers(members),
         member_row=row,
-        statements=evidence["statements"],
         first=opening,
         start=start,
         lead_start=start[lead],
@@ -110,7 +104,6 @@ def item_texts(items: pa.Table, pool: pa.Table, evidence: pa.Table) -> ItemTexts
         line_end=place["line_end"],
         byte_start=pc.if_else(exact, place["byte_start"], None),
         size=whole,
-        same=same,
     )
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import PROFILE
 from promises import check_non_interference, check_one_answer
-from scoped_retrieval.nodes.blocks import byte_runs, passages
+from scoped_retrieval.nodes.blocks import byte_runs
 from scoped_retrieval.nodes.columns import digests, keys, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
@@ -36,7 +36,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
-    "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
+    "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
     "CELLS": (64, (pair_scores, posting_recall, vector_recall)),
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),

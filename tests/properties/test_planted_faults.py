@@ -352,12 +352,12 @@ def frame_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and fences cost nothing."""
     for name in ("FRAME", "BARE_FRAME"):
         monkeypatch.setattr(greedy_fit, name, "")
-    monkeypatch.setattr(greedy_fit, "_beside", lambda asked, *_: dict.fromkeys(asked, (0, 0)))
+    monkeypatch.setattr(budget_trimming._Printing, "_frames", lambda *_: [""])
 
 
 def lines_counted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block is as long as its lines, whatever its counter finds in the whole."""
-    monkeypatch.setattr(budget_trimming, "_counted_whole", lambda result, *_: result)
+    monkeypatch.setattr(budget_trimming, "_count_whole", lambda *_: None)
 
 
 def unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
