@@ -25,16 +25,14 @@ def test_a_shard_is_not_run_again_because_its_receipt_cannot_be_read_now(
     asked, none, shards = tables["requests"], TABLES["failures"].empty(), pa.array([0, 0])
     run_id = store.stage(asked, none, shards, now=NOON, inputs=inputs, settings={}, lineage=LINEAGE).run_id
     store.resume(run_id).write(0, line_tables(2, run_id=run_id))
-    (receipt,) = (store.folder(run_id) / "stage/receipts").glob("0*.json")
+    receipts = store.folder(run_id) / "stage/receipts"
     resumed = store.resume(run_id)
     with (
-        failing_reads.of(lambda path: path == receipt),
-        pytest.raises(StoreError, match=r"^Too many open files: .*00000\.json"),
+        failing_reads.of(lambda path: path == receipts),
+        pytest.raises(StoreError, match=r"^Too many open files: .*receipts"),
     ):
         resumed.pending()
     assert resumed.pending() == []
-    receipt.write_text("{")
-    assert store.resume(run_id).pending() == [0]
 
 
 def test_a_folder_of_a_run_that_cannot_be_listed_is_not_an_empty_one(

@@ -79,11 +79,6 @@ class PackSegment(NamedTuple):
         return self.row_end - self.row_start
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
-        """The number of rows, placements and posting keys."""
-        return self.size, self.placement_end - self.placement_start, self.key_end - self.key_start
-
-    @property
     def owner(self) -> tuple[str, str]:
         """Sort key: by owner, rows of the whole project first."""
         return self.owner_project, self.owner_user or ""
@@ -162,17 +157,11 @@ class Pack:
         self._file(name).expect_rows(table, 0, table.num_rows, *columns)
         return table.select(columns)
 
-    def evidence(self, start: int, size: int) -> pa.Table:
-        """`STORED_EVIDENCE` of some rows."""
-        return self._rows("evidence.arrow", start, size)
-
-    def placements(self, start: int, size: int) -> pa.Table:
-        """PLACEMENTS as written, some of them; `row` counts inside the pack."""
-        return self._rows("placements.arrow", start, size)
-
-    def vectors(self, start: int, size: int) -> pa.Table:
-        """`text_digest` and `vector` of some rows of a pack that has vectors."""
-        return self._rows(VECTORS, start, size)
+    def rows(self, name: str, start: int, size: int) -> pa.Table:
+        """Some rows of a file, as written: the `row` of placements counts inside the pack. Only they are verified."""
+        table = self._table(name)
+        self._file(name).expect_rows(table, start, start + size)
+        return table.slice(start, size)
 
     @cached_property
     def segments(self) -> pa.Table:
@@ -188,11 +177,6 @@ class Pack:
     def sizes(self) -> NDArray[np.int64]:
         """The rows of each segment, in use or not."""
         return np.diff(self.segments["row_end"].to_numpy(), prepend=0)
-
-    def _rows(self, name: str, start: int, size: int) -> pa.Table:
-        table = self._table(name)
-        self._file(name).expect_rows(table, start, start + size)
-        return table.slice(start, size)
 
     def _table(self, name: str) -> pa.Table:
         """A file as a table; only the metadata is verified."""

@@ -18,7 +18,7 @@ from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .identity import MultisetHash, elements
 from .incoming import Incoming
-from .packs import PackSegment
+from .packs import VECTORS, PackSegment
 from .parts import Part, moved, shifted, with_rows
 from .postings import Postings
 
@@ -117,8 +117,10 @@ class StoredRows:
         return Part(
             self.evidence.slice(start, end - start),
             shifted(self.placements.slice(first, last - first), -start),
-            _postings(lists, self.starts[run.start : run.stop] - start, [one.sizes[2] for one in segments]),
-            pack.vectors(segments[0].row_start, end - start) if segments[0].encoded else None,
+            _postings(
+                lists, self.starts[run.start : run.stop] - start, [one.key_end - one.key_start for one in segments]
+            ),
+            pack.rows(VECTORS, segments[0].row_start, end - start) if segments[0].encoded else None,
             self.base.manifest.encoder_profile or "",
         )
 

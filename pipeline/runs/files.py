@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..storage.durable import write_atomic
+from ..storage.file_access import system_errors
 from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
@@ -28,12 +29,8 @@ def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
 
     With `sync`, its bytes are on disk before it gets its name, and its name before this returns.
     """
-    try:
+    with system_errors(path):
         write_atomic(path, data, sync=sync)
-    except ScopedRetrievalError:
-        raise
-    except OSError as error:
-        raise StoreError(f"{error.strerror or error}: {path}") from error
     return hashlib.sha256(data).hexdigest()
 
 

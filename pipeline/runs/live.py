@@ -28,6 +28,7 @@ from ...nodes.audit.records import COVERED
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
 from ..storage.durable import make_folders, read_whole, sync_all, write_atomic
+from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
@@ -122,12 +123,8 @@ class LiveRun:
         confirmed()
         files = [live_file(self.store.path, one.line["snapshot_id"]) for one in snapshots]
         try:
-            try:
+            with system_errors(self.store.path / LIVE):
                 self._write(files, snapshots)
-            except OSError as error:
-                if not isinstance(error, StoreError):
-                    raise StoreError(f"{error.strerror or error}: {self.run_id}") from error
-                raise
             line = self.store.log.commit(
                 "live", {**self._line, "snapshots": [one.line for one in snapshots]}, lambda: self._open(begun)
             )

@@ -21,7 +21,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
 from ..storage.durable import entries, exists, make_folders, remove_tree, sync_all, sync_path
-from ..storage.file_access import held, keep_out
+from ..storage.file_access import held, keep_out, system_errors
 from ..storage.places import Place, fixed_place
 from ..storage.signing import UNSIGNED, Signer
 from .files import (
@@ -64,11 +64,9 @@ class Runs(RunFolder):
     def __init__(self, path: str | Place, *, create: bool = True, signer: Signer = UNSIGNED) -> None:
         super().__init__(fixed_place(path), signer)
         if create:
-            try:
+            with system_errors(self.path):
                 make_folders(self.path)
                 keep_out(self.path)
-            except OSError as error:
-                raise StoreError(f"{error.strerror}: folder of runs {self.path}") from error
         elif not self.path.is_dir():
             hint = "`ask` records answers there; `-C DIR` or `--runs DIR` names another folder"
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}", hint=hint)
@@ -92,7 +90,7 @@ class Runs(RunFolder):
         it.
         """
         run_id, begun = new_run_id(now), self.log.number()
-        try:
+        with system_errors(self.path):
             plan = {
                 "format": FORMAT,
                 "run_id": run_id,
@@ -111,10 +109,6 @@ class Runs(RunFolder):
             write_json(new / _receipt(INPUTS), receipt, sync=False)
             sync_all([new / STAGE / name for name in files_below(new / STAGE)], new)
             write_json(new / PLAN, plan, sync=True)  # from now on, it exists
-        except OSError as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"{error.strerror or error}: {self.path}") from error
         if self.log.swept(begun):  # maybe this folder, before it existed
             raise StoreError(f"Expected to stage a run, got an erasure - at {run_id}", hint="run it again.")
         return StagedRun(self, run_id)

@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 
 from ...nodes.errors import BusyError, MovedOnError, ScopedRetrievalError, StoreError, VerificationError
 from .durable import read_whole, sync_path
-from .file_access import file_mode_in, make_folder, open_new
+from .file_access import file_mode_in, make_folder, open_new, system_errors
 from .places import ObjectPlace, Place
 from .signing import UNSIGNED, Signer
 
@@ -196,15 +196,11 @@ class Chain:
             last = self.last()
             if (last.hash if last else START) != previous:
                 raise self._moved_on(number)
-            try:
+            with system_errors(self.place):
                 if isinstance(self.place, ObjectPlace):
                     self._create(self.place / _name(number), number, data)
                 else:
                     self._add(data)
-            except ScopedRetrievalError:
-                raise
-            except OSError as error:
-                raise StoreError(f"{error.strerror}: {self.place}") from error
         return Line(number, previous, json.loads(text)["body"], digest, signature)
 
     @contextmanager

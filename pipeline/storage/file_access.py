@@ -113,7 +113,7 @@ def expect_writable(path: Place) -> None:
 
 
 @contextmanager
-def system_errors(path: Place, hint: str) -> Iterator[None]:
+def system_errors(path: Place, hint: str = "") -> Iterator[None]:
     """Raise errors of the disk as a StoreError with this hint."""
     try:
         yield
