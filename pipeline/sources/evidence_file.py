@@ -45,7 +45,7 @@ def read_evidence(path: str | PathLike[str], *, report: SourceReport, **_: Any) 
             wrong type: names file, line and field.
     """
     suffixes = (*_PARQUET, *_ARROW, *_JSON)
-    for file, _ in files_of(path, suffixes, report):
+    for file, _place in files_of(path, suffixes, report):
         suffix = file.suffix.lower()
         if suffix not in suffixes:
             raise InputError.expected(f"a file ending in {', '.join(suffixes)}", file.name, str(file))
