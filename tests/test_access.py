@@ -76,14 +76,6 @@ def test_a_run_to_resume_that_is_anothers_and_one_that_is_not_there_read_alike(r
     }
 
 
-def test_an_auditor_draws_the_lineage_of_runs_that_others_started(runs_of_ana, shop, capsys, monkeypatch):
-    grants = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
-    grants.write_text(grants.read_text() + "  eve: {projects: [shop], audit: true}\n")
-    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
-    code, out, _ = run("lineage", runs_of_ana[1], "--json", capsys=capsys)
-    assert (code, "nodes" in json.loads(out)) == (0, True)
-
-
 def test_gc_tells_sizes_to_auditors_alone(shop, capsys, monkeypatch):
     for principal, removed in (("ana", "removed: 1 generation, 0 packs, 0 files, 0 bytes"), ("eve", "ok")):
         monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", principal)

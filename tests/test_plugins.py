@@ -34,7 +34,6 @@ from scoped_retrieval.pipeline.plugins import (
     installed,
 )
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
-from scoped_retrieval.pipeline.runs.verify import verify
 from small_corpus import Story, places, row
 
 ROWS = (
@@ -289,14 +288,3 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
     (message,) = (one["message"] for one in found.conditions if re.fullmatch(said, one["message"]))
     assert "in `columns`" in advice(message)
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-def test_snapshots_with_plugins_are_verified(story, compacted):
-    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
-        snapshot = retriever.retrieve({"project": "shop", "question": QUESTION}).snapshot_id
-        store = retriever.runs
-        retriever.close(compacted=compacted)
-    (run,) = store.list()
-    assert "acme.length" in run.table("ranked", snapshot_id=snapshot).column_names
-    assert verify(store, run.run_id).status == "ok"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.encoders.choice import EncoderChoice
 from scoped_retrieval.pipeline.encoders.encoder import encoder_of
-from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder, located
+from scoped_retrieval.pipeline.encoders.sentence_transformer import SentenceTransformerEncoder
 from tiny_cross_encoder import WORDS
 from tiny_sentence_transformer import PROMPTS, encoder_at
 
@@ -140,8 +140,3 @@ def test_a_damaged_folder_is_named(folder: Path, tmp_path: Path, damage: str) ->
     with pytest.raises(ModelError, match=rf"^Expected {expected} - at .*damaged") as raised:
         _ = encoder_of_folder(damaged).profile
     assert raised.value.hint
-
-
-def test_an_id_is_no_folder() -> None:
-    with pytest.raises(ModelError, match=r"^Expected the folder of a model, got none - at someone/tiny"):
-        located(EncoderChoice("sentence-transformers:someone/tiny"))

@@ -127,12 +127,3 @@ def test_a_value_of_the_wrong_kind_names_file_and_setting(place, text, message):
     with pytest.raises(InputError, match=message) as caught:
         place.load()
     assert str(place.user) in caught.value.message
-
-
-def test_tokenizer_files_are_relative_to_where_they_were_written(place):
-    place.user.write_text('tokenizers = ["a.json", "/b.json"]')
-    assert place.load()["tokenizers"] == (place.user.parent / "a.json", Path("/b.json"))
-    assert place.load(environ={"SCOPED_RETRIEVAL_TOKENIZERS": "a.json,b.json"})["tokenizers"] == (
-        place.cwd / "a.json", place.cwd / "b.json",
-    )  # fmt: skip
-    assert place.load()["tokenizers"] != place.load({"tokenizers": []})["tokenizers"] == ()

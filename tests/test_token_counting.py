@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.line.tokenizers import load_counter, load_counters
-from tokenizer_files import tokenizer_file
 
 
 def count(*texts: str | None) -> list[int]:
@@ -57,6 +57,18 @@ def test_each_text_is_counted_by_the_counter_its_request_names() -> None:
     counters = Counters({"letters": EncodedCounter("letters", lambda texts: (len(text) for text in texts))})
     tokens = counters.count(pa.array(["one two", "one two"], pa.large_string()), [BASE, "letters"], np.array([0, 1]))
     assert tokens.tolist() == [2, 7]
+
+
+def tokenizer_file(folder: Path) -> Path:
+    vocabulary = {"[UNK]": 0, "one": 1, "two": 2}
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    }  # fmt: skip
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+    return path
 
 
 def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:

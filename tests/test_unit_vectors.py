@@ -8,27 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-import pytest
-from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG, encoded
+from scoped_retrieval.pipeline.encoders.unit_vectors import TOO_LONG
 from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart
-
-LONGEST = (-32768, 32767, 255, -22, 5)
-"""Squares that add up to one less than is too long."""
-
-
-class Given:
-    """An encoder that gives one vector of every text."""
-
-    profile = "given/1"
-
-    def __init__(self, *vector: int, kind: Any = np.int16) -> None:
-        self._vector = np.array([vector], dtype=kind)
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        return np.repeat(self._vector, len(texts), axis=0)
 
 
 class TooLong(WordsByTheirStart):
@@ -41,16 +24,6 @@ class TooLong(WordsByTheirStart):
         found = super().encode(texts)
         found[[self.word in text for text in texts], :2] = -(2**15)
         return found
-
-
-def test_the_bound_is_the_square_of_the_longest_vector_that_is_let_through() -> None:
-    assert sum(number**2 for number in LONGEST) == TOO_LONG - 1
-    assert encoded(Given(*LONGEST), ["a"]).tolist() == [list(LONGEST)]
-    said = (
-        rf"^Expected a squared length below {TOO_LONG}, got {TOO_LONG} - at encoder given/1\n\nHint: divide a vector by"
-    )
-    with pytest.raises(ModelError, match=said):
-        encoded(Given(-32768, -32768), ["a"])
 
 
 def test_a_question_with_a_vector_that_is_too_long_costs_the_others_nothing(tmp_path: Path) -> None:
