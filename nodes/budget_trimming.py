@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ from .blocks.greedy_fit import (
     budgets_of,
     measure,
 )
-from .blocks.item_rendering import Item, Look, Row, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
+from .blocks.item_rendering import Item, Look, ambiguous_paths, lines_of, looks_of, reasons, rendered, rows_at
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
 from .blocks.passages import asked_by
@@ -103,7 +102,7 @@ def fits(
     printings = [_Printing(items[first:stop], look) for look, (first, stop) in zip(looks, pairwise(edges), strict=True)]
     asked = asked_by(match_terms, anchors)
     requests = [
-        Fitting(printing.wanted(), budget, printing.look, asked[request])
+        Fitting(printing.items, printing.frames(), budget, printing.look, asked[request])
         for printing, budget, request in zip(
             printings, budgets_of(contracts), contracts["request_id"].to_pylist(), strict=True
         )
@@ -206,26 +205,6 @@ def trims(fits: Fits, packs: Packs) -> Trims:
     return table.sort_by([("request_id", "ascending"), ("evidence_id", "ascending")])
 
 
-class _Kept(NamedTuple):
-    """An item: its leading row, what is printed of it, and its text; of each of its members the section and the first byte
-    in its text."""
-
-    row: Row
-    dispute: str | None
-    form: str
-    standing: str
-    fact_note: str | None
-    line_start: int | None
-    line_end: int | None
-    text: str
-    reason: str | None
-    happened: int
-    lead: tuple[int, int]
-    levels: list[int]
-    sections: list[str | None]
-    starts: list[int]
-
-
 def _items(
     kept: pa.Table,
     rows: dict[str, pa.Array],
@@ -234,7 +213,7 @@ def _items(
     notes: pa.Array,
     reason: Sequence[str | None],
     happened: Int,
-) -> list[_Kept]:
+) -> list[Wanted]:
     """The items, by request and position."""
     edges = np.append(texts.first, len(texts.item))
     of_line, level = flattened(gathered(evidence["statements"], texts.member_row))
@@ -253,7 +232,7 @@ def _items(
     stored = zip(rows_at(evidence, rows["row"]), *(column.to_pylist() for column in columns), strict=True)
     lead = zip(texts.lead_start.tolist(), texts.lead_end.tolist(), strict=True)
     return [
-        _Kept._make((*values, why, when, where, levels[first:stop], sections[own], starts[own]))
+        Wanted._make((*values, why, when, where, levels[first:stop], sections[own], starts[own]))
         for values, why, when, where, (first, stop), own in zip(
             stored, reason, happened.tolist(), lead, pairwise(lines), members, strict=True
         )
@@ -270,20 +249,17 @@ def _shown_form(form: str, choice: Choice) -> str:
 class _Printing:
     """The items of a request, and how they are printed."""
 
-    def __init__(self, items: list[_Kept], look: Look) -> None:
+    def __init__(self, items: list[Wanted], look: Look) -> None:
         self.items, self.look = items, look
         self._dated = len({item.row.day for item in items}) > 1
         self._ambiguous = ambiguous_paths([(item.row.path, item.row.source) for item in items])
         self._longest = 10 ** len(str(len(items))) - 1
 
-    def wanted(self) -> list[Wanted]:
-        """What the items are chosen by."""
-        return [
-            Wanted(item.row.kind, item.dispute, item.text, item.levels, item.lead, self._frames(item))
-            for item in self.items
-        ]
+    def frames(self) -> list[list[str]]:
+        """What is printed around each item in the worst case."""
+        return [self._frames(item) for item in self.items]
 
-    def _frames(self, item: _Kept) -> list[str]:
+    def _frames(self, item: Wanted) -> list[str]:
         """What is printed around an item with the longest label, line number and notes possible.
 
         Any member may be the first shown, which names the section: there is a text for each. What a cut says of itself

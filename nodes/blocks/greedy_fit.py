@@ -28,7 +28,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ..rendering import BARE_FRAME, BRIEF_TOKENS, CUT_MARK, FRAME, GROUPS
-from .item_rendering import Look
+from .item_rendering import Look, Row
 from .line_units import Units
 from .passages import AskedWords, Limits, best_passage
 from .token_counting import Counters
@@ -77,21 +77,28 @@ def budgets_of(contracts: pa.Table) -> list[Budget]:
 
 
 class Wanted(NamedTuple):
-    """An item that wants to be shown: its kind and conflict set, its text with the levels of the lines (see EVIDENCE), the
-    bytes of the text that its leading row has, and what is printed around the text in the worst case (one text or more, of
-    which the longest counts)."""
+    """An item that wants to be shown: its leading row, what is printed of it, and its text with the levels of the lines (see
+    EVIDENCE) and the bytes of the leading row; of each of its members the section and the first byte in the text."""
 
-    kind: str
+    row: Row
     dispute: str | None
+    form: str
+    standing: str
+    fact_note: str | None
+    line_start: int | None
+    line_end: int | None
     text: str
-    levels: Sequence[int]
+    reason: str | None
+    happened: int
     lead: tuple[int, int]
-    frames: Sequence[str]
+    levels: list[int]
+    sections: list[str | None]
+    starts: list[int]
 
     @property
     def is_log(self) -> bool:
         """Whether a cut keeps the first error line."""
-        return self.kind in _LOG_KINDS
+        return self.row.kind in _LOG_KINDS
 
 
 class Choice(NamedTuple):
@@ -114,7 +121,8 @@ class Cost(NamedTuple):
 
 
 class Fitting:
-    """A request: its items, in order, its limits, its look and what it asks for; and, once measured, the costs of its items."""
+    """A request: its items, in order; what is printed around the text of each in the worst case, one text or more, of which
+    the longest counts; its limits, its look and what it asks for; and, once measured, the costs of its items."""
 
     frame: Cost
     mark: Cost
@@ -122,8 +130,10 @@ class Fitting:
     beside: list[Cost]
     """What is printed around the text of each item."""
 
-    def __init__(self, items: Sequence[Wanted], budget: Budget, look: Look, asked: AskedWords) -> None:
-        self.items, self.budget, self.look, self.asked = items, budget, look, asked
+    def __init__(
+        self, items: list[Wanted], frames: list[list[str]], budget: Budget, look: Look, asked: AskedWords
+    ) -> None:
+        self.items, self.frames, self.budget, self.look, self.asked = items, frames, budget, look, asked
         self.units = Units([item.text if look.fenced else "" for item in items], [item.levels for item in items])
 
     @cached_property
@@ -179,14 +189,14 @@ def measure(requests: Sequence[Fitting], counters: Counters) -> None:
     always = (FRAME, BARE_FRAME, CUT_MARK, *[f"{name}\n" for name in GROUPS.values()])
     for name in {request.budget.counter for request in requests}:
         own = [request for request in requests if request.budget.counter == name]
-        printed = [[*(frame for item in one.items for frame in item.frames), *one.units.printed] for one in own]
+        printed = [[*chain.from_iterable(one.frames), *one.units.printed] for one in own]
         every = pa.array([*always, *chain.from_iterable(printed)], pa.large_string())
         tokens = iter(counters.get(name).count(every).tolist())
         frame, bare, mark, *headings = map(Cost, islice(tokens, len(always)), map(len, always))
         for one in own:
             one.frame, one.mark = frame if one.look.fenced else bare, mark
             one.headings = dict(zip(GROUPS, headings, strict=True)) if one.look.shape == "model-brief" else {}
-            one.beside = [Cost(max(islice(tokens, len(item.frames))), max(map(len, item.frames))) for item in one.items]
+            one.beside = [Cost(max(islice(tokens, len(ways))), max(map(len, ways))) for ways in one.frames]
             one.units.count(list(islice(tokens, len(one.units.printed))))
 
 
@@ -217,7 +227,7 @@ class _Room:
         limit = self.exhausted(item.dispute)
         if limit >= 0:
             return Choice(bound=limit)
-        heading = Cost(0, 0) if item.kind in self._kinds else request.headings.get(item.kind, Cost(0, 0))
+        heading = Cost(0, 0) if item.row.kind in self._kinds else request.headings.get(item.row.kind, Cost(0, 0))
         left_tokens = self._tokens - beside.tokens - heading.tokens
         left_chars = self._chars - beside.chars - heading.chars
         if left_tokens < 0 or left_chars < 0:
@@ -242,7 +252,7 @@ class _Room:
         self._chosen += 1
         self._places += item.dispute is None or item.dispute != self._open_set
         self._open_set = item.dispute
-        self._kinds.add(item.kind)
+        self._kinds.add(item.row.kind)
         self._tokens, self._chars = left_tokens - tokens, left_chars - chars
         return self._chosen_part(opening, closing, start, end, bound)
 
