@@ -13,7 +13,7 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import first_of_runs, gathered, integers
+from ..columns.keys import first_of_runs, gathered, gathered_columns, integers, places_of
 from ..columns.numbers import quantise
-from ..columns.ragged import Ragged, slabs, spread, starts_of
-from ..frames import Matches, PostingIndex, posting_keys
+from ..columns.ragged import slabs, spread, starts_of
+from ..frames import PostingIndex, posting_keys
 from ..text.index_keys import conflict_keys, id_keys
-from ..text.references import References, cited_documents, named_records
+from ..text.references import cited_documents, named_records
 from .recall_scope import PAIRS, Int, RecallTables, ScopeGroup
 from .recall_selection import VIA, Found, best_found
 from .turns import links_of_turns
@@ -43,6 +43,8 @@ cited one."""
 SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child": "chunk_expansion",
             "citation": "citation_chaining", "record": "exact_lookups"}  # fmt: skip
 """The contract's column that enables a link; other links are always followed."""
+
+_SHARES = np.array([WEIGHTS.get(name, 0.0) for name in VIA])
 
 Reached = tuple[Int, Int, str]
 """Seed number, position in `scope.rows`, and how it was reached."""
@@ -68,7 +70,7 @@ def recall_expansion(
         postings: the frame's index.
         placements: the frame's placements, for document order.
     """
-    few = np.asarray(pc.equal(tables.contracts["recall_effort"], "minimal"))
+    few = np.array([effort == "minimal" for effort in tables.contracts["recall_effort"].to_pylist()], dtype=bool)
     near = (seed_rank < SEEDS) & ~few[tables.sub_request[seeds.sub]]
     followed = Found.of(seeds.sub[near], seeds.row[near], seeds.score[near])
     others = best_found(
@@ -113,26 +115,35 @@ def _followed(
     """The rows that the links of the seeds reach, each once per request: admissible, not withheld and not `known`."""
     request, follows = tables.sub_request, _follows(tables.contracts)
     width = len(tables.row_index.id_rank) + 1
-    taken = np.unique(request[known.sub] * width + known.row)
-    clock, of_request = tables.clock
+    taken = np.sort(request[known.sub] * width + known.row)
     parts: list[Found] = []
     for scope in tables.scope_groups("expansion"):
-        at = np.flatnonzero(np.isin(seeds.sub, scope.sub))
+        member = np.zeros(len(request), dtype=bool)
+        member[scope.sub] = True
+        at = member[seeds.sub].nonzero()[0]
         if not len(at):
             continue
         own = Found.of(seeds.sub[at], seeds.row[at], seeds.score[at])
         local = scope.local(own.row)
         for seed, row, via in _gathered(links(scope, own, local)):
             sub = own.sub[seed]
-            passes, _ = clock.judge(tables.row_index, of_request[request[sub]], scope.rows[row])
-            passes &= ~scope.withheld[row] & (row != local[seed]) & follows[request[sub], via]
-            passes &= ~np.isin(request[sub] * width + scope.rows[row], taken)
-            kept = np.flatnonzero(passes)
+            passes = _open(scope, request[sub], row) & (row != local[seed]) & follows[request[sub], via]
+            passes &= places_of(request[sub] * width + scope.rows[row], taken) < 0
+            kept = passes.nonzero()[0]
             kept = kept[scope.in_window(sub[kept], row[kept])]
-            share = np.array([WEIGHTS.get(name, 0.0) for name in VIA])[via[kept]]
-            score = quantise(own.score[seed[kept]] * share)
+            score = quantise(own.score[seed[kept]] * _SHARES[via[kept]])
             parts.append(_once(tables, Found.of(sub[kept], scope.rows[row[kept]], score, via=via[kept])))
     return _once(tables, Found.concat(parts)) if len(parts) > 1 else Found.concat(parts)
+
+
+def _open(scope: ScopeGroup, request: Int, row: Int) -> NDArray[np.bool_]:
+    """Whether each of some positions in the rows of a scope is admissible for its request."""
+    clock = scope.tables.clock[1][request]
+    passes = np.empty(len(row), dtype=bool)
+    for number in set(clock.tolist()):
+        own = clock == number
+        passes[own] = scope.open(number)[row[own]]
+    return passes
 
 
 def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
@@ -149,13 +160,15 @@ def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
 
 def _linked(scope: ScopeGroup, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
     """Rows that the seeds name: the parent, or the record that replaces them and the members of the conflict set."""
+    stored = gathered_columns(scope.tables.evidence, (column for column, *_ in links), rows)
     for column, via, field, keys_of in links:
-        named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
-        if not len(named.codes):
+        if stored[column].null_count == len(rows):
             continue
-        matches = postings.lookup(posting_keys(field, named.vocabulary.to_pylist()), scope.segments)
-        for of, local in _matched(scope, matches, named.codes):
-            yield named.rows[of], local, via
+        named = [(row, key) for row, name in enumerate(stored[column].to_pylist()) if name for key in keys_of(name)]
+        for seed, local in _looked_up(
+            scope, [row for row, _ in named], posting_keys(field, [key for _, key in named]), postings
+        ):
+            yield seed, local, via
 
 
 def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
@@ -182,49 +195,55 @@ def _any_contract(scope: ScopeGroup, switch: str) -> bool:
 
 def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
     """The rows whose parent is a seed, by its evidence id or the id of its record."""
-    parents = scope.column("parent_id")
-    within = np.flatnonzero(np.asarray(parents.is_valid()))
-    names = pc.utf8_lower(parents.take(pa.array(within))).dictionary_encode()
-    code = integers(names.indices)
-    by_parent = np.argsort(code, kind="stable")
-    starts = starts_of(np.bincount(code, minlength=len(names.dictionary)))
-    for column in ("evidence_id", "entity"):
-        own = pc.utf8_lower(gathered(scope.tables.evidence[column], rows))
-        at = np.asarray(pc.index_in(own, value_set=names.dictionary.cast(own.type)).fill_null(-1))
-        known = np.flatnonzero(at >= 0)
-        first, counts = starts[at[known]], np.diff(starts)[at[known]]
-        for low, high in slabs(counts, PAIRS):
-            of, child = spread(first[low:high], counts[low:high])
-            yield known[low + of], within[by_parent[child]], "child"
+    by_parent = scope.once("children", lambda: _by_parent(scope.column("parent_id")))
+    if not by_parent:
+        return
+    names = gathered_columns(scope.tables.evidence, ("evidence_id", "entity"), rows)
+    for column in names.values():
+        for seed, name in enumerate(column.to_pylist()):
+            children = by_parent.get(name.lower()) if name else None
+            if children is not None:
+                yield np.full(len(children), seed), children, "child"
+
+
+def _by_parent(parents: pa.Array) -> dict[str, Int]:
+    """The positions of the rows that name each parent, which is in lower case."""
+    rows = np.asarray(parents.is_valid()).nonzero()[0]
+    found: dict[str, list[int]] = {}
+    for row, name in zip(rows.tolist(), parents.drop_null().to_pylist(), strict=True):
+        found.setdefault(name.lower(), []).append(row)
+    return {name: np.array(own) for name, own in found.items()}
 
 
 def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
     """Rows that the seeds cite, and structured records that they name; read only where a contract enables them."""
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
     if _any_contract(scope, "citation_chaining"):
-        for seed, local in _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings):
+        cited = cited_documents(stored["links"], stored["text"])
+        for seed, local in _looked_up(scope, cited.row, cited.key.to_pylist(), postings):
             yield seed, local, "citation"
     if _any_contract(scope, "exact_lookups"):
         records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
-        for seed, local in _looked_up(scope, named_records(stored["path"], stored["text"]), postings):
+        named = named_records(stored["path"], stored["text"])
+        for seed, local in _looked_up(scope, named.row, named.key.to_pylist(), postings):
             yield seed[records[local]], local[records[local]], "record"
 
 
-def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
-    """Row number and position in `scope.rows` of all rows with the keys."""
-    keys = references.key.dictionary_encode()
-    matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
-    for of, local in _matched(scope, matches, integers(keys.indices)):
-        yield references.row[of], local
-
-
-def _matched(scope: ScopeGroup, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
-    """For keys given by their number in a look-up: the position in `codes`, and in `scope.rows`, of each match."""
+def _looked_up(
+    scope: ScopeGroup, rows: Sequence[int] | Int, keys: Sequence[str], postings: PostingIndex
+) -> Iterator[tuple[Int, Int]]:
+    """Row number and position in `scope.rows` of all rows with the keys; each row number has one."""
+    if not keys:
+        return
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(key, len(places)) for key in keys])
+    row = np.asarray(rows)
+    matches = postings.lookup(list(places), scope.segments)
     counts = np.diff(matches.starts)[codes]
     for low, high in slabs(counts, PAIRS):
         of, at = spread(matches.starts[codes[low:high]], counts[low:high])
         local = scope.local(matches.rows[at])
-        yield low + of[local >= 0], local[local >= 0]
+        yield row[low + of[local >= 0]], local[local >= 0]
 
 
 def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
