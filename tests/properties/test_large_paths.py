@@ -24,12 +24,12 @@ from scoped_retrieval.nodes.recall import (
     expansion_recall,
     pair_scores,
     posting_recall,
-    recall_scope,
     recall_selection,
+    turns,
     vector_recall,
 )
 from scoped_retrieval.nodes.text import plain_keys, same_texts, text_analysis
-from scoped_retrieval.nodes.walls import clocks, time_gates
+from scoped_retrieval.nodes.walls import time_gates
 from worlds import Row, World, foreign_rows, worlds
 
 BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
@@ -41,7 +41,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
-    "PAIRS": (64, (recall_scope, clocks, expansion_recall, time_gates)),
+    "PAIRS": (64, (expansion_recall, time_gates, turns)),
     "QUERIES_AT_ONCE": (2, (vector_recall,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SORTED": (0, (recall_selection,)),
