@@ -268,11 +268,6 @@ class ScopeGroup:
         table[self._offset(self.rows)] = np.arange(len(self.rows), dtype=np.int32)
         return table
 
-    @property
-    def by_segment(self) -> list[NDArray[np.int32]]:
-        """Position in `rows` of every row of each of `segments`, -1 where a gate stops it."""
-        return np.split(self._table, self._ranges[1].cumsum()[:-1])
-
     def _offset(self, frame_rows: Int) -> Int:
         starts, lengths = self._ranges
         if len(starts) == 1:
