@@ -377,4 +377,5 @@ def _by_words(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> _ByWord
         policy = stated.get((asked, kind, document_type)) or stated.get((asked, kind, ""), (0.0, np.inf))
         numbers.append((*policy, lifecycle_factor(state)))
         signals += [source_signal(kind, origin, state, high, new) for high in (False, True) for new in (False, True)]
-    return _ByWords(*np.array(numbers).reshape(-1, 3)[which].T, pa.array(signals, pa.string()), which)
+    actionability, half_life, lifecycle = np.array(numbers).reshape(-1, 3)[which].T
+    return _ByWords(actionability, half_life, lifecycle, pa.array(signals, pa.string()), which)
