@@ -56,7 +56,7 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
     terms, looked_up = candidate_recall.recall_terms, list[str]()
 
     def recall_terms(*inputs: Any) -> Any:
-        looked_up.append(inputs[3])
+        looked_up.append(inputs[2])
         return terms(*inputs)
 
     monkeypatch.setattr(candidate_recall, "recall_terms", recall_terms)
