@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from scoped_retrieval.nodes.blocks.kind_places import KEPT_SHARE
 from selection_line import WEIGHTS, line
 
@@ -33,10 +34,9 @@ def test_a_kind_that_is_far_behind_has_no_place() -> None:
     assert shown(*CODE, ("rule", "rule", 0.5)) == ["one", "two", "three"]
 
 
-def test_a_required_kind_has_a_place_from_further_behind_but_not_from_anywhere() -> None:
-    needs = {"required_evidence": ["project-rule"]}
-    assert shown(*CODE, ("rule", "rule", 0.5), **needs) == ["one", "two", "rule"]
-    assert shown(*CODE, ("rule", "rule", 0.1), **needs) == ["one", "two", "three"]
+@pytest.mark.parametrize("score", [0.5, 0.1])
+def test_a_required_kind_has_a_place_from_any_rank(score: float) -> None:
+    assert shown(*CODE, ("rule", "rule", score), required_evidence=["project-rule"]) == ["one", "two", "rule"]
 
 
 def test_what_is_required_comes_before_what_is_near() -> None:

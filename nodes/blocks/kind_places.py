@@ -21,9 +21,7 @@ from ..columns.list_columns import flattened
 from ..vocabulary import EVIDENCE_NEEDS
 
 NEAR = 0.7
-"""An item is near if it has at least this share of the best final score of its request ..."""
-NEAR_IF_REQUIRED = 0.4
-"""... or this one, if its kind is required."""
+"""An item is near if it has at least this share of the best final score of its request."""
 KEPT_SHARE = 3
 """At most one part in this many of the budget is reserved for kinds."""
 TOKENS_PER_TERM = 2
@@ -52,13 +50,13 @@ class Places:
     """Estimated tokens of the item."""
 
     def leads(self) -> Bool:
-        """The first able item of each kind of each request, if its score is near the best one's."""
+        """The first able item of each kind of each request, if the kind is required, or its score near the best one's."""
         lead = np.zeros(len(self.owner), dtype=bool)
         index = self.able.nonzero()[0]
         lead[index[distinct_rows(self.owner[index], self.kind[index])[0]]] = True
         starts = first_of_runs(self.owner)
         best = np.maximum.reduceat(self.final, starts).repeat(run_lengths(starts, len(self.owner)))
-        return lead & (self.final >= np.where(self.required, NEAR_IF_REQUIRED, NEAR) * best)
+        return lead & (self.required | (self.final >= NEAR * best))
 
 
 def kind_classes(items: Places, max_tokens: Int, max_items: Int) -> Int:

@@ -3,7 +3,7 @@
 Reads texts and the levels of their lines. Gives `Units`: running sums, so that "how much of this item fits" is one binary
 search.
 
-A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, else before the last space of every 256 characters, or else, where there is none, every 64 characters (see `last_cut`). A part costs as much
+A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, else before the last space of every 256 characters, or else, where there is none, every 64 bytes (see `last_cut`). A part costs as much
 as if it were a line: one token more than alone, which is the most that a cut can hide from the base counter. The rules
 belong to the trimming policy `statement/1`.
 """
@@ -22,7 +22,9 @@ from ..rendering import quoted, requoted
 
 LONG_LINE = 512
 _SOLID = 64
-_PART = re.compile(r".{0,255}?(?:[.!?;](?= )|[\u3002\uff01\uff1f\uff1b](?=\S))|.{0,255}\S(?= |\Z)", re.DOTALL)
+_PART = re.compile(
+    r".{0,255}?(?:[.!?;](?= )|[\u3002\uff01\uff1f\uff1b](?=\S))|(?=.[^ ]{0,254} ).{0,255}\S(?= |\Z)", re.DOTALL
+)
 
 DULL = 127
 """The level of lines that answer nothing: imports and licences."""
@@ -66,8 +68,9 @@ class Units:
         cuts = [0]
         while cuts[-1] < len(line):
             found = _PART.match(line, cuts[-1])
-            solid = line[cuts[-1] : cuts[-1] + _SOLID]
-            cuts.append(found.end() if found else cuts[-1] + (last_cut(solid)[0] or len(solid)))
+            solid = line[cuts[-1] : cuts[-1] + _SOLID].encode()[:_SOLID].decode(errors="ignore")
+            ends = cuts[-1] + len(solid) == len(line)
+            cuts.append(found.end() if found else cuts[-1] + (len(solid) if ends else last_cut(solid)[0] or len(solid)))
         every = [line[low:high] for low, high in pairwise(cuts)]
         head, *parts = every
         level = self.level[unit]

@@ -175,21 +175,22 @@ def best_passage(
         return begin, end if end >= closing else _end(units, begin, end)
 
     for unit, _, _ in hits if most < everything else ():
-        # A passage begins with the statement that contains a word; inside of a long line it begins one part before.
-        begin = unit if unit < last else last
-        begin -= levels[begin] == PART
-        begin = _begin(levels, begin, tried)
+        # A passage begins with the statement, or the part of a long line, that contains a word.
+        begin = _begin(levels, min(unit, last), tried)
         if begin > tried:
             tried, other = begin, passage(begin)
             gain = _gain(hits, *other)
             if gain > most:
                 best, most = other, gain
-    # What stands above is shown as far as nothing is lost by it.
-    while best != head and levels[best[0]] != PART:
+    # What stands above is shown as far as nothing is lost by it; inside of a long line, one part.
+    while best != head:
         above = passage(_begin(levels, best[0] - 1, start))
         if above[0] == start or _gain(hits, *above) < most:
             break
+        of_line = levels[best[0]] == PART
         best = above
+        if of_line:
+            break
     return best
 
 
