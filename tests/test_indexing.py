@@ -113,6 +113,15 @@ def test_only_what_is_committed_has_one_generation_whenever_it_is_imported(
     assert (generation("later", 2) == generation("first", 1)) is same
 
 
+def test_the_same_words_on_another_day_of_a_session_are_another_event(tmp_path: Path):
+    for day in ("2026-05-01", "2026-05-02"):
+        said = {"createdAt": f"{day}T00:00:00Z", "sessionId": "s", "role": "user", "text": "yes, deploy it"}
+        (tmp_path / f"{day}.jsonl").write_text(json.dumps(said))
+        indexed(tmp_path, read=(("sessions", tmp_path / f"{day}.jsonl"),))
+    rows = Corpus.open(tmp_path / "corpus").frame().evidence
+    assert sorted(time.day for time in rows["event_time"].to_pylist()) == [1, 2]
+
+
 def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
     for above in ("a", "b"):
         (folder / above / "src").mkdir(parents=True)

@@ -3,9 +3,9 @@
 Gives: `read_sessions`. An event has `createdAt` and a `payload` (or `text`), and may have `id`, `sessionId`, `turnId`,
 `kind`, `role`, `speaker`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
 
-A line of a chat has no id: it gets that of its line, so that a growing log keeps the ids of earlier lines. Its section and the
-start of its text name the speaker. The evidence id of an event with an id depends on text and section, so they stay
-unchanged: the speaker is in title and tags.
+A line of a chat has no id: it gets one from its line and time (milliseconds since 1970), so that a growing log keeps the ids
+of earlier lines and the next file of a session has others. Its section and the start of its text name the speaker. The
+evidence id of an event with an id depends on text and section, so they stay unchanged: the speaker is in title and tags.
 
 Note: an event log is append-only, so no source is reported complete: an event missing from a later file has not ended.
 """
@@ -64,7 +64,7 @@ def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iter
     text, who = _text(record), _who(speaker, role)
     section = event = common["entity"]
     if event is None:
-        event = f"line-{record.line}"
+        event = f"line-{record.line}@{round(common['event_time'].timestamp() * 1000)}"
         section = f"{who} {event}" if who else event
         text = f"{speaker or role}: {text}" if who else text
     speakers = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
