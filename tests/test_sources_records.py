@@ -9,6 +9,7 @@ import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources.artifacts import read_artifacts
+from scoped_retrieval.pipeline.sources.documents import read_external
 from scoped_retrieval.pipeline.sources.memory import read_memory, read_preferences
 from scoped_retrieval.pipeline.sources.readers import READERS, tables_of
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -226,6 +227,24 @@ def test_a_manifest_leads_to_files_below_its_folder_only(tmp_path, place: str) -
         InputError, match=r"Expected a file below the manifest's folder, got .* - at .*file.jsonl:1.path"
     ):
         read(read_artifacts, lines(tmp_path / "in", {"id": "a1", "path": place}))
+
+
+@pytest.mark.parametrize(
+    ("reader", "record", "foreign"),
+    [
+        (read_memory, MEMORY, {"date": "2026-05-01"}),
+        (read_memory, {**MEMORY, "scope": {}}, {"docId": {}}),
+        (read_preferences, {"id": "p1", "text": "Small diffs."}, {"time": "mornings"}),
+        (read_external, {"id": "x1", "text": "Elsewhere."}, {"entity": {}}),
+        (read_artifacts, {"id": "a1", "text": "ok"}, {"ts": "1.25 s"}),
+        (read_sessions, {**EVENT, "text": "ok"}, {"category": {}}),
+    ],
+)
+def test_a_field_that_is_another_readers_is_named_and_not_read(tmp_path, reader, record: dict, foreign: dict) -> None:
+    rows, _ = read(reader, lines(tmp_path, record))
+    same, report = read(reader, lines(tmp_path, record | foreign))
+    assert same == [row | {"byte_end": each["byte_end"]} for row, each in zip(rows, same, strict=True)]
+    assert report.notes
 
 
 @pytest.mark.parametrize("reader", [one for one in READERS if one.of_files], ids=lambda reader: reader.name)

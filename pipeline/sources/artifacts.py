@@ -52,7 +52,9 @@ def read_artifacts(
 def _described(
     record: Record, folder: Path, base: Mapping[str, Any], now: datetime, report: SourceReport
 ) -> Iterator[dict[str, Any]]:
-    common = {key: value for key, value in common_fields(record).items() if value is not None}
+    times = ("createdAt", "eventTime", "capturedAt")
+    common = common_fields(record, ("id", "artifactId"), ("documentType", "kind", "type", "command"), times)
+    common = {key: value for key, value in common.items() if value is not None}
     place = record.text("path", "file")
     text = record.text("text", "content")
     summary = record.text("summary", "projection")
@@ -63,7 +65,6 @@ def _described(
         **common,
         **base,
         "path": shown_as,
-        "document_type": common.get("document_type") or record.text("command"),
         "evidence_kind": _kind(shown_as),
     }
     if "event_time" in row:

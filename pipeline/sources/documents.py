@@ -126,7 +126,7 @@ def _decision_columns(header: Header, title: str | None, file: Path, report: Sou
 
 
 def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    common = common_fields(record)
+    common = common_fields(record, ("id", "docId"), ("documentType",), ("publishedAt", "createdAt", "eventTime"))
     identifier = common["entity"] or f"line-{record.line}"
     row = {**common, **base, "entity": identifier, "path": record.text("path") or identifier}
     yield from rows_of_text(record.required("text", "content", "body"), "document.md", row)

@@ -107,8 +107,9 @@ class Record:
     def instant(self, *names: str) -> datetime | None:
         """ISO 8601 with a zone, or milliseconds since 1970."""
         value = self.value(*names)
-        at = self.place(*names)
-        return None if value is None else values.instant(value, at, dates=self.dates, milliseconds=True)
+        if value is None:
+            return None
+        return values.instant(value, self.place(*names), dates=self.dates, milliseconds=True)
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""

@@ -83,7 +83,9 @@ def _memory(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     status = record.required("status", "lifecycle", "state")
     scope = record.mapping("scope")
     shared = _shared(scope)
-    common, within = common_fields(record), common_fields(scope)
+    kinds = ("documentType", "kind", "type", "category")
+    common = common_fields(record, ("id", "memoryId"), kinds, ("createdAt", "eventTime"))
+    within = common_fields(scope)
     if common["entity"] is None:
         raise InputError.expected("the memory's id", None, f"{record.at}.id")
     scoped = {key: common[key] or within[key] for key in _SCOPED}
@@ -118,7 +120,7 @@ def _shared(scope: Record) -> bool:
 
 
 def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    common = common_fields(record)
+    common = common_fields(record, ("id", "preferenceId"), ("documentType",), ("createdAt", "eventTime", "updatedAt"))
     identifier = common["entity"] or f"line-{record.line}"
     own = {"entity": identifier, "path": f"preferences/{identifier}", "lifecycle": record.text("status", "lifecycle")}
     row = {**common, **base, **own, "content_type": "paragraph"}

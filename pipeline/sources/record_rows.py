@@ -39,14 +39,13 @@ __all__ = [
     "rows_of_text",
 ]
 
-_TIMES = ("createdAt", "eventTime", "timestamp", "time", "ts", "publishedAt", "capturedAt", "updatedAt", "date")
-"""The time of a record; the first one that it has is used."""
 ROW_CHARACTERS = 4_000
 """A record's text up to this length is one row; a longer text is chunked like a file."""
 _LINES = ("line_start", "line_end", "byte_start", "byte_end")
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 Row = dict[str, Any]
+Names = tuple[str, ...]
 
 
 def read_files(
@@ -118,16 +117,18 @@ def rows_of_lines(file: Path, of_record: Callable[[Record], Iterable[Row]], repo
     return rows
 
 
-def common_fields(record: Record) -> Row:
-    """The fields that any record may have, under snake_case and camelCase names."""
+def common_fields(record: Record, ids: Names = (), kinds: Names = (), times: Names = ()) -> Row:
+    """The fields that any record may have, under snake_case and camelCase names, and its id, kind and time under those of its
+    reader: the first one that it has is used.
+    """
     authority, at = record.value("authority", "trustTier"), record.place("authority", "trustTier")
     return {
         PLACE: record.at,
-        "entity": record.identifier("id", "eventId", "memoryId", "preferenceId", "artifactId", "docId"),
+        "entity": record.identifier(*ids),
         "title": record.text("title"),
         "uri": record.text("uri", "url", "source_path"),
-        "document_type": record.text("documentType", "kind", "type", "category", "entity"),
-        "event_time": record.instant(*_TIMES),
+        "document_type": record.text(*kinds),
+        "event_time": record.instant(*times),
         "domain": record.text("domain"),
         "level": record.text("level"),
         "namespace": record.text("namespace"),
@@ -190,7 +191,7 @@ def file_rows(
         report.skip(reason, at=place)
         return []
     header, document = read_header(text, str(file)), read_document(place, text)
-    stated = common_fields(header)
+    stated = common_fields(header, ("id",), ("document_type", "type", "entity"), ("date",))
     title = stated["title"] or document.title
     own = of_header(header, title)
     if own is None:

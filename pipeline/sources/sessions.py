@@ -30,6 +30,7 @@ from .report import SourceReport
 __all__ = ["read_sessions"]
 
 _SPOKEN = ("user", "model", "assistant", "agent", "human")
+_TIMES = ("createdAt", "eventTime", "timestamp", "time", "ts")
 _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
@@ -53,7 +54,7 @@ def read_sessions(
 
 
 def _rows(record: Record, default_session: str, base: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    common = common_fields(record)
+    common = common_fields(record, ("id", "eventId"), ("kind", "type"), _TIMES)
     if common["event_time"] is None:
         raise InputError.expected(TIME, None, f"{record.at}.createdAt")
     role, speaker = record.text("role"), record.text("speaker", "name", "author")
