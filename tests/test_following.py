@@ -203,3 +203,14 @@ def test_another_folder_of_the_same_name_is_refused_unless_its_source_is_named(
     assert code == 2 and "Expected folders of different names" in err and "--source shop" in err
     assert run("index", str(other), *into, "--source", "shop", capsys=capsys)[0] == 0
     assert shown(capsys, "--corpus", "corpus", "--project", "p")[0] == ["okapi.md"]
+
+
+def test_a_folder_that_a_later_index_does_not_name_is_followed_on(shop: Path, monkeypatch, capsys: Capture):
+    (other := shop.parent / "farm").mkdir()
+    (other / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps.\n")
+    monkeypatch.chdir(shop.parent)
+    into = ["--no-semantic", "--project", "p", "--corpus", "corpus"]
+    assert run("index", "shop", "farm", *into, capsys=capsys)[0] == 0
+    assert run("index", "shop", *into, capsys=capsys)[0] == 0
+    (other / "okapi.md").write_text("# Okapi\n\nThe okapi sleeps standing up.\n")
+    assert "standing up" in shown(capsys, "--corpus", "corpus", "--project", "p")[1]

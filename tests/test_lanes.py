@@ -73,3 +73,8 @@ def test_each_request_is_judged_at_its_own_time(tmp_path: Path):
             assert off(retriever.retrieve(request)) == said, days
         window = {"as_of": NOON.isoformat(), "include_after": days_ago(1).isoformat()}
         assert off(retriever.retrieve({"project": "shop", "question": QUESTION, "time": window})) == []
+
+
+def test_a_name_without_a_letter_is_no_symbol(tmp_path: Path) -> None:
+    of_unit = row("code", "a.rs", "impl Foo for () { fn parse_it() {} }", symbols=["parse_it", "()"], calls=["()"])
+    assert Story(tmp_path, of_unit).ask("where is `parse_it` defined").status == "ok"

@@ -245,3 +245,12 @@ def test_a_failed_row_keeps_what_of_it_can_be_read():
 )
 def test_a_request_beyond_a_declared_limit_is_refused_by_name(fields: dict[str, Any], message: str):
     assert message in refusal({"question": "why?", "project": "shop", "purpose": "fix-test", **fields})
+
+
+def test_a_mask_that_a_path_has_may_be_named():
+    assert the_only(allowed_paths=["x/[REDACTED:aws-key]/**"])["allowed_paths"] == ["x/[REDACTED:aws-key]/**"]
+
+
+def test_a_field_name_that_is_no_text_fails_its_row_alone():
+    requests, failures = resolved(ROW, ROW | {"\ud800": 1})
+    assert len(requests) == len(failures) == 1

@@ -292,3 +292,15 @@ def test_a_row_that_mode_or_role_leaves_out_names_them(world):
     assert told("shown.md", BY_ROLE) == [forbidding]
     assert told("old.md", BY_ROLE)[:2] == [forbidding, ("role", "role architect")]
     assert told("source.md", BY_ROLE)[0] == ("source_allow", "role architect: only workspace")
+
+
+def test_the_lines_of_a_row_are_those_as_of_the_question(tmp_path):
+    text = "login tokens of the vault expire soon"
+    story = Story(tmp_path, row("doc", "a.md", text, days=100, version="v1"))
+    later = row("doc", "a.md", text, days=2, version="v2", line_start=40, line_end=40, byte_start=900, byte_end=937)
+    story.tell(later, complete=["doc:story"])
+    with story.open(runs=tmp_path / "runs") as retriever:
+        asked = {"question": "login vault tokens", "project": "shop", "purpose": "answer-question"}
+        now, then = (retriever.retrieve(asked | at) for at in ({}, {"as_of": days_ago(50).isoformat()}))
+    for answer, lines in ((now, "40-40"), (then, "1-1")):
+        assert [each["lines"] for each in why_not(settings_of(tmp_path), answer.snapshot_id, "a.md")] == [lines]

@@ -260,7 +260,8 @@ def _weakness(one: _Answer) -> str:
         return "nothing shown matches the question strongly"
     if one.admissible["rows"] or one.request is None:
         return "nothing that may be shown matches the question"
-    return f"there is no row that may be shown as of {one.request['as_of']:%Y-%m-%dT%H:%M:%SZ}"
+    as_of = one.request["as_of"].isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"there is no row that may be shown as of {as_of}"
 
 
 def _of_block(one: _Answer, contract: Row) -> Iterator[Condition]:

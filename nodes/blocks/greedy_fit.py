@@ -48,7 +48,8 @@ CHARS_PER_TOKEN = 4
 FOR_OUTLINES = 2
 """At most one part in this many of the budget is reserved for outlines."""
 ERROR_LINE = re.compile(
-    r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗".encode()
+    r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗".encode(),
+    re.MULTILINE,
 )
 """An error line; a cut log keeps the first of them."""
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
@@ -246,7 +247,10 @@ class _Room:
             little = LEAST_SHARE * tokens < min(whole, cap) and bound in (TOKENS, CHARS)
             if end == start or (little and self._chosen):
                 return Choice(bound=bound)
-            tokens, chars = tokens + mark.tokens, chars + mark.chars
+            if (start, end) == (opening, closing):  # a single unit may be longer than the cap
+                bound = -1
+            else:
+                tokens, chars = tokens + mark.tokens, chars + mark.chars
         elif closing == opening and request.look.fenced:
             return Choice(bound=cap_bound)
         self._chosen += 1

@@ -106,7 +106,8 @@ def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
     linked = gathered_columns(scope.tables.evidence, ("calls", "symbols"), seeds.row[best])
     for column, field in (("calls", "definition"), ("symbols", "reference")):
         for own, names in zip(sub, linked[column].to_pylist(), strict=True):
-            for key in posting_keys(field, [definition_keys(name)[0] for name in names or () if name.strip()]):
+            keys = [key for name in names or () for key in definition_keys(name)[:1]]
+            for key in posting_keys(field, keys):
                 weights.setdefault((own, place.setdefault(key, len(place))), HOP_WEIGHTS[field])
     entries = Entries.of(list(place), sorted((*at, weight) for at, weight in weights.items()))
     hop = [at not in looked_up for at in zip(entries.sub.tolist(), entries.key.tolist(), strict=True)]

@@ -104,7 +104,6 @@ def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[Scope]
     bounds: dict[str, list[Words]] = {}
     for bound in contract_bounds.drop_columns(["rule_id"]).to_pylist():
         bounds.setdefault(bound.pop("request_id"), []).append(bound)
-    scopes = [Scope(row, bounds.get(row.pop("request_id"), [])) for row in contracts.to_pylist()]
     known: dict[str, int] = {}
     scopes, number = list[Scope](), list[int]()
     for row in contracts.to_pylist():

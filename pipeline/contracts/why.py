@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
     scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
     if audience == "caller":
-        return _of_caller(settings, run, snapshot_id, decisions, evidence, scores)
+        return _of_caller(settings, run, seen, decisions, evidence, scores)
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
@@ -126,13 +127,14 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         raise _nothing(evidence)
     known = {decision["evidence_id"]: decision for decision in decisions}
     case = _Case(run, snapshot_id, frame, known, scores)
-    return [case.answer(row) | _lines(frame, row) for row in meant[:ROWS_ANSWERED]]
+    as_of = seen.request["as_of"]
+    return [case.answer(row) | _lines(frame, row, as_of) for row in meant[:ROWS_ANSWERED]]
 
 
 def _of_caller(
     settings: Settings,
     run: Any,
-    snapshot_id: str,
+    seen: Any,
     decisions: Sequence[dict[str, Any]],
     evidence: str,
     scores: Mapping[str, str],
@@ -140,7 +142,7 @@ def _of_caller(
     """The decisions about rows of A(r); rows that a gate stopped are not reported."""
     own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
     meant = [row for row in own.values() if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]
-    bounds = run.table("contract_bounds", snapshot_id=snapshot_id)
+    bounds = run.table("contract_bounds", snapshot_id=seen.snapshot_id)
     frame = None
     with suppress(StoreError):  # erased or removed since: the record of the run has the decisions, without lines
         frame = pinned_corpus(settings, run).frame(pc.unique(bounds["project"]).to_pylist())
@@ -149,21 +151,24 @@ def _of_caller(
         meant = [own[id_] for id_ in ids if id_ in own]
     if not meant:
         raise _nothing(evidence)
-    contracts = run.table("contracts", snapshot_id=snapshot_id).to_pylist()
+    contracts = run.table("contracts", snapshot_id=seen.snapshot_id).to_pylist()
     found = [_decided(row, scores) for row in masked_places(meant, contracts)]
     if frame is None:
         return found
     places = pc.index_in(pa.array([row["evidence_id"] for row in meant]), value_set=frame.evidence["evidence_id"])
+    as_of = seen.request["as_of"]
     return [
-        row | (_lines(frame, at) if at is not None else {}) for row, at in zip(found, places.to_pylist(), strict=True)
+        row | (_lines(frame, at, as_of) if at is not None else {})
+        for row, at in zip(found, places.to_pylist(), strict=True)
     ]
 
 
-def _lines(frame: Any, row: int) -> dict[str, str]:
-    """The lines of a frame row in its file, those of its last placement, if it has any."""
-    last = frame.placements.slice(frame.row_index.placement_starts[row + 1] - 1, 1)
-    first, end = (last[name][0].as_py() for name in ("line_start", "line_end"))
-    return {"lines": f"{first}-{end}"} if first else {}
+def _lines(frame: Any, row: int, as_of: datetime) -> dict[str, str]:
+    """The lines of a frame row in its file as of an instant, if it has any."""
+    first, end = frame.row_index.placement_starts[row : row + 2].tolist()
+    placed = frame.placements.slice(first, end - first)
+    placed = placed.filter(pc.less_equal(placed["recorded_time"], as_of)).select(["line_start", "line_end"]).to_pylist()
+    return {"lines": "{line_start}-{line_end}".format(**placed[-1])} if placed and placed[-1]["line_start"] else {}
 
 
 def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -69,8 +69,9 @@ def remember(settings: Settings, request: IndexRequest, files: str | None = None
 
 
 def _replaced(before: IndexRequest, after: IndexRequest) -> bool:
-    """Whether an import reads the folders of another one, or sources of their names."""
-    return before.paths == after.paths or bool(_folders(before).keys() & _folders(after))
+    """Whether an import reads all that another one read, or sources of the names of all its folders."""
+    named = _folders(before).keys()
+    return set(before.paths) <= set(after.paths) or bool(named and named <= _folders(after).keys())
 
 
 def _folders(request: IndexRequest) -> dict[str, Path]:

@@ -133,7 +133,7 @@ def resolve_requests(
             resolved[request["request_id"]] = request
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")
-            if own and _MASK not in own and own not in resolved and own not in failed:
+            if own and not (row.changed and _MASK in own) and own not in resolved and own not in failed:
                 failed[own] = _Failed(row, error)
             else:
                 nameless.append(_Failed(row, error))
@@ -154,6 +154,8 @@ class _Parsed:
     place: str
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
+    changed: bool = False
+    """Whether it had a secret."""
 
     def place_of(self, column: str) -> str:
         """The place of a column in the row."""
@@ -177,9 +179,9 @@ def _parse(row: Row, index: int, masks: dict[str, str]) -> _Parsed:
     try:
         masked = _masked(row, masks)
         try:
-            return _Parsed(masked, at, place, _without_secrets(columns_of(masked, at)))
+            return _Parsed(masked, at, place, _without_secrets(columns_of(masked, at)), None, masked != row)
         except ScopedRetrievalError as error:
-            return _Parsed(masked, at, place, _without_secrets(readable_columns(masked)), error)
+            return _Parsed(masked, at, place, _without_secrets(readable_columns(masked)), error, masked != row)
     except RecursionError:
         return _Parsed({}, at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
 
@@ -204,7 +206,7 @@ def _without_secrets(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_secrets(row: _Parsed) -> None:
-    for column in [column for column in row.given if column in _COMPARED]:
+    for column in [column for column in row.given if column in _COMPARED and row.changed]:
         value = row.given[column] or ()
         if any(_MASK in text for text in ([value] if isinstance(value, str) else value)):
             raise InputError(
@@ -220,7 +222,8 @@ def _failures(failed: Mapping[str, _Failed], common: Mapping[str, Any]) -> pa.Ta
     for request_id, failure in failed.items():
         known = {**common, **failure.row.given}
         kept = {name: known.get(name) or None for name in ("project", "purpose", "question")}
-        rows.append({"request_id": request_id, "error": redact_text(str(failure.error)), **kept})
+        message = redact_text(str(failure.error)).encode(errors="replace").decode()
+        rows.append({"request_id": request_id, "error": message, **kept})
     return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
 
 
