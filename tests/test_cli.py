@@ -278,3 +278,11 @@ def test_no_error_echoes_a_token(args, shop, capsys):
     token = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     code, out, err = run(*args, token, capsys=capsys)
     assert code and token not in out + err
+
+
+def test_a_setting_for_one_command_may_stand_before_it(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for args in (("-c", "bm25_k1=2", "doctor"), ("doctor", "-c", "bm25_k1=2")):
+        code, out, _ = run(*args, "--json", capsys=capsys)
+        assert code in (0, 1) and '"flag -c bm25_k1"' in out, args
+    assert run("-c", "nonsense=1", "status", capsys=capsys)[0] == 2

@@ -113,8 +113,9 @@ def why(
         typer.Argument(
             metavar="[ID]",
             help="A snapshot, an audit entry of an x-ray, or a model input. Default: @, your last answer.",
+            show_default=False,
         ),
-    ],
+    ] = "@",
     evidence: Annotated[
         str | None,
         typer.Argument(
@@ -127,9 +128,12 @@ def why(
     ] = None,
 ) -> int:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
+    from ...nodes.errors import InputError
     from ..contracts.why import audit_trail, is_audit_entry, why_not
 
     settings = settings_of("corpus", "runs")
+    if evidence is None and name == "@":
+        raise InputError.described("what to explain: a label, an evidence id or path[:line]", "nothing", "WHAT")
     if evidence is None and is_audit_entry(name):
         trail = audit_trail(settings, name)
         emit(trail, text=_trail_text(trail))

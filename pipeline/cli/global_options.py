@@ -96,8 +96,8 @@ def _give(options: dict[str, Any]) -> None:
 
     found = GIVEN.get()
     for name, value in options.items():
-        if value not in (None, False, []):
-            found[name] = [*found.get(name, ()), *value] if isinstance(value, list) else value
+        if value not in (None, False, [], ()):
+            found[name] = [*found.get(name, ()), *value] if isinstance(value, list | tuple) else value
     if folder := GIVEN.get().pop("enter", None):
         try:
             os.chdir(Path(folder).expanduser())

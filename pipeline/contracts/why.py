@@ -47,7 +47,7 @@ __all__ = ["Remedy", "audit_trail", "is_audit_entry", "not_recalled", "remedies"
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_ANSWERED = 20
-"""The most rows reported for one path; a line or an evidence id matches fewer."""
+"""The most rows of a path that are reported without a decision on them."""
 _ADVICE = {
     "low_score": "a higher max_items or other weights: it ranked below what was chosen",
     "unverified_cap": "a higher max_unverified_items, or its verification",
@@ -127,8 +127,10 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         raise _nothing(evidence)
     known = {decision["evidence_id"]: decision for decision in decisions}
     case = _Case(run, snapshot_id, frame, known, scores)
-    as_of = seen.request["as_of"]
-    return [case.answer(row) | _lines(frame, row, as_of) for row in meant[:ROWS_ANSWERED]]
+    as_of, ids = seen.request["as_of"], frame.evidence["evidence_id"]
+    decided = [row for row in meant if ids[row].as_py() in known]
+    others = [row for row in meant if row not in {*decided}][:ROWS_ANSWERED]
+    return [case.answer(row) | _lines(frame, row, as_of) for row in (*decided, *others)]
 
 
 def _of_caller(
