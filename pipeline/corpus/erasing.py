@@ -124,6 +124,11 @@ class Stored:
         """Project and source of the selected commit tables, by the pack that contains them."""
         return {name: found for name, table in self._commits.items() if (found := self.selection.sources_in(table))}
 
+    @property
+    def held(self) -> pa.Array:
+        """The distinct ids of all stored rows."""
+        return pc.unique(pa.concat_tables(self._tables())["evidence_id"])
+
     def packs_with(self, ids: Collection[str]) -> set[str]:
         """The packs that contain one of these rows, or a selected commit table."""
         return {name for name, rows in self._rows.items() if among(rows["evidence_id"], ids).any()} | set(

@@ -101,8 +101,8 @@ def erase(
     """Erase the rows that match all of the given selectors, from the corpus and the runs.
 
     With `questions`, requests lose all their text, too, what was shown included: those by `user` in `project`; with a source
-    or evidence id, only those that were shown an erased row. None means: if a user or project is given. Rows that the corpus
-    does not have any more go from runs with the requests that were shown them.
+    or evidence id, only those that were shown an erased row. None means: if a user or project is given. Unless a user is
+    given, rows that the corpus lost go from runs in which the principal asked or audits a request that cites them.
 
     Raises:
         InputError: no selector was given.
@@ -120,11 +120,9 @@ def erase(
     found = corpus.stored(selection)
     chosen = ids = found.ids
     stored = bool(chosen or found.histories)
-    asked = None
-    if questions or (questions is None and (user or project)):
-        asked = RequestSelection(settings.principal, audited, user, project, shown=bool(source or evidence))
-    if not stored and asked is None:
-        raise _nothing(corpus, selection, asked)
+    if questions is None:
+        questions = bool(user or project)
+    asked = RequestSelection(settings.principal, audited, found.held, user, project, source, tuple(evidence), questions)
     generations = 0
     if stored and not dry_run:
         # Includes ids of interrupted erasures, which are not counted here.
@@ -142,16 +140,16 @@ def erase(
             ) in left
 
         runs = erase_evidence(store, ids, asked=asked, may_go_on=may_go_on, reason=reason, dry_run=dry_run)
-    if ids and not dry_run:
-        erase_from_inputs(settings["runs"] / CONTEXTS, ids)
+    if (gone := ids | runs.lost) and not dry_run:
+        erase_from_inputs(settings["runs"] / CONTEXTS, gone)
     if not stored and not runs.any:
-        raise _nothing(corpus, selection, asked)
+        raise _nothing(corpus, selection, questions=questions)
     if dry_run:
         return Erasure(True, len(chosen), 0, runs)
     return Erasure(False, len(chosen), generations, runs)
 
 
-def _nothing(corpus: Corpus, selection: Selection, asked: RequestSelection | None) -> AccessError:
+def _nothing(corpus: Corpus, selection: Selection, *, questions: bool) -> AccessError:
     """The error for a selection of nothing; if its source lacks a kind, with sources of that name that match."""
     named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
     hint = "you may erase your own rows and questions, and with an `audit` grant those of the project."
@@ -161,5 +159,5 @@ def _nothing(corpus: Corpus, selection: Selection, asked: RequestSelection | Non
         if near := sorted(each for each in found if each.partition(":")[2] == source):
             hint = f"did you mean {' or '.join(near)}? {hint}"
     return AccessError(
-        f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}", hint=hint
+        f"Expected evidence{' or requests' if questions else ''} that you may erase, got none - at {named}", hint=hint
     )

@@ -1,12 +1,14 @@
 """What an erasure removes from a run: the texts that show something of some rows of evidence, and those of requests.
 
-    asked = RequestSelection(principal="ana", audited=frozenset({"shop"}), user="bo")
+    asked = RequestSelection(principal="ana", audited=frozenset({"shop"}), held=ids, user="bo")
 
 Note: a block contains the text of every item, so the block of a request is erased with any of its items; the citation
 of an item may name the section of any of its merged rows; the value of a record may be noted on an item that is not a
 record; session events are in anchors and queries of requests that do not show them; and a path stays as long as another
 row has it. A request goes with everything that it showed. A run stores each text once, so a text that a request of another
-user also has stays; a refused request names no principal, so it counts as one of the user who started the run.
+user also has stays; a refused request names no principal, so it counts as one of the user who started the run. A row that the
+corpus lost, as when it was rebuilt, has no known owner: it goes from runs in which the principal asked or audits a request
+that cites it.
 """
 
 from __future__ import annotations
@@ -140,14 +142,20 @@ def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
 
 @dataclass(frozen=True)
 class RequestSelection:
-    """Requests of a user and a project (None = any), limited to those by `principal` and in `audited` projects."""
+    """Requests of a user and a project (None = any), limited to those by `principal` and in `audited` projects, and rows
+    that they cite: those of a source (None = any) and with one of these ids (none = any) that the corpus does not hold.
+    """
 
     principal: str
     audited: frozenset[str]
+    held: pa.Array
+    """Ids of the rows in the corpus, which says who may erase them."""
     user: str | None = None
     project: str | None = None
-    shown: bool = False
-    """Only requests to which one of the erased rows was shown."""
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+    questions: bool = True
+    """Requests lose all their text; with a source or ids, those to which one of the erased rows was shown."""
 
     def of(self, principals: pa.Array, askers: pa.Array, projects: pa.Array) -> pa.Array:
         """Whether each request is selected, by its principal or the user who asked it, and by project; boolean[n]."""
@@ -160,10 +168,27 @@ class RequestSelection:
         return chosen
 
 
+def lost_rows(tables: Tables, asked: RequestSelection, starter: str | None) -> pa.Array:
+    """The ids of the selected rows that the corpus does not hold; none for a user, as nobody knows their owner."""
+    if asked.user is not None:
+        return pa.array([], pa.string())
+    cited = tables["citations"]
+    requests = chosen_among(asked, tables["requests"], tables["failures"], starter)
+    chosen = pc.is_in(cited["request_id"], value_set=requests)
+    if asked.source is not None:
+        chosen = pc.and_(chosen, pc.equal(cited["source_id"], asked.source))
+    ids = pc.unique(flat(cited.filter(chosen)["evidence_id"]))
+    if asked.evidence:
+        ids = ids.filter(pc.is_in(ids, value_set=pa.array(asked.evidence, pa.string())))
+    return ids.filter(pc.invert(pc.is_in(ids, value_set=asked.held)))
+
+
 def requests_of(tables: Tables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the selected requests of a run, refused ones included."""
     ids = chosen_among(asked, tables["requests"], tables["failures"], starter)
-    return ids.filter(pc.is_in(ids, value_set=requests_showing(tables, evidence_ids))) if asked.shown else ids
+    if asked.source is None and not asked.evidence:
+        return ids
+    return ids.filter(pc.is_in(ids, value_set=requests_showing(tables, evidence_ids)))
 
 
 def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
@@ -194,20 +219,25 @@ def _either(principals: pa.Array, askers: pa.Array, name: str) -> pa.Array:
 
 
 class Gone(NamedTuple):
-    """What an erasure removes from a run: hashes of texts, the number of requests that lose theirs, and the number of texts
-    of these requests that remain because other requests have them, too.
+    """What an erasure removes from a run: hashes of texts, the number of requests that lose theirs, the number of texts of
+    these requests that remain because other requests have them, too, and the ids of rows that the corpus does not hold.
     """
 
     hashes: set[str]
     questions: int = 0
     shared: int = 0
+    lost: frozenset[str] = frozenset()
 
 
 def gone_from(tables: Tables, starter: str | None, ids: pa.Array, asked: RequestSelection | None) -> Gone:
     """What an erasure of these rows, and of requests, removes from a run that `starter` began."""
-    showing = texts_showing(tables, ids)
     if asked is None:
-        return Gone(showing)
+        return Gone(texts_showing(tables, ids))
+    found = lost_rows(tables, asked, starter)
+    ids, lost = pa.concat_arrays([ids, found]), frozenset(found.to_pylist())
+    showing = texts_showing(tables, ids)
+    if not asked.questions:
+        return Gone(showing, lost=lost)
     requests = requests_of(tables, asked, starter, ids)
     own, shared = texts_of_requests(tables, requests)
-    return Gone(showing | own, len(requests) if own else 0, shared)
+    return Gone(showing | own, len(requests) if own else 0, shared, lost)

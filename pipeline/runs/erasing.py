@@ -68,11 +68,13 @@ class RunsErased:
     """Damaged runs, including those without a manifest: their content is unknown."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: their content is not known yet."""
+    lost: set[str] = field(default_factory=set)
+    """Ids of rows that runs cite and the corpus does not hold."""
 
     @property
     def any(self) -> bool:
-        """Whether something was removed or could not be read."""
-        return any((self.runs, self.discarded, self.unreadable, self.being_written))
+        """Whether something was found or could not be read."""
+        return any((self.runs, self.discarded, self.unreadable, self.being_written, self.lost))
 
 
 def erase_evidence(
@@ -84,8 +86,8 @@ def erase_evidence(
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
-    """Remove every text that shows something of these rows from every run of a folder; with `asked`, texts of requests,
-    too. An unfinished run stays if it `may_go_on`, by its plan.
+    """Remove every text that shows something of these rows from every run of a folder; with `asked`, of rows that the corpus
+    lost and texts of requests, too. An unfinished run stays if it `may_go_on`, by its plan.
 
     With `dry_run` nothing is written. If runs are `being_written`, the erasure must be repeated once they are not.
     """
@@ -103,7 +105,7 @@ def erase_evidence(
             if store.holds(run_id):
                 done.being_written.append(run_id)
             elif (len(ids) and not may_go_on(store.plan_of(run_id))) or (
-                asked is not None and len(_asked_of(store.resume(run_id), asked))
+                asked is not None and asked.questions and len(_asked_of(store.resume(run_id), asked))
             ):
                 if not dry_run:
                     store.discard(run_id)
@@ -147,6 +149,7 @@ def _erase_from(
         if not dry_run:
             with suppress(InputError):  # another erasure of the same texts came first
                 erase_texts(store, run_id, gone.hashes, reason=reason)
+    done.lost |= gone.lost
     if not dry_run and not run.live:
         _tidy(store, run)
 
