@@ -87,7 +87,7 @@ class Scoped:
         return {"sub_queries": self._sub_queries(len(queries), "lexical"), "query_terms": table}
 
     def lexical(self, batch: Mapping[str, Any]) -> Found:
-        """Rows and scores of the lexical lane, best first by query."""
+        """Rows and scores of the lexical lane."""
         return candidate_recall.recall_terms(self._tables(batch), self.frame.postings, "lexical", Bm25()).found
 
     def vectors_batch(self, queries: np.ndarray) -> dict[str, Any]:
@@ -105,13 +105,13 @@ class Scoped:
         }
 
     def semantic(self, batch: Mapping[str, Any]) -> Found:
-        """Rows and scores of the semantic lane, best first by query."""
+        """Rows and scores of the semantic lane."""
         return candidate_recall.recall_vectors(self._tables(batch), batch["query_vectors"], batch["vectors"])
 
     def ranked(self, found: Found, count: int, everything: Order) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows (as `everything` numbers them) and scores of `count` queries, best first, withheld ones left out."""
         kept = np.flatnonzero(~found.withheld)
-        kept = kept[np.argsort(found.sub[kept], kind="stable")]
+        kept = kept[np.lexsort((-found.score[kept], found.sub[kept]))]
         row = everything.of(self.frame.evidence["evidence_id"].take(pa.array(found.row[kept])))
         score = found.score[kept]
         bounds = np.searchsorted(found.sub[kept], np.arange(count + 1))
