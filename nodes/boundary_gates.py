@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
 from .columns.kept import OfTable
-from .columns.keys import flat, gathered
+from .columns.keys import flat, gathered, integers
 from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
@@ -79,6 +79,7 @@ def row_groups(
 
 
 def gated_rows(
+    row_groups: ScopeGroups,
     contracts: Contracts,
     contract_bounds: ContractBounds,
     evidence: Evidence,
@@ -87,7 +88,11 @@ def gated_rows(
     plugins: Plugins = NO_PLUGINS,
 ) -> GatedRows:
     """Every segment each row group reads, by group and row, with the first gate other than time that stops each row."""
-    scopes, _ = _scopes(contracts, contract_bounds)
+    group = integers(row_groups["scope_group"])
+    numbers, first = np.unique(group, return_index=True)
+    one = contracts.take(pa.array(first[numbers >= 0]))
+    owned = pc.is_in(contract_bounds["request_id"], value_set=flat(one["request_id"]))
+    scopes, _ = _scopes(one, contract_bounds.filter(owned))
     return _gated(scopes, evidence, segments, row_index, plugins).rows
 
 

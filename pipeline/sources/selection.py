@@ -50,19 +50,19 @@ class Selection:
             InputError: Git cannot list them; has Git's reason.
         """
         rules = self.rules(root)
-        if self.git and work_tree_root(root) is not None:
+        in_git = self.git and work_tree_root(root) is not None
+        if in_git:
             listed = self._listed(root, report)
-            ignored = lambda: Git(root).ignored()  # noqa: E731
         else:
             of_git = Rules(root, ".gitignore")
             listed = list(walk(root, lambda path: _name(path) in _TOOL_FOLDERS or of_git.says(path), report))
-            ignored = lambda: walk(root, lambda path: _name(path) in _OF_GIT, SourceReport())  # noqa: E731
         kept = [path for path in listed if not rules.excludes(path)]
         report.skip(_LEFT_OUT, len(listed) - len(kept))
         if not rules.includes(listed):
             return kept
         known = set(listed)
-        return kept + [path for path in ignored() if path not in known and rules.says(os.fsdecode(path)) is False]
+        ignored = Git(root).ignored() if in_git else walk(root, lambda path: _name(path) in _OF_GIT, SourceReport())
+        return kept + [path for path in ignored if path not in known and rules.says(os.fsdecode(path)) is False]
 
     def rules(self, root: Path) -> Rules:
         """What ignore files and patterns say about paths below `root`."""

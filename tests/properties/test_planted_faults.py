@@ -157,8 +157,11 @@ def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "open_grid", all_open)
     monkeypatch.setattr(clocks, "time_codes", open_codes)
     monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
-    passed = lambda rows, row, *rest: (np.zeros(len(row), np.int64), np.zeros(len(row), bool))  # noqa: E731
-    monkeypatch.setattr(boundary_filtering, "time_stops", passed)
+
+    def none_stopped(_: object, row: np.ndarray, *__: object) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(len(row), np.int64), np.zeros(len(row), bool)
+
+    monkeypatch.setattr(boundary_filtering, "time_stops", none_stopped)
 
 
 def vectors_of_whole_segments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def wall(
     bounds = contract_bounds_of(asked, held)
     read = frame.evidence, frame.segments, frame.row_index
     groups = SCOPE_GROUPS.check(boundary_gates.row_groups(resolved, bounds, *read))
-    gated = GATED_ROWS.check(boundary_gates.gated_rows(resolved, bounds, *read))
+    gated = GATED_ROWS.check(boundary_gates.gated_rows(groups, resolved, bounds, *read))
     reach, shown = REACHABLE.check(boundary_gates.reachable(gated)), (frame.evidence, frame.row_index)
     return SimpleNamespace(
         frame=frame, contracts=resolved, bounds=bounds, groups=groups, gated=gated, reachable=reach,
