@@ -128,9 +128,10 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     known = {decision["evidence_id"]: decision for decision in decisions}
     case = _Case(run, snapshot_id, frame, known, scores)
     as_of, ids = seen.request["as_of"], frame.evidence["evidence_id"]
-    decided = [row for row in meant if ids[row].as_py() in known]
-    others = [row for row in meant if row not in {*decided}][:ROWS_ANSWERED]
-    return [case.answer(row) | _lines(frame, row, as_of) for row in (*decided, *others)]
+    decided = {row: ids[row].as_py() in known for row in meant}
+    others = [row for row in meant if not decided[row]][:ROWS_ANSWERED]
+    rows = [*(row for row in meant if decided[row]), *others]
+    return [case.answer(row) | _lines(frame, row, as_of) for row in rows]
 
 
 def _of_caller(
