@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from corpus_rows import SOURCE, HashEncoder, day, import_rows
+from corpus_rows import SOURCE, HashEncoder, content, day, import_rows
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from stored_corpus import manifest_at
@@ -147,3 +148,68 @@ def test_a_manifest_that_its_line_does_not_name_is_refused(tmp_path: Path, damag
     assert caught.value.message.endswith(str(at))
     at.write_bytes(whole)
     assert Corpus.open(tmp_path).generation == corpus.generation
+
+
+WORDS = ("lock", "timeout", "session", "guard", "role", "token", "cache", "shard")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of 60 rows of two owners with vectors."""
+    path = tmp_path_factory.mktemp("stored")
+    rows = [
+        {
+            "text": f"{WORDS[n % 8]} {WORDS[n * 3 % 7]} number {n}",
+            "path": f"docs/{n}.md",
+            "owner_user": "bo" if n % 5 == 0 else None,
+        }
+        for n in range(60)
+    ]
+    corpus = Corpus.create(path)
+    corpus.publish(import_rows(*rows), now=day(1), encoder=HashEncoder())
+    corpus.append(import_rows({**rows[1], "zone": "private"}), now=day(2))
+    corpus.gc()  # of the rows without vectors
+    return path
+
+
+def everything(path: Path) -> object:
+    """All that a question can read of a corpus: evidence, placements, posting lists and vectors."""
+    frame = Corpus.open(path).frame()
+    lists = [
+        (
+            words.hashes.tolist(),
+            words.keys.to_pylist(),
+            words.starts.tolist(),
+            words.rows.tolist(),
+            words.freqs.tolist(),
+        )
+        for words in frame.postings.parts
+    ]
+    vectors = [None if part is None else part.tolist() for part in frame.vectors.parts] if frame.vectors else []
+    return content(frame), lists, vectors
+
+
+FILES = ("evidence.arrow", "placements.arrow", "postings.arrow", "vectors.arrow")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, stored: Path, name: str) -> None:
+    path = tmp_path / "corpus"
+    shutil.copytree(stored, path)
+    expected = everything(path)
+    (file,) = (file for file in path.glob(f"packs/*/{name}") if file.with_name("evidence.arrow").exists())
+    whole = file.read_bytes()
+    told = 0
+    for bit in range(3, 8 * len(whole), 8 * len(whole) // 20):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        try:
+            assert everything(path) == expected, f"bit {bit} of {name} changed an answer"
+        except StoreError as error:
+            told += 1
+            assert f"packs/{file.parent.name}/{name}" in error.message
+            assert error.hint.startswith("restore the pack from a backup")
+    file.write_bytes(whole)
+    assert told > 6
+    assert everything(path) == expected

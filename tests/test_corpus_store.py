@@ -207,7 +207,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
             Corpus.open(tmp_path)
         for other in (whole[:50], whole + b"0"):
             file.write_bytes(other)
-            got = f"^Expected {len(whole)} bytes, got {len(other)} - at .*{at}\n\nHint: restore the pack"
+            got = f"^Expected size {len(whole)}, got {len(other)} - at .*{at}\n\nHint: restore the pack"
             with pytest.raises(StoreError, match=got):
                 Corpus.open(tmp_path)
         file.write_bytes(bytes(len(whole)))

@@ -2,7 +2,7 @@
 
 - `store`: a corpus as a whole
 - the generations and the chain that publishes them: `manifest`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; changed and described rows: `deltas`
+- read: `generation`, `frame`, `packs`, `stored`; changed and described rows: `deltas`
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`
 - derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts
 - stored beside rows: `commits`

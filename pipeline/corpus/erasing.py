@@ -93,7 +93,7 @@ class Stored:
             try:
                 pack = Pack(base.path / "packs" / name, entry)  # as it is now: it may have been damaged since
                 if "evidence.arrow" in pack:
-                    self._rows[name] = pack.columns("evidence.arrow", *_READ)
+                    self._rows[name] = pack.table("evidence.arrow").select(_READ)
                 if FILE in pack:
                     self._commits[name] = pack.table(FILE)
             except StoreError:

@@ -79,7 +79,7 @@ def corpus_frame(
 
 def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
     """`STORED_EVIDENCE` of these segments with all changes, one after the other."""
-    slices = [packs[run.pack].rows("evidence.arrow", run.row_start, run.size) for run in _runs(segments)]
+    slices = [packs[run.pack].table("evidence.arrow").slice(run.row_start, run.size) for run in _runs(segments)]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
     descriptions, rows = _placed(descriptions, segments)
     return described(stored, rows, descriptions)
@@ -90,7 +90,7 @@ def stored_placements(segments: Sequence[PackSegment], packs: Mapping[str, Pack]
     slices, row = [PLACEMENTS.empty()], 0
     for run in _runs(segments):
         start, count = run.placement_start, run.placement_end - run.placement_start
-        slices.append(shifted(packs[run.pack].rows("placements.arrow", start, count), row - run.row_start))
+        slices.append(shifted(packs[run.pack].table("placements.arrow").slice(start, count), row - run.row_start))
         row += run.size
     changes, rows = _placed(changes, segments)
     return applied(pa.concat_tables(slices), with_rows(changes, rows))

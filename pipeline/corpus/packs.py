@@ -1,7 +1,7 @@
 """Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
 rows.
 
-    packs/<n>-<random>/pack.json          size, SHA-256 and checksums of the blocks of each file
+    packs/<n>-<random>/pack.json          size, SHA-256 and checksum (XXH3) of each file
                segments.arrow     SEGMENTS: a line per segment of the rows
                evidence.arrow     `STORED_EVIDENCE`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
@@ -13,6 +13,10 @@ rows.
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication
 share its files, and small packs are merged, see `publishing.py`.
+
+Note: Arrow does not check the offsets in a file, and a process that reads past the end of a mapping crashes. So a file
+is verified before Arrow parses it. XXH3 detects damage, not tampering: SHA-256 detects both, and takes fifteen times as
+long, see `checking.py`.
 """
 
 from __future__ import annotations
@@ -21,24 +25,30 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 from numpy.typing import NDArray
 
+from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
 from ..storage.durable import read_whole, sync_all, write_atomic
 from ..storage.file_access import make_folder
 from ..storage.places import ObjectPlace, Place
-from .blocks import CheckedFile, entry_of, expect_sha256, no_pack
 from .parts import Part
 from .postings import PostingLists, posting_lists
 
 Entry = Mapping[str, Any]
 """What a manifest says of a pack: the `bytes` of all its files, and the `sha256` of its `pack.json`."""
 FILES, VECTORS = "pack.json", "vectors.arrow"
+_DAMAGED = (
+    "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
+    "erased. `gc --keep 1` removes one that only older generations use."
+)
 
 _SEGMENTS = pa.schema(
     [
@@ -88,22 +98,20 @@ class Pack:
     """A pack opened for reading. All files are mapped at once, so removing the pack later does not affect readers. No
     descriptor stays open, so the number of mapped packs is not bounded by the limit of open files.
 
-    On an object store, what is read is read on first use and cached: opening a corpus reads no pack, and a frame reads
-    the rows of its owners. Removing a pack there breaks readers that have not read it yet.
+    On an object store, a file is read on first use and cached: opening a corpus reads no pack, and a frame reads the
+    packs of its owners. Removing a pack there breaks readers that have not read it yet.
     """
 
     def __init__(self, folder: Place, entry: Entry) -> None:
         self.folder, self.entry = folder, entry
-        self._checked: dict[str, CheckedFile] = {}
+        self._data: dict[str, pa.Buffer] = {}
         self._tables: dict[str, pa.Table] = {}
-        self._whole = set[str]()
-        """Files verified against their SHA-256."""
         for name in () if isinstance(folder, ObjectPlace) else self.files:
-            self._file(name)
+            self._bytes(name)
 
     @cached_property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """Size, SHA-256 and checksums of the blocks of each file, see `blocks.py`.
+        """Size, SHA-256 and checksum of each file.
 
         Raises:
             StoreError: `pack.json` is missing, damaged, or cannot be read now.
@@ -112,60 +120,48 @@ class Pack:
         try:
             data = read_whole(file)
         except FileNotFoundError as error:
-            raise no_pack(file) from error
-        expect_sha256(data, self.entry["sha256"], file)
+            raise _no_pack(file) from error
+        _expect("SHA-256", self.entry["sha256"], hashlib.sha256(data).hexdigest(), file)
         return json.loads(data)
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
 
-    def _file(self, name: str) -> CheckedFile:
-        """A file, verified as it is read."""
-        if (known := self._checked.get(name)) is None:
-            known = self._checked.setdefault(name, CheckedFile(self.folder / name, self.files[name]))
+    def _bytes(self, name: str) -> pa.Buffer:
+        """The bytes of a file, not verified yet. A shorter mapping is refused: reading past its end would crash."""
+        if (known := self._data.get(name)) is None:
+            known = self._data[name] = _read(self.folder / name)
+            _expect("size", self.files[name]["bytes"], known.size, self.folder / name)
         return known
 
     def expect_whole(self, *names: str) -> None:
-        """Verify these files, all by default, against the SHA-256 recorded when they were written, each once.
+        """Verify these files, all by default, against the SHA-256 recorded when they were written.
 
-        Readers rely on the checksums of blocks. Called before rows are rewritten, as they get a new SHA-256.
+        Called before rows are rewritten, as they get a new SHA-256.
 
         Raises:
             StoreError: a file does not match its SHA-256.
         """
         for name in names or tuple(self.files):
-            if name in self and name not in self._whole:
-                self._file(name).expect_whole()
-                self._whole.add(name)
+            if name in self:
+                got = hashlib.sha256(self._bytes(name)).hexdigest()
+                _expect("SHA-256", self.files[name]["sha256"], got, self.folder / name)
 
     def table(self, name: str) -> pa.Table:
-        """A file as a table of one chunk, zero-copy; all of it is verified.
+        """A file as a table of one chunk, zero-copy. It is verified when it is first read.
 
         Raises:
             StoreError: it is damaged.
         """
-        self._file(name).expect_all()
-        return self._table(name)
-
-    def columns(self, name: str, *columns: str) -> pa.Table:
-        """Columns of a file, all rows; only they are verified.
-
-        Raises:
-            StoreError: they are damaged.
-        """
-        table = self._table(name)
-        self._file(name).expect_rows(table, 0, table.num_rows, *columns)
-        return table.select(columns)
-
-    def rows(self, name: str, start: int, size: int) -> pa.Table:
-        """Some rows of a file, as written: the `row` of placements counts inside the pack. Only they are verified."""
-        table = self._table(name)
-        self._file(name).expect_rows(table, start, start + size)
-        return table.slice(start, size)
+        if (known := self._tables.get(name)) is None:
+            data = self._bytes(name)
+            _expect("checksum", self.files[name]["xxh3"], xxhash.xxh3_64_hexdigest(data), self.folder / name)
+            known = self._tables[name] = pa.ipc.open_file(data).read_all()
+        return known
 
     @cached_property
     def segments(self) -> pa.Table:
-        """The columns of `PackSegment`, a line per segment, in use or not; all of them are verified."""
+        """The columns of `PackSegment`, a line per segment, in use or not."""
         table = self.table("segments.arrow") if "segments.arrow" in self else _SEGMENTS.empty_table()
         for name in ("row", "placement", "key"):
             starts = np.append(0, table[f"{name}_end"].to_numpy())[:-1]
@@ -178,16 +174,10 @@ class Pack:
         """The rows of each segment, in use or not."""
         return np.diff(self.segments["row_end"].to_numpy(), prepend=0)
 
-    def _table(self, name: str) -> pa.Table:
-        """A file as a table; only the metadata is verified."""
-        if (known := self._tables.get(name)) is None:
-            known = self._tables[name] = self._file(name).table()
-        return known
-
     @cached_property
     def _postings(self) -> PostingLists:
-        """All posting lists; `postings` verifies the ones it returns."""
-        table = self._table("postings.arrow")
+        """All posting lists."""
+        table = self.table("postings.arrow")
         lists = table["postings"].chunk(0) if table.num_rows else pa.array([], pa.large_list(_POSTING))
         row, freq = lists.values.flatten()
         hashes = table["hash"].to_numpy()
@@ -197,24 +187,46 @@ class Pack:
     def postings(self, segment: PackSegment) -> SegmentPostings:
         """The posting lists of a segment, zero-copy."""
         start, end = segment.key_start, segment.key_end
-        self._file("postings.arrow").expect_rows(self._table("postings.arrow"), start, end)
         lists = self._postings
         keys = lists.keys.slice(start, end - start)
         return SegmentPostings(lists.hashes[start:end], keys, lists.starts[start : end + 1], lists.rows, lists.freqs)
 
     @cached_property
     def _matrix(self) -> NDArray[np.int16]:
-        """The vectors of all rows; `matrix` verifies the ones it returns."""
-        column = self._table(VECTORS)["vector"].chunk(0)
+        """The vectors of all rows."""
+        column = self.table(VECTORS)["vector"].chunk(0)
         return column.values.to_numpy().reshape(-1, column.type.list_size)
 
     def matrix(self, segment: PackSegment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
-        if not segment.encoded:
-            return None
-        table = self._table(VECTORS)
-        self._file(VECTORS).expect_rows(table, segment.row_start, segment.row_end, "vector")
-        return self._matrix[segment.row_start : segment.row_end]
+        return self._matrix[segment.row_start : segment.row_end] if segment.encoded else None
+
+
+def _read(file: Place) -> pa.Buffer:
+    """The bytes of a file: of a local one a mapping, closed again, as the buffer keeps it."""
+    try:
+        if isinstance(file, Path):
+            with pa.memory_map(str(file)) as source:
+                return source.read_buffer()
+        return pa.py_buffer(file.read_bytes())
+    except FileNotFoundError as error:
+        raise _no_pack(file) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        got = getattr(error, "strerror", None) or "a damaged one"
+        raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=_DAMAGED) from error
+
+
+def _expect(what: str, expected: object, got: object, file: Place) -> None:
+    """Raise an error if a file does not match what was recorded when it was written."""
+    if got != expected:
+        raise StoreError(f"Expected {what} {expected}, got {got} - at {file}", hint=_DAMAGED)
+
+
+def _no_pack(file: Place) -> StoreError:
+    """The error for a missing file of a pack."""
+    removed = "open the corpus again: this generation may have been removed."
+    hint = removed if isinstance(file, ObjectPlace) else _DAMAGED
+    return StoreError(f"Expected a pack, got none - at {file}", hint=hint)
 
 
 def in_use(
@@ -265,7 +277,8 @@ def write_tables(folder: Place, tables: Mapping[str, pa.Table]) -> Entry:
                 writer.write_batch(batch)
         data = memoryview(sink.getvalue()).cast("B")
         write_atomic(folder / name, data, sync=False)
-        files[name] = entry_of(data)
+        sums = {"sha256": hashlib.sha256(data).hexdigest(), "xxh3": xxhash.xxh3_64_hexdigest(data)}
+        files[name] = {"bytes": data.nbytes, **sums}
     data = json.dumps(files).encode()
     write_atomic(folder / FILES, data, sync=False)
     sync_all([folder / name for name in (*files, FILES)], folder.parent)

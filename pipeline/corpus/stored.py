@@ -120,7 +120,7 @@ class StoredRows:
             _postings(
                 lists, self.starts[run.start : run.stop] - start, [one.key_end - one.key_start for one in segments]
             ),
-            pack.rows(VECTORS, segments[0].row_start, end - start) if segments[0].encoded else None,
+            pack.table(VECTORS).slice(segments[0].row_start, end - start) if segments[0].encoded else None,
             self.base.manifest.encoder_profile or "",
         )
 

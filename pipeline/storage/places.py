@@ -103,9 +103,9 @@ class ObjectPlace:
         info = self._info or self._translated(lambda: self.fs.info(self._key))
         return Stat(int(info["size"] or 0))
 
-    def read_bytes(self, start: int | None = None, end: int | None = None) -> bytes:
-        """The content of the object, or the bytes [start, end) of it."""
-        return self._translated(lambda: self.fs.cat_file(self._key, start=start, end=end))
+    def read_bytes(self) -> bytes:
+        """The content of the object."""
+        return self._translated(lambda: self.fs.cat_file(self._key))
 
     def read_text(self, encoding: str = "utf-8") -> str:
         return self.read_bytes().decode(encoding)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import xxhash
 from scoped_retrieval.pipeline.corpus import manifest
-from scoped_retrieval.pipeline.corpus.blocks import entry_of
 from scoped_retrieval.pipeline.corpus.manifest import chain_of
 from scoped_retrieval.pipeline.storage.chain import Chain, Line
 from scoped_retrieval.pipeline.storage.durable import file_sha256
@@ -35,7 +35,9 @@ def reseal(path: Path, pack: Path) -> None:
     """Rewrite the checksums of a pack as its files are now, and every manifest that names it."""
     files = {}
     for file in sorted(pack.glob("*.arrow")):
-        files[file.name] = entry_of(memoryview(file.read_bytes()))
+        data = file.read_bytes()
+        sums = {"sha256": hashlib.sha256(data).hexdigest(), "xxh3": xxhash.xxh3_64_hexdigest(data)}
+        files[file.name] = {"bytes": len(data), **sums}
     (pack / "pack.json").write_text(json.dumps(files), encoding="utf-8")
     entry = {"bytes": sum(each["bytes"] for each in files.values()), "sha256": file_sha256(pack / "pack.json")}
     for at in (path / "generations").glob("*.json"):
