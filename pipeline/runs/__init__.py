@@ -16,7 +16,7 @@ file is immutable, except that an erasure, whose line comes first, rewrites part
 - the folder: `store`, `log`, `ids`; a run: `run`, `parts`, `files`
 - writing a batch: `writing`; an interactive run: `live`, `compacting`
 - reading: `replay`, `verify`, `listing`
-- erasure: `erasing`, `erased_texts` (which texts show a row, or are those of requests), `model_inputs` (recorded inputs)
+- erasure: `erasing`, `erased_texts` (which texts go), `model_inputs` (recorded inputs)
 """
 
 from __future__ import annotations

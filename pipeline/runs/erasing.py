@@ -23,7 +23,7 @@ from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreEr
 from ..progress import counted
 from ..storage.durable import sync_path
 from .compacting import compact
-from .erased_texts import READS, RequestSelection, chosen_among, gone_from
+from .erased_texts import NOBODY, READS, RequestSelection, gone_from
 from .files import files_below, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .log import Line, of_kind
@@ -81,13 +81,13 @@ def erase_evidence(
     store: Runs,
     evidence_ids: Collection[str],
     *,
-    asked: RequestSelection | None = None,
+    asked: RequestSelection = NOBODY,
     may_go_on: Callable[[Mapping[str, Any]], bool] = lambda plan: False,
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
-    """Remove every text that shows something of these rows from every run of a folder; with `asked`, of rows that the corpus
-    lost and texts of requests, too. An unfinished run stays if it `may_go_on`, by its plan.
+    """Remove every text that shows something of these rows from every run of a folder, and of rows that the corpus lost and
+    texts of requests, as they are `asked`. An unfinished run stays if it `may_go_on`, by its plan.
 
     With `dry_run` nothing is written. If runs are `being_written`, the erasure must be repeated once they are not.
     """
@@ -105,7 +105,7 @@ def erase_evidence(
             if store.holds(run_id):
                 done.being_written.append(run_id)
             elif (len(ids) and not may_go_on(store.plan_of(run_id))) or (
-                asked is not None and asked.questions and len(_asked_of(store.resume(run_id), asked))
+                asked.questions and len(_asked_of(store.resume(run_id), asked))
             ):
                 if not dry_run:
                     store.discard(run_id)
@@ -117,14 +117,14 @@ def erase_evidence(
 
 def _asked_of(staged: StagedRun, asked: RequestSelection) -> pa.Array:
     """The ids of the selected requests of an unfinished run."""
-    return chosen_among(asked, staged.requests, staged.failures, staged.plan["settings"].get("principal"))
+    return asked.among(staged.requests, staged.failures, staged.plan["settings"].get("principal"))
 
 
 def _erase_from(
     store: Runs,
     run_id: str,
     ids: pa.Array,
-    asked: RequestSelection | None,
+    asked: RequestSelection,
     reason: str,
     done: RunsErased,
     *,
