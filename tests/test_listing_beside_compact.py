@@ -12,7 +12,6 @@ from scoped_retrieval.pipeline.reading.across_runs import read_each
 from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
 from scoped_retrieval.pipeline.runs import Run, Runs
 from scoped_retrieval.pipeline.runs.compacting import compact
-from scoped_retrieval.pipeline.runs.listing import forget_listings
 
 
 def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus, tmp_path: Path) -> None:
@@ -20,7 +19,6 @@ def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(corpus: Corpus
     session.retrieve(batch(1)[0])
     session.close(compacted=False)
     store = Runs(tmp_path / "runs", create=False)
-    forget_listings(store.path)
     flags: dict[str, Any] = {"runs": tmp_path / "runs", "grants": tmp_path / "none.yaml", "principal": "ana"}
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     calls: list[bool] = []

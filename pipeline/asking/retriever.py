@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...nodes.columns.kept import rows_by
-from ...nodes.errors import AccessError, InputError, ScopedRetrievalError, StoreError
+from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.recall.bm25 import Bm25
 from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, load_grants
@@ -46,7 +46,6 @@ from ..requests.files import Row
 from ..requests.presets import Preset, load_preset
 from ..requests.resolver import RequestResolver
 from ..runs import Runs, StagedRun, compact
-from ..runs.listing import listed
 from ..storage.places import ObjectPlace, Place, fixed_place
 from ..views.lineage import current_lineage
 from .grouping import Grouped
@@ -295,10 +294,8 @@ class Retriever:
         """End the interactive run, if there is one; its snapshots become Parquet parts if `compacted`."""
         with self._grouped.alone():
             live = self._session.close()
-        if live is not None and live.written and self.runs is not None:
-            run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
-            with suppress(OSError, ScopedRetrievalError):  # listings will read it again
-                listed(run)
+        if live is not None and live.written and self.runs is not None and compacted:
+            compact(self.runs, live.run_id)
 
     def __enter__(self) -> Retriever:
         return self

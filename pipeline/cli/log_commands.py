@@ -123,16 +123,16 @@ def _minute(time: Any) -> str:
 
 def _runs(settings: Any, last: int) -> tuple[Any, str]:
     from ..reading.across_runs import other_runs, read_each
-    from ..reading.snapshots import summaries_for
+    from ..reading.snapshots import readable
     from ..runs import Runs
     from ..runs.run import INTERACTIVE
     from ..runs.store import DAMAGED, OK
 
     store = Runs(settings["runs"], create=False)
-    found, damaged, summary_of = list[Any](), dict[str, str](), summaries_for(settings)
+    found, damaged = list[Any](), dict[str, str]()
     for run in store.newest():
-        read, lost = read_each(settings, [run], summary_of)
-        found += [(one, summary) for one, summary in read if summary.statuses]
+        read, lost = read_each(settings, [run], lambda run: readable(settings, run).rows)
+        found += [(one, rows) for one, rows in read if rows.num_rows]
         damaged |= lost
         if last and len(found) == last:
             break
@@ -140,13 +140,13 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     rows = [
         {
             "run_id": run.run_id,
-            "created_at": summary.created_at,
+            "created_at": rows["created_at"][0].as_py().isoformat() if run.live else run.manifest.get("created_at"),
             "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
-            "snapshots": sum(summary.statuses.values()),
-            "statuses": summary.statuses,
+            "snapshots": rows.num_rows,
+            "statuses": dict(sorted(Counter(rows["status"].to_pylist()).items())),
             "state": OK,
         }
-        for run, summary in found
+        for run, rows in found
     ]
     others = [
         {"run_id": o.run_id, "state": o.state, "detail": o.detail}

@@ -18,7 +18,7 @@ from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS
 from ..config.settings import Settings
 from .grants import Audience, Viewer, audited, audits_everything, grants_for, grants_or_none
 from .present_rights import within_rights
-from .snapshots import as_damage, audits_whole, readable_snapshots, readable_under
+from .snapshots import Readable, as_damage, audits_whole, readable
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
@@ -73,7 +73,7 @@ def expect_reader(settings: Settings, run: Run) -> None:
     try:
         with as_damage(run.run_id):
             mine = run.started_by == settings.principal
-        if mine or readable_snapshots(settings, run):
+        if mine or readable(settings, run).rows.num_rows:
             return
     except StoreError:
         if hears_of_damage(settings, run.run_id):
@@ -118,7 +118,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
             with as_damage(run_id):
                 run = Run(store, run_id, lines)
                 # In this order: for an auditor of all projects, the requests of a run need not be read.
-                return everything() or bool(readable_under(settings, run, grants()))
+                return everything() or bool(Readable.of(settings, run, grants()).rows.num_rows)
         except ScopedRetrievalError:
             return bool(audited(settings, grants())) and (bool(lines) or starter is None)
 

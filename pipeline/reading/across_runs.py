@@ -17,7 +17,7 @@ from ..config.settings import Settings
 from ..deadline import expect_time
 from .access import expect_reader, hears_of_damage, known_runs, open_run, unknown
 from .grants import grants_or_none
-from .snapshots import readable_snapshots, readable_under
+from .snapshots import Readable, readable_snapshots
 
 if TYPE_CHECKING:
     from ..runs import Run
@@ -126,7 +126,6 @@ def snapshot_named(settings: Settings, name: str) -> str:
     Raises:
         AccessError: there is no such snapshot that the principal may read.
     """
-    from ..runs import Runs
 
     if late := _LATE.fullmatch(name):
         whose = {"session_id": late["session"]} if late["session"] else {"asker": settings.principal}
@@ -136,12 +135,10 @@ def snapshot_named(settings: Settings, name: str) -> str:
         return found
     if not _BLOCK_REF.fullmatch(name):
         return name
-    store = Runs(settings["runs"], create=False)
-    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
-    found = [row for _, rows in read for row in rows if row.get("block_ref") == name]
-    if not found:
+    found = _latest(settings, {"block_ref": name}, 1)
+    if found is None:
         raise unknown(f"retr-snap-{name}")
-    return _by_capture(found)[-1]
+    return found
 
 
 def last_of_session(settings: Settings, session: str | None) -> str | None:
@@ -156,14 +153,10 @@ def _latest(settings: Settings, wanted: Mapping[str, str | None], back: int) -> 
     """
     grants = grants_or_none(settings)
 
-    def read_last(run: Run) -> list[dict[str, Any]]:
-        # Snapshots of a batch run are in shard order, and shards may have been answered in parallel.
-        return readable_under(settings, run, grants, wanted, back if run.live else None)
+    def times(run: Run) -> list[tuple[Any, str]]:
+        rows = Readable.of(settings, run, grants).where(wanted).rows
+        return list(zip(rows["created_at"].to_pylist(), rows["snapshot_id"].to_pylist(), strict=True))
 
-    read, _ = read_each(settings, runs_of(settings).newest(), read_last)
-    found = _by_capture(row for _, rows in read for row in rows)
-    return found[-back] if len(found) >= back else None
-
-
-def _by_capture(snapshots: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [id_ for _, id_ in sorted((row["created_at"], row["snapshot_id"]) for row in snapshots)]
+    read, _ = read_each(settings, runs_of(settings).newest(), times)
+    found = sorted(each for _, of_run in read for each in of_run)
+    return found[-back][1] if len(found) >= back else None

@@ -28,7 +28,7 @@ from ..config.settings import Settings
 from ..runs import Replay, Run, Runs, replay
 from .access import audience_of, open_run, readable_replay
 from .across_runs import read_each
-from .snapshots import readable_snapshots
+from .snapshots import readable
 from .verify_facts import FactFinding, verify_facts
 
 __all__ = [
@@ -197,8 +197,10 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
     if snapshot_id is not None:
         audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
         return logged_answers(store, [snapshot_id]), 0
-    mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
-    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), len(damaged)
+    mine, damaged = read_each(
+        settings, store.list(), lambda run: readable(settings, run).rows["snapshot_id"].to_pylist()
+    )
+    return logged_answers(store, [id_ for _, ids in mine for id_ in ids]), len(damaged)
 
 
 def logged_answers(store: Runs, snapshots: Collection[str]) -> list[dict[str, Any]]:

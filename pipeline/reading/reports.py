@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.tables import BLOCKS, REQUESTS
@@ -18,7 +17,7 @@ from ..runs.ids import is_snapshot
 from ..runs.parts import READABLE
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
-from .snapshots import as_damage, audits_whole, readable_snapshots
+from .snapshots import as_damage, audits_whole, readable
 
 __all__ = ["events_of", "measured", "report_of"]
 
@@ -35,17 +34,16 @@ def report_of(settings: Settings, run_id: str) -> str:
 
     run = open_run(settings, run_id)
     expect_reader(settings, run)
-    snapshots = readable_snapshots(settings, run)
-    asked = pa.array([row["request_id"] for row in snapshots], pa.string())
+    mine = readable(settings, run)
     tables = {table: run.table(table) for table in COUNTED}
-    tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
-    audit = all("recalled" in row for row in snapshots)
-    whole = audits_whole(settings, run)
-    mine = {row["snapshot_id"] for row in snapshots}
+    tables = {table: rows.filter(pc.is_in(rows["request_id"], mine.request_ids)) for table, rows in tables.items()}
+    ids = set(mine.rows["snapshot_id"].to_pylist())
     with as_damage(run.run_id):
-        took = {name: took for name, took in run.timings.items() if name in mine} if audit else {}
-        seconds = run.node_seconds if whole else {}
-    return run_report(run.run_id, snapshots, tables, audit=audit, settings=run.settings, seconds=seconds, took=took)
+        took = {name: took for name, took in run.timings.items() if name in ids} if mine.audit else {}
+        seconds = run.node_seconds if mine.whole else {}
+    return run_report(
+        run.run_id, mine.listed(), tables, audit=mine.audit, settings=run.settings, seconds=seconds, took=took
+    )
 
 
 def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Mapping[str, float]]:

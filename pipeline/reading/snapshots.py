@@ -1,14 +1,15 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an open run. Gives: `readable_snapshots`, `audits_whole`, `audited_projects`,
-`summaries_for` lists of runs, and `as_damage`, under which stored rows are read.
+Reads: settings, an open run. Gives: `Readable`, its list as `readable_snapshots`, `audits_whole`, `audited_projects`, and
+`as_damage`, under which stored rows are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +20,12 @@ from ...nodes.columns.keys import codes_of, distinct_rows, flat
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import SNAPSHOTS
 from ..config.settings import Settings
-from .grants import Audience, Viewer, grants_for, grants_or_none
+from .grants import Viewer, grants_for, grants_or_none
 
 if TYPE_CHECKING:
     from ..runs import Run
 
-__all__ = [
-    "StoredRunSummary",
-    "as_damage",
-    "audited_projects",
-    "audits_whole",
-    "readable_snapshots",
-    "readable_under",
-    "summaries_for",
-]
+__all__ = ["Readable", "as_damage", "audited_projects", "audits_whole", "readable", "readable_snapshots"]
 
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
@@ -61,91 +54,96 @@ def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
     return Viewer(settings.principal, grants_for(run, grants_or_none(settings))).audited
 
 
-def audits_whole(settings: Settings, run: Run) -> bool:
-    """Whether the principal audits every snapshot of a run: then its whole tables and their counts may be shown."""
-    mine = readable_snapshots(settings, run)
-    return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
+@dataclass(frozen=True)
+class Readable:
+    """The snapshots of a run that a principal may read: `rows` of `listing.whose`, and which of them it audits."""
+
+    run: Run
+    rows: pa.Table
+    audited: NDArray[np.bool_]
+    whole: bool
+    """Whether it audits every snapshot of the run: then its whole tables and their counts may be shown."""
+
+    @classmethod
+    def of(cls, settings: Settings, run: Run, grants: pa.Table | None) -> Readable:
+        """Those of a run under these grants, None without a grants file.
+
+        Raises:
+            StoreError: the run is damaged.
+        """
+        from ..runs.listing import whose
+
+        with as_damage(run.run_id):
+            viewer, rows = Viewer(settings.principal, grants_for(run, grants)), whose(run)
+            names = [rows[name] for name in ("project", "principal", "asked_by")]
+            first, alike = distinct_rows(codes_of([*names, pc.binary_join(flat(rows["reached"]), "\n")]))
+            audiences = [viewer.audience(one, one["reached"]) for one in rows.take(pa.array(first)).to_pylist()]
+            read, audited = (
+                np.array([test(audience) for audience in audiences], dtype=bool)[alike]
+                for test in (lambda audience: audience is not None, lambda audience: audience == "audit")
+            )
+            rows = rows.append_column("asker", pc.coalesce(rows["asked_by"], rows["principal"]))
+            return cls(run, rows.filter(pa.array(read)), audited[read], bool(audited.all()))
+
+    @property
+    def request_ids(self) -> pa.Array:
+        """The requests of these snapshots."""
+        return flat(self.rows["request_id"])
+
+    @property
+    def audit(self) -> bool:
+        """Whether the principal audits each of them."""
+        return bool(self.audited.all())
+
+    def where(self, wanted: Mapping[str, str | None], last: int | None = None) -> Readable:
+        """Those with these values by column, None for any; `asker` is the user who asked. At most the `last` ones."""
+        mask = np.ones(len(self.audited), dtype=bool)
+        for column, value in wanted.items():
+            if value is not None:
+                mask &= np.asarray(pc.fill_null(pc.equal(self.rows[column], value), False))
+        kept = mask.nonzero()[0]
+        kept = kept if last is None else kept[max(0, len(kept) - last) :]
+        return Readable(self.run, self.rows.take(pa.array(kept)), self.audited[kept], self.whole)
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Their rows, with question, project, purpose and `as_of` of their requests; for a row refused on arrival, the
+        fields that could be read.
+
+        Raises:
+            StoreError: the run is damaged.
+        """
+        from ..runs.listing import listed
+
+        with as_damage(self.run.run_id):
+            ids = self.rows["snapshot_id"].to_pylist()
+            rows = listed(self.run, ids) if self.run.live else self.rows.drop_columns(["asker"])
+            found = rows.drop_columns(["principal", "asked_by", "reached"]).to_pylist()
+        return [
+            row if audited else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
+            for row, audited in zip(found, self.audited.tolist(), strict=True)
+        ]
 
 
-def readable_snapshots(
-    settings: Settings, run: Any, *, status: str | None = None, session: str | None = None, last: int | None = None
-) -> list[dict[str, Any]]:
-    """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
-
-    For a row refused on arrival, the fields that could be read. `status` and `session` filter, `last` limits to the
-    latest.
+def readable(settings: Settings, run: Run) -> Readable:
+    """The snapshots of a run that the principal may read under the current grants.
 
     Raises:
         StoreError: the run is damaged.
     """
-    return readable_under(settings, run, grants_or_none(settings), {"status": status, "session_id": session}, last)
+    return Readable.of(settings, run, grants_or_none(settings))
 
 
-def readable_under(
-    settings: Settings,
-    run: Any,
-    grants: pa.Table | None,
-    wanted: Mapping[str, str | None] | None = None,
-    last: int | None = None,
+def readable_snapshots(
+    settings: Settings, run: Run, *, status: str | None = None, last: int | None = None
 ) -> list[dict[str, Any]]:
-    """`readable_snapshots` under these grants, None without a grants file; `wanted` are values by column, `asker` that of who asked."""
-    with as_damage(run.run_id):
-        table, audiences, of = _judged(run, Viewer(settings.principal, grants_for(run, grants)))
-        mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
-        table = table.append_column("asker", pc.coalesce(table["asked_by"], table["principal"]))
-        for column, value in (wanted or {}).items():
-            if value is not None:
-                mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
-        kept = mask.nonzero()[0]
-        kept = kept if last is None else kept[max(0, len(kept) - last) :]
-        listed = table.drop_columns(["principal", "asked_by", "asker", "reached"]).take(pa.array(kept)).to_pylist()
-    return [
-        row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
-        for row, code in zip(listed, of[kept].tolist(), strict=True)
-    ]
-
-
-class StoredRunSummary(NamedTuple):
-    """The entry of a run in a list: its time, the number of readable snapshots by status."""
-
-    created_at: str | None
-    statuses: dict[str, int]
-
-
-def summaries_for(settings: Settings) -> Callable[[Any], StoredRunSummary]:
-    """A function that returns the list entry of a run for the principal; grants are read once for all runs.
+    """The rows of the snapshots of a run that the principal may read, see `Readable.listed`.
 
     Raises:
-        StoreError: raised by the function: the run is damaged.
+        StoreError: the run is damaged.
     """
-    grants = grants_or_none(settings)
-    viewer = None if grants is None else Viewer(settings.principal, grants)
-    return lambda run: _summary(run, viewer or Viewer(settings.principal, run.stored("grants")))
+    return readable(settings, run).where({"status": status}, last).listed()
 
 
-def _summary(run: Any, viewer: Viewer) -> StoredRunSummary:
-    with as_damage(run.run_id):
-        table, audiences, of = _judged(run, viewer)
-        kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
-        counted = table["status"].filter(pa.array(kept)).value_counts().to_pylist()
-        statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
-        if run.live:
-            first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
-            return StoredRunSummary(first, statuses)
-        return StoredRunSummary(run.manifest.get("created_at"), statuses)
-
-
-def _judged(run: Any, viewer: Viewer) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
-    """The snapshots of a run, the audience of each distinct asker and reach, and which of these each snapshot has."""
-    from ..runs.listing import listed
-
-    table = listed(run)
-    whose = table.select(["project", "principal", "asked_by", "reached"])
-    names = [whose[name] for name in ("project", "principal", "asked_by")]
-    first, alike = distinct_rows(codes_of([*names, _spelled(whose["reached"])]))
-    return table, [viewer.audience(one, one["reached"]) for one in whose.take(pa.array(first)).to_pylist()], alike
-
-
-def _spelled(lists: pa.ChunkedArray) -> pa.Array:
-    """Each list of names joined into one text."""
-    return pc.binary_join(flat(lists), "\n")
+def audits_whole(settings: Settings, run: Run) -> bool:
+    """Whether the principal audits every snapshot of a run."""
+    return readable(settings, run).whole

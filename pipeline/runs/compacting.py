@@ -65,11 +65,10 @@ def _written(run: Run) -> str:
     receipts = {INPUTS: write_parts(run.folder, INPUTS, inputs)}
     for shard, at in enumerate(range(0, len(names), SNAPSHOTS_EACH)):
         receipts[shard_name(shard)] = _write_shard(run, shard_name(shard), names[at : at + SNAPSHOTS_EACH])
-    created = run.table("snapshots", snapshot_id=names[0])["created_at"][0].as_py().isoformat()
     plan = {
         "format": FORMAT,
         "run_id": run.run_id,
-        "created_at": created,
+        "created_at": run.kept[names[0]]["created_at"],
         "settings": run.settings,
         "lineage_sha256": run.lineage_sha256,
     }

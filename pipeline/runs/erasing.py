@@ -25,7 +25,6 @@ from ..storage.durable import sync_path
 from .compacting import compact
 from .erased_texts import NOBODY, READS, RequestSelection, gone_from
 from .files import files_below, parquet_bytes, read_parquet, write_bytes
-from .listing import forget_listings
 from .log import Line, of_kind
 from .parts import TEXTS
 from .run import Run
@@ -93,7 +92,6 @@ def erase_evidence(
     """
     done = RunsErased()
     if not dry_run:
-        forget_listings(store.path)
         store.sweep()  # from now on, each new line is of a writer that knows of the erasure
     ids = pa.array(sorted(evidence_ids), pa.string())
     unfinished = store.unfinished()  # listed first: one that is finished in the meantime is among the others
@@ -110,8 +108,6 @@ def erase_evidence(
                 if not dry_run:
                     store.discard(run_id)
                 done.discarded.append(run_id)
-    if not dry_run:
-        forget_listings(store.path)  # a concurrent listing may have cached removed rows
     return done
 
 

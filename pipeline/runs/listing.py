@@ -1,111 +1,80 @@
-"""Cached rows for lists of snapshots, kept beside the runs: a hundred thousand are listed without reading each.
+"""Rows for lists of snapshots: which there are, whose they are, how they ended, and what was asked.
 
-runs/.index/<run_id>.arrow        the rows of one run, after their SHA-256 and that of the lines of LOG they follow from
-
-They are derived: they may be removed at any time, and decide nothing, as a file that does not match its SHA-256 is not
-read. They contain questions, so an erasure removes them first. Runs on an object store have none.
+Of an interactive snapshot, its line in LOG says all but the question: it is found without reading its file. Questions are
+free text, which no line has, as a line cannot be erased.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...nodes.errors import ScopedRetrievalError
+from ...nodes.schema import TIMESTAMP
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from ..storage.durable import exists, make_folders, remove_tree, write_atomic
-from ..storage.places import Place
-from .parts import FORMAT, with_texts
-from .run import Run
+from .parts import with_texts
 
-__all__ = ["ASKED", "forget_listings", "listed"]
+if TYPE_CHECKING:
+    from .run import Run
 
-FOLDER = ".index"
-ASKED = ("principal", "asked_by", "project", "purpose", "session_id", "as_of", "question")
-"""The columns of a list from the request of each snapshot."""
-_SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
+__all__ = ["described", "listed", "whose"]
+
 _REACHED = pa.field("reached", pa.list_(pa.string()))
+_WHOSE = ("principal", "asked_by", "project", "session_id")
+_ASKED = (*_WHOSE, "purpose", "as_of", "question")
+"""The columns of a list from the request of each snapshot."""
+_OF_SNAPSHOT = ("snapshot_id", "request_id", "status", "block_ref")
+_DESCRIBED = pa.schema(
+    [*(pa.field(name, pa.string()) for name in (*_OF_SNAPSHOT, *_WHOSE)), pa.field("created_at", TIMESTAMP), _REACHED]
+)
+_SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
 
 
-def listed(run: Run) -> pa.Table:
-    """SNAPSHOTS of a run in order, with columns of their requests and the projects that each answer `reached`.
+def described(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """What the line of an interactive snapshot says of it, from its tables."""
+    (row,) = tables["snapshots"].select([*_OF_SNAPSHOT, "snapshot_digest", "created_at"]).to_pylist()
+    return row | {"created_at": row["created_at"].isoformat()} | _asked(tables, _WHOSE)[row["request_id"]]
 
-    If the session of an interactive run continued since, only the new files are read.
+
+def whose(run: Run) -> pa.Table:
+    """Of each snapshot of a run, in order: ids, status and time, who asked, and the projects that its answer `reached`.
 
     Raises:
         StoreError: the run is damaged.
     """
-    if not isinstance(run.store.path, Path):
-        return _read(run, None)
-    file = run.store.path / FOLDER / f"{run.run_id}.arrow"
-    names = [*run.kept] if run.live else []
-    known = _cached(file, _stamp(run))
-    if known is not None and (not run.live or known.num_rows == len(names)):
-        return known
-    found = _read(run, names[known.num_rows if known else 0 :] if run.live else None)
-    found = pa.concat_tables([known, found]) if known else found
-    with suppress(OSError, ScopedRetrievalError):  # an unwritable folder is only listed more slowly
-        _keep(file, found, _stamp(run))
-        if [line.number for line in run.lines] != [line.number for line in run.store.log.of(run.run_id)]:
-            file.unlink(missing_ok=True)  # an erasure ran in the meantime: rows read must not be cached
-    return found
+    if not run.live:
+        return listed(run, None)
+    rows = [{**one, "principal": one["principal"] or run.started_by} for one in run.kept.values()]
+    times = pa.array([one["created_at"] for one in rows], pa.string()).cast(TIMESTAMP)
+    return pa.table(
+        [times if name == "created_at" else [one[name] for one in rows] for name in _DESCRIBED.names], _DESCRIBED
+    )
 
 
-def forget_listings(folder: Place) -> None:
-    """Remove the cached rows of all runs of a folder."""
-    if isinstance(folder, Path) and exists(folder / FOLDER):
-        remove_tree(folder / FOLDER)
+def listed(run: Run, snapshots: list[str] | None) -> pa.Table:
+    """SNAPSHOTS of a run, of an interactive one some, with the columns of `whose` and what was asked.
+
+    Raises:
+        StoreError: the run is damaged.
+    """
+    stored = run.tables(dict.fromkeys([*_SOURCES, "texts"]), snapshots)
+    tables = {name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}
+    rows, asked = tables[SNAPSHOTS.name], _asked(tables, _ASKED)
+    of_rows = [asked[id_] for id_ in rows["request_id"].to_pylist()]
+    for name in _ASKED:
+        values = [one[name] or (run.started_by if name == "principal" else None) for one in of_rows]
+        rows = rows.append_column(name, pa.array(values, REQUESTS.columns[name].type))
+    return rows.append_column(_REACHED, pa.array([one["reached"] for one in of_rows], _REACHED.type))
 
 
-def _stamp(run: Run) -> str:
-    """What the rows of a run follow from besides its snapshots: its manifest, and its erasures."""
-    return " ".join([FORMAT, str(ASKED), *(line.hash for line in run.lines if line.body["kind"] in ("run", "erase"))])
-
-
-def _cached(file: Path, stamp: str) -> pa.Table | None:
-    """The cached rows of a run if they follow from the same lines."""
-    with suppress(OSError, pa.ArrowException, ValueError):
-        digest, _, data = file.read_bytes().partition(b" ")
-        if hashlib.sha256(stamp.encode() + data).hexdigest().encode() == digest:
-            return pa.ipc.open_file(pa.py_buffer(data)).read_all()
-    return None
-
-
-def _keep(file: Path, table: pa.Table, stamp: str) -> None:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    data = sink.getvalue().to_pybytes()
-    make_folders(file.parent)
-    write_atomic(file, hashlib.sha256(stamp.encode() + data).hexdigest().encode() + b" " + data, sync=False)
-
-
-def _read(run: Run, snapshots: list[str] | None) -> pa.Table:
-    """The rows of a run, or of some of its interactive snapshots."""
-    names = [*_SOURCES, "texts"]
-    stored = run.tables(dict.fromkeys(names), snapshots)
-    return _rows({name: with_texts(stored[name], TABLES[name], stored["texts"]) for name in _SOURCES}, run.started_by)
-
-
-def _rows(tables: Mapping[str, pa.Table], starter: str | None) -> pa.Table:
-    asked: dict[str, dict[str, Any]] = {}
-    for table in (FAILURES, REQUESTS):
-        found = tables[table.name]
-        names = [name for name in ("request_id", *ASKED) if name in found.column_names]
-        for row in found.select(names).to_pylist():
-            asked[row["request_id"]] = row if table is REQUESTS else row | {"principal": starter}
-    reached: dict[str, set[str]] = {}
+def _asked(tables: Mapping[str, pa.Table], names: Collection[str]) -> dict[str, dict[str, Any]]:
+    """These columns of each request, refused ones included, and the projects that it reached, by its id."""
+    asked = dict[str, dict[str, Any]]()
+    for table in (tables[FAILURES.name], tables[REQUESTS.name]):
+        known = [name for name in ("request_id", *names) if name in table.column_names]
+        asked |= {row["request_id"]: {**dict.fromkeys(names), **row} for row in table.select(known).to_pylist()}
+    reached = dict[str, set[str]]()
     for bound in tables[CONTRACT_BOUNDS.name].select(["request_id", "project"]).to_pylist():
         reached.setdefault(bound["request_id"], set()).add(bound["project"])
-    snapshots = tables[SNAPSHOTS.name]
-    ids = snapshots["request_id"].to_pylist()
-    nobodys = {"principal": starter}
-    for name in ASKED:
-        values = pa.array([asked.get(id_, nobodys).get(name) for id_ in ids], REQUESTS.columns[name].type)
-        snapshots = snapshots.append_column(name, values)
-    return snapshots.append_column(_REACHED, pa.array([sorted(reached.get(id_, ())) for id_ in ids], _REACHED.type))
+    return {id_: row | {"reached": sorted(reached.get(id_, ()))} for id_, row in asked.items()}

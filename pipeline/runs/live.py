@@ -32,6 +32,7 @@ from ..storage.file_access import system_errors
 from ..storage.places import Place
 from .files import json_bytes, named
 from .ids import new_run_id, snapshot_id
+from .listing import described
 from .log import LineInDoubtError, RunFolder, of_kind
 from .parts import (
     FORMAT,
@@ -59,7 +60,7 @@ class PackedSnapshot(NamedTuple):
     """A snapshot as it is stored, and what its line says."""
 
     data: bytes
-    line: dict[str, str]
+    line: dict[str, Any]
 
 
 def live_file(runs: Place, name: str) -> Place:
@@ -71,7 +72,7 @@ def packed(
     tables: Mapping[str, pa.Table], vectors: Vectors | None = None, took: LineTimings | None = None
 ) -> PackedSnapshot:
     """The snapshot of one request, with the timings of its line."""
-    (line,) = tables["snapshots"].select(["snapshot_id", "request_id", "snapshot_digest"]).to_pylist()
+    line = described(tables)
     timings = {} if took is None else {line["snapshot_id"]: took}
     data = _bytes_of(stored_whole(tables, COVERED, vectors, timings))
     return PackedSnapshot(data, line | {"sha256": hashlib.sha256(data).hexdigest()})

@@ -1,6 +1,6 @@
 """LOG, the chain of a folder of runs: a line is the commit of what it names; see `storage.chain`.
 
-live     snapshots of a session, each with its id, its request, its digest and the SHA-256 of its file
+live     snapshots of a session, each with its id, whose it is, its digest and the SHA-256 of its file
 close    a session's run gets no more snapshots: it is about to be compacted
 run      a finished run: the SHA-256 of its manifest
 erase    the receipt of an erasure: the removed texts, and the SHA-256 of each part without them
@@ -121,7 +121,7 @@ def manifest_named(lines: Iterable[Line]) -> str | None:
 
 
 def snapshots_named(lines: Iterable[Line]) -> dict[str, dict[str, Any]]:
-    """The snapshots that the lines of one run name, by id: `request_id`, `snapshot_digest` and `sha256` of the file.
+    """The snapshots that the lines of one run name, by id: what `listing` says of each, `snapshot_digest` and `sha256` of the file.
 
     Raises:
         VerificationError: two lines name the same snapshot.

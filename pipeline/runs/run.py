@@ -8,7 +8,7 @@ one snapshot, only its piece is read, and of other shards at most the ids of the
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -82,7 +82,7 @@ class Run:
         return again if self.live != again.live else None
 
     @cached_property
-    def kept(self) -> dict[str, dict[str, str]]:
+    def kept(self) -> dict[str, dict[str, Any]]:
         """The snapshots that LOG names, by id; empty for a batch."""
         return snapshots_named(self.lines)
 
@@ -91,15 +91,14 @@ class Run:
         """The manifest; for an interactive run, its future content."""
         if not self.live:
             return read_json(self.folder / "manifest.json")
-        statuses = self.snapshots["status"].value_counts().to_pylist()
         return {
             "format": FORMAT,
             "run_id": self.run_id,
             "kind": INTERACTIVE,
             "settings": self.settings,
-            "created_at": self.snapshots["created_at"][0].as_py().isoformat(),
-            "statuses": {s["values"]: s["counts"] for s in statuses},
-            "snapshots": self.snapshots.num_rows,
+            "created_at": next(iter(self.kept.values()))["created_at"],
+            "statuses": dict(Counter(one["status"] for one in self.kept.values())),
+            "snapshots": len(self.kept),
         }
 
     @cached_property

@@ -25,7 +25,7 @@ from ...runs.ids import is_snapshot
 from ..access import expect_reader, open_run, readable_replay
 from ..grants import grants_for, grants_or_none
 from ..present_rights import JUDGED_BY, items_within_rights
-from ..snapshots import readable_snapshots
+from ..snapshots import readable
 
 __all__ = [
     "CHANGES",
@@ -224,11 +224,10 @@ def _read_snapshot(settings: Settings, name: str) -> tuple[dict[str, pa.Table], 
 def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
     run = open_run(settings, name)
     expect_reader(settings, run)
-    mine = readable_snapshots(settings, run)
-    audit = all("recalled" in row for row in mine)
-    tables = compared_tables(run, None if audit else grants_for(run, grants_or_none(settings)))
-    asked = pa.array([row["request_id"] for row in mine], pa.string())
-    return {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}, audit
+    mine = readable(settings, run)
+    tables = compared_tables(run, None if mine.audit else grants_for(run, grants_or_none(settings)))
+    asked = mine.request_ids
+    return {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}, mine.audit
 
 
 def compared_tables(run: Any, grants: pa.Table | None, snapshot_id: str | None = None) -> dict[str, pa.Table]:

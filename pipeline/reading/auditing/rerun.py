@@ -9,7 +9,7 @@ Note: the requests are read with their texts. A request with an erased text can 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +66,10 @@ class Recorded:
         written = run.table("snapshots", snapshot_id=snapshot_id).select(CAPTURES.schema.names)
         return cls(requests, failures, CAPTURES.build({name: written[name] for name in written.column_names}))
 
-    def only(self, request_ids: Sequence[str]) -> Recorded:
+    def only(self, request_ids: pa.Array) -> Recorded:
         """The records of some requests."""
-        wanted = pa.array(request_ids, pa.string())
         kept = [
-            table.filter(pc.is_in(table["request_id"], wanted))
+            table.filter(pc.is_in(table["request_id"], request_ids))
             for table in (self.requests, self.failures, self.captures)
         ]
         return Recorded(*kept)

@@ -36,7 +36,7 @@ from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
-from ..snapshots import readable_snapshots
+from ..snapshots import readable
 from .difference import COMPARED, Side, compared_tables, item_changes, records, summarized
 from .reproduce import SHARD, first_difference
 from .rerun import Recorded, line_of
@@ -139,9 +139,8 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
         recorded = Recorded.of(run, snapshot)
     else:
         expect_reader(settings, run)
-        mine = readable_snapshots(settings, run)
-        audit = all("recalled" in row for row in mine)
-        recorded = Recorded.of(run).only([row["request_id"] for row in mine])
+        mine = readable(settings, run)
+        audit, recorded = mine.audit, Recorded.of(run).only(mine.request_ids)
     if not recorded.requests.num_rows:
         raise InputError(
             "Expected a request that was answered, got one that was refused when it was asked",
