@@ -4,7 +4,7 @@
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly; `flags`: zones,
   generated files and public interfaces
 - `events`: session events as tables, over `event_rows` (one event as a row), `observations` (summaries of outputs), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
-- `shapes`: neutral, OpenAI and Anthropic messages, and the ledger of document 003; `native`: results of tools as calls
+- `shapes`: neutral, OpenAI and Anthropic messages, and the ledger of document 003
 - `log`: recorded sessions, from a log folder or a file
 - `store`: recorded projections; `why`: what became of a source; `input_diff`: the difference of two inputs
 - `projections`: projections for the command line

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.context_tables import TURN_WARNINGS
 from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
-from .native import Native, native
 
 __all__ = ["Projection", "Projections"]
 
@@ -32,12 +30,6 @@ class Projection:
     turn_state: Mapping[str, Any]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to the loaded events."""
-    load_sources: Callable[[], list[dict[str, Any]] | None] = field(default=lambda: None, compare=False)
-
-    @cached_property
-    def sources(self) -> list[dict[str, Any]] | None:
-        """The sources with their texts, sections and lines, in the order of the ledger; None for a record."""
-        return self.load_sources()
 
     @property
     def state(self) -> dict[str, Any]:
@@ -111,20 +103,17 @@ class Projection:
         """The neutral form, whose SHA-256 is `input_sha256`."""
         return shapes.neutral_json(self.model_input)
 
-    def openai(self, *, native_tools: bool = False) -> dict[str, Any]:
-        """The shape of OpenAI's chat completions; with `native_tools`, results of tools are paired calls and results.
+    def openai(self) -> dict[str, Any]:
+        """The shape of OpenAI's chat completions.
 
         Raises:
-            InputError: a tool has a name that the provider refuses; `native_tools` of a recorded input.
+            InputError: a tool has a name that the provider refuses.
         """
-        return shapes.openai(self.model_input, self._native() if native_tools else None)
+        return shapes.openai(self.model_input)
 
-    def anthropic(self, *, native_tools: bool = False) -> dict[str, Any]:
+    def anthropic(self) -> dict[str, Any]:
         """The shape of Anthropic's messages, as `openai`."""
-        return shapes.anthropic(self.model_input, self._native() if native_tools else None)
-
-    def _native(self) -> Native:
-        return native(self.turn, self.model_input, self.sources)
+        return shapes.anthropic(self.model_input)
 
     def ledger(self) -> dict[str, Any]:
         """`ContextDecisionLedger` (S3.39)."""
@@ -179,16 +168,6 @@ def _unknown(source_id: str) -> Mapping[str, Any]:
     raise KeyError(source_id)
 
 
-def _sources(tables: Mapping[str, pa.Table], input_id: str) -> list[dict[str, Any]]:
-    """The sources of an input, with what the later steps made of each."""
-    names = ("compressed", "context_sources", "ordering", "isolated", "fitted")
-    parts = [tables[name].filter(pc.equal(tables[name]["input_id"], input_id)).to_pylist() for name in names]
-    return [
-        {**first, **order, **lines, **fit, "form": form["form"], "short": form["text"], "whole": form["longer"]}
-        for form, first, order, lines, fit in zip(*parts, strict=True)
-    ]
-
-
 @dataclass(frozen=True)
 class Projections:
     """Many turns: the tables of the line, and one `Projection` for each turn."""
@@ -223,9 +202,13 @@ class Projections:
             rows[name] = self.tables[name].slice(start, end - start).to_pylist()
         one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
         return Projection(
-            turn, one["model_inputs"], rows["context_decisions"], rows["turn_warnings"], one["turn_states"], self.artifacts,
-            partial(_sources, self.tables, turn["input_id"]),
-        )  # fmt: skip
+            turn,
+            one["model_inputs"],
+            rows["context_decisions"],
+            rows["turn_warnings"],
+            one["turn_states"],
+            self.artifacts,
+        )
 
     def under(self, condition: str, message: str) -> Projections:
         """These inputs, each with one more condition."""

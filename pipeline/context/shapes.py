@@ -16,7 +16,6 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST
-from .native import CALLS_FOLLOW, Native
 
 __all__ = ["anthropic", "decisions", "ledger", "messages", "neutral_json", "openai", "tool_schemas"]
 
@@ -56,27 +55,19 @@ def _accepted_schemas(model_input: Row, provider: str) -> list[dict[str, Any]]:
     return schemas
 
 
-def openai(model_input: Row, native: Native | None = None) -> dict[str, Any]:
-    """`messages` and `tools` of OpenAI's chat completions; with `native`, results of tools as calls and `tool` messages.
+def openai(model_input: Row) -> dict[str, Any]:
+    """`messages` and `tools` of OpenAI's chat completions.
 
     Raises:
         InputError: a visible tool has a name that the provider refuses.
     """
     tools = [{"type": "function", "function": schema} for schema in _accepted_schemas(model_input, "OpenAI")]
-    system, user = messages(model_input)
-    made: list[dict[str, Any]] = [system]
-    for pair in native.pairs if native else ():
-        call = {"name": pair["tool"], "arguments": json.dumps(pair["arguments"], ensure_ascii=False)}
-        made.append({"role": "assistant", "tool_calls": [{"id": pair["id"], "type": "function", "function": call}]})
-        made.append({"role": "tool", "tool_call_id": pair["id"], "content": pair["result"]})
-    made.append({**user, "content": native.user_text if native else user["content"]})
-    filled = [message for message in made if message.get("content") or message["role"] in ("assistant", "tool")]
+    filled = [message for message in messages(model_input) if message["content"]]
     return {"messages": filled, "tools": tools} if tools else {"messages": filled}
 
 
-def anthropic(model_input: Row, native: Native | None = None) -> dict[str, Any]:
-    """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache. With
-    `native`, results of tools are `tool_use` and `tool_result` blocks.
+def anthropic(model_input: Row) -> dict[str, Any]:
+    """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache.
 
     Raises:
         InputError: a visible tool has a name that the provider refuses.
@@ -84,17 +75,8 @@ def anthropic(model_input: Row, native: Native | None = None) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if model_input["system_text"]:
         made["system"] = [{"type": "text", "text": model_input["system_text"], "cache_control": {"type": "ephemeral"}}]
-    text = native.user_text if native else model_input["user_text"]
-    turns: list[dict[str, Any]] = []
-    content: list[dict[str, Any]] = [{"type": "text", "text": CALLS_FOLLOW}] if native and native.pairs else []
-    for pair in native.pairs if native else ():
-        use = {"type": "tool_use", "id": pair["id"], "name": pair["tool"], "input": pair["arguments"]}
-        turns += [{"role": "user", "content": content}, {"role": "assistant", "content": [use]}]
-        content = [
-            {"type": "tool_result", "tool_use_id": pair["id"], "content": pair["result"], "is_error": pair["failed"]}
-        ]
-    content += [{"type": "text", "text": text}] if text else []
-    made["messages"] = [*turns, {"role": "user", "content": content}] if content else turns
+    text = model_input["user_text"]
+    made["messages"] = [{"role": "user", "content": [{"type": "text", "text": text}]}] if text else []
     if schemas := _accepted_schemas(model_input, "Anthropic"):
         made["tools"] = [
             {"name": s["name"], "description": s["description"], "input_schema": s["parameters"]} for s in schemas
