@@ -60,7 +60,7 @@ def of_transcript(path: Path, checks: list[str]) -> tuple[Row, list[float]]:
     session_id, values, _ = events_of_transcript(path)
     made = ContextPolicy(checks=checks)
     log = read_events(values, session_id, checks)
-    rows = log.events.to_pylist()
+    rows = log.events
     requests = [row["seq"] for row in rows if row["kind"] == "model.request"]
     turns = [{"asOfSeq": seq, "inputId": str(seq)} for seq in requests]
     begun = time.process_time()

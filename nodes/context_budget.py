@@ -1,7 +1,7 @@
 """Context budget: the hard limit of a model input, messages and tool schemas together, for every limit from 0 up.
 
-Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`, beside the sources: the form in
-which the input shows each, and which limit bound.
+Reads: turns with the lines of their sources, counters. Gives `fitted`, the same: the form in which the input shows each, and
+which limit bound.
 
 Note: rules, goal, state and the user's words are never cut here. If they alone are over the limit, the turn fails and
 shows nothing. Every input is finally rendered as the model reads it, and counted whole; while it is over, the source
@@ -10,138 +10,117 @@ that is kept last goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from .blocks.token_counting import Counters
-from .context_tables import (
-    FITTED,
-    ContextSources,
-    ContextTurns,
-    Fitted,
-    Isolated,
-    Ordering,
-    PhasePolicies,
-    TurnStates,
-)
 from .turns.fitting import (
     BODY,
     FALLBACK,
     LONGER,
     NONE,
-    Candidate,
     Filled,
     Room,
     costs_of_frame,
     fill,
     input_limit,
-    is_required,
     shown_texts,
     tokens_of,
 )
-from .turns.frame import PLACE, counted, sealed
-from .turns.reading import beside, with_sources
+from .turns.frame import PLACE, sealed
+from .turns.reading import Row, Rows, Turns, TurnSources
 from .turns.words import PARTS, REQUIRED_PARTS
 
-Row = Mapping[str, Any]
 
-
-def fitted(
-    isolated: Isolated,
-    context_sources: ContextSources,
-    ordering: Ordering,
-    context_turns: ContextTurns,
-    turn_states: TurnStates,
-    phase_policies: PhasePolicies,
-    counters: Counters,
-) -> Fitted:
-    """The form in which every source fits, in the order of the sources."""
-    sources = context_sources.select(["source_kind", "part", "text"]).to_pylist()
-    lines, order = isolated.to_pylist(), ordering.to_pylist()
-    ids = context_sources["input_id"].to_pylist()
-    body, longer, fallback = (
-        tokens_of([each[name] for each in lines], ids, context_turns, counters)
-        for name in ("body", "longer", "fallback")
-    )
-    tools = [f"{each['text']}\n" if each["source_kind"] == "tool_schema" else None for each in sources]
-    schemas = tokens_of(tools, ids, context_turns, counters)
-    some = [
-        Candidate(
-            section=line["section"], part="references" if line["section"] == PLACE["references"] else source["part"], required=is_required(source, line),
-            body=int(body[n] + schemas[n]) if line["section"] >= 0 else -1,
-            longer=int(longer[n]) if line["longer"] is not None else -1,
-            fallback=int(fallback[n]) if line["fallback"] is not None else -1,
-        )
-        for n, (source, line) in enumerate(zip(sources, lines, strict=True))
-    ]  # fmt: skip
-    phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
+def fitted(isolated: Turns, counters: Counters) -> Turns:
+    """Of every source the form in which it fits (`shown`: body, lengthened, fallback or none), its `lines` and `section` in that
+    form, `place` (-1: not in the input), the `tokens` that it takes without fences and headings, those that its part may
+    have (`token_budget`), and `bound_by` (budget_part, budget_tokens or over_budget).
+    """
+    forms = {form: tokens_of(isolated, lambda row, form=form: row[form], counters) for form in (BODY, LONGER, FALLBACK)}
+    schemas = tokens_of(isolated, _schema, counters)
     frames: dict[tuple[str, str], Any] = {}
-    rows: list[dict[str, Any]] = []
-    turns = with_sources(context_turns, context_sources)
-    for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
-        counter = counters.get(turn["tokenizer"])
-        key = (turn["fences"], turn["tokenizer"])
-        frame = frames.setdefault(key, costs_of_frame(turn["fences"], counter))
-        mine, own = some[part], order[part]
-        keep = sorted(range(len(mine)), key=lambda n, own=own: own[n]["keep"])
-        room = _room(turn, phases[state])
-        found = fill(mine, keep, room, *frame)
-        _counted_whole(found, mine, keep, lines[part], own, tools[part], turn["fences"], room, counter)
-        for n, (one, shown) in enumerate(zip(mine, found.shown, strict=True)):
-            tokens = {BODY: one.body, LONGER: one.longer + int(schemas[part][n]), FALLBACK: one.fallback}.get(shown, 0)
-            if found.failed and one.required:
-                tokens = one.body  # nothing is shown, and the input tells how long each part would be
-            most = found.part_limits.get(one.part, room.limit)
-            rows.append({
-                "shown": shown, "tokens": tokens, "part_limit": room.limit if one.required else min(most, room.hard.get(one.part, room.limit)),
-                "bound_by": _bound(one, shown, found, room),
-            })  # fmt: skip
-    columns = ("shown", "tokens", "part_limit", "bound_by")
-    return beside(FITTED, context_sources, **{name: [row[name] for row in rows] for name in columns})
+    found: Turns = []
+    for number, each in enumerate(isolated):
+        counter = counters.get(each.turn["tokenizer"])
+        key = (each.turn["fences"], each.turn["tokenizer"])
+        frame = frames.setdefault(key, costs_of_frame(each.turn["fences"], counter))
+        some = [
+            {
+                "section": row["section"], "counts": "references" if row["section"] == PLACE["references"] else row["part"],
+                "required": row["required"],
+                BODY: forms[BODY][number][n] + schemas[number][n] if row["section"] >= 0 else -1,
+                LONGER: forms[LONGER][number][n] + schemas[number][n] if row[LONGER] is not None else -1,
+                FALLBACK: forms[FALLBACK][number][n] if row[FALLBACK] is not None else -1,
+            }
+            for n, row in enumerate(each.sources)
+        ]  # fmt: skip
+        keep = sorted(range(len(some)), key=lambda n, rows=each.sources: rows[n]["keep"])
+        room = _room(each)
+        filled = fill(some, keep, room, *frame)
+        _counted_whole(filled, each, keep, room, counter)
+        rows = [_fit(row, one, form, filled, room) for row, one, form in zip(each.sources, some, filled.shown, strict=True)]  # fmt: skip
+        found.append(each.adding(rows, tokens=filled.used, failed=filled.failed))
+    return found
 
 
-def _room(turn: Row, phase: Row) -> Room:
-    limit = input_limit(turn)
-    hard = {name: int(count) for name, _, count in (each.partition("=") for each in turn["limits"])}
-    shares = {part: phase[part] for part in PARTS.values if part not in REQUIRED_PARTS}
-    return Room(limit, min(turn["target_tokens"], limit), shares, hard)
+def _schema(source: Row) -> str | None:
+    return f"{source['text']}\n" if source["source_kind"] == "tool_schema" else None
 
 
-def _bound(one: Candidate, shown: str, found: Filled, room: Room) -> str | None:
-    if found.failed:
-        return "over_budget"
-    if one.section < 0 or shown in (BODY, LONGER):
-        return None
-    return "budget_tokens" if one.body > room.target - found.used else "budget_part"
+def _room(given: TurnSources) -> Room:
+    limit = input_limit(given.turn)
+    hard = {name: int(count) for name, _, count in (each.partition("=") for each in given.turn["limits"])}
+    shares = {part: given.phase[part] for part in PARTS.values if part not in REQUIRED_PARTS}
+    return Room(limit, min(given.turn["target_tokens"], limit), shares, hard)
 
 
-def _counted_whole(
-    found: Filled,
-    some: list[Candidate],
-    keep: list[int],
-    lines: list[Row],
-    order: list[Row],
-    tools: list[str | None],
-    style: str,
-    room: Room,
-    counter: Any,
-) -> None:
-    """Count the input as the model reads it; shorten and drop what is kept last until it fits."""
-    while not found.failed:
-        texts = sealed(*shown_texts(found.shown, lines, order, style))
-        places = sorted(range(len(order)), key=lambda n: order[n]["place"])
-        schemas = "".join(tools[n] or "" for n in places if found.shown[n] != NONE)
-        found.used = int(counter.count(pa.array([*map(counted, texts), schemas], pa.large_string())).sum())
-        if found.used <= room.limit:
+def _fit(source: Row, one: Row, form: str, filled: Filled, room: Room) -> dict[str, Any]:
+    """What fits of a source; of a failed turn, how long each required part would be."""
+    most = min(filled.part_limits.get(one["counts"], room.limit), room.hard.get(one["counts"], room.limit))
+    bound = None
+    if filled.failed:
+        bound = "over_budget"
+    elif one["section"] >= 0 and form not in (BODY, LONGER):
+        bound = "budget_tokens" if one[BODY] > room.target - filled.used else "budget_part"
+    needed = BODY if filled.failed and one["required"] else form
+    return {
+        **_in_form(source, form), "shown": form, "tokens": 0 if needed == NONE else one[needed], "bound_by": bound,
+        "token_budget": room.limit if one["required"] else most,
+    }  # fmt: skip
+
+
+def _in_form(source: Row, form: str) -> dict[str, Any]:
+    """Section, place and lines of a source that an input shows in a form."""
+    if form == NONE:
+        return {"section": -1, "place": -1, "lines": None}
+    section = PLACE["references"] if form == FALLBACK else source["section"]
+    return {"section": section, "place": source["place"], "lines": source[form]}
+
+
+def _counted_whole(filled: Filled, given: TurnSources, keep: list[int], room: Room, counter: Any) -> None:
+    """Count the input as the model reads it; shorten and drop what is kept last until it fits. If it cannot, nothing is shown,
+    and what it requires is counted.
+    """
+    sources, shown = given.sources, filled.shown
+    while True:
+        rows = [{**source, **_in_form(source, form)} for source, form in zip(sources, shown, strict=True)]
+        filled.used = _tokens(rows, given.turn, counter)
+        if filled.used <= room.limit:
             return
-        cut = next((n for n in reversed(keep) if found.shown[n] == LONGER), None)
+        cut = next((n for n in reversed(keep) if shown[n] == LONGER), None)
         if cut is not None:
-            found.shown[cut] = BODY
+            shown[cut] = BODY
             continue
-        cut = next((n for n in reversed(keep) if found.shown[n] != NONE and not some[n].required), None)
+        cut = next((n for n in reversed(keep) if shown[n] != NONE and not sources[n]["required"]), None)
         if cut is None:
-            found.failed, found.shown[:] = True, [NONE] * len(some)
+            filled.failed, shown[:] = True, [NONE] * len(sources)
             return
-        found.shown[cut] = NONE
+        shown[cut] = NONE
+
+
+def _tokens(rows: Rows, turn: Row, counter: Any) -> int:
+    """Tokens of both messages and the schemas of the shown sources."""
+    schemas = "".join(_schema(row) or "" for row in sorted(rows, key=lambda row: row["place"]) if row["place"] >= 0)
+    return int(counter.count(pa.array([*sealed(*shown_texts(rows, turn["fences"])), schemas], pa.large_string())).sum())

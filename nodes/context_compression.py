@@ -1,7 +1,7 @@
 """Context compression: the forms in which a source may be shown, always with a way back to the original.
 
-Reads: sources, selection, turns, states, phases, rules, counters. Gives `compressed`, beside the sources: a
-short form, and the whole text where the short form is not all of it.
+Reads: turns with their ordered sources, counters. Gives `compressed`, the same: of each a short form, and the whole text
+where the short form is not all of it.
 
 Note: a short form is a projection and replaces nothing: the log and the artifacts stay unchanged. The user's words are
 whole as far as they have room; else both ends, or a reference, with a warning. Rules are whole sections, or references.
@@ -10,86 +10,60 @@ whole as far as they have room; else both ends, or a reference, with a warning. 
 from __future__ import annotations
 
 import hashlib
-import json
-import re
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from .blocks.token_counting import Counters
-from .context_tables import (
-    COMPRESSED,
-    Compressed,
-    ContextSources,
-    ContextTurns,
-    PhasePolicies,
-    RuleTexts,
-    Selection,
-    TurnStates,
-)
 from .turns.fitting import BEGINNING, costs_of_frame, input_limit, tokens_of, words_room
 from .turns.frame import bullet
-from .turns.reading import beside, with_sources
+from .turns.reading import Row, Turns, TurnSources
 from .turns.words import REQUIRED_PARTS
-
-Row = Mapping[str, Any]
 
 LEAST_RULES = 100
 """Tokens of repository rules that even a small input has: rules are a required part (S3.35), and a section needs some."""
 
 
-def compressed(
-    context_sources: ContextSources,
-    selection: Selection,
-    context_turns: ContextTurns,
-    turn_states: TurnStates,
-    phase_policies: PhasePolicies,
-    rule_texts: RuleTexts,
-    counters: Counters,
-) -> Compressed:
-    """The forms of every source that passed the gates; `none` for the others."""
-    sources, chosen = context_sources.to_pylist(), selection.to_pylist()
-    phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
-    duty = rule_texts["duty"].to_pylist()
-    texts = [
-        bullet(f"{each['heading'] or ''}\n{each['text']}")
-        if each["part"] in REQUIRED_PARTS and each["source_id"] != "words"
-        else None
-        for each in sources
+def compressed(ordering: Turns, counters: Counters) -> Turns:
+    """Of every source that passed the gates `form` (full, excerpt, summary or reference; `none` for the others) with its text
+    `short`; `longer`, which is `whole` or not; `summary_id`, if `short` replaces the text; and `original_ref`, where the
+    original is.
+    """
+    counts = tokens_of(ordering, _required_text, counters)
+    return [
+        each.adding(_formed(each, tokens, counters.get(each.turn["tokenizer"])))
+        for each, tokens in zip(ordering, counts, strict=True)
     ]
-    tokens = tokens_of(texts, context_sources["input_id"].to_pylist(), context_turns, counters)
-    made: list[_Form] = []
-    turns = with_sources(context_turns, context_sources)
-    for (turn, part), state in zip(turns, turn_states["phase"].to_pylist(), strict=True):
-        mine, own, count, phase = sources[part], chosen[part], tokens[part], phases[state]
-        cut = _long_rules(mine, own, count, turn, phase["rules"], duty)
-        others = sum(
-            int(count[n]) for n, each in enumerate(mine)
-            if each["part"] in ("rules", "state") and n not in cut and not own[n]["decided_by"]
-        )  # fmt: skip
-        words = _Words(turn, others, counters.get(turn["tokenizer"]))
-        made += [
-            words.earlier(source)
-            if source["source_id"] == "words"
-            else words.whole(source["text"], int(tokens), source["reference"])
-            if source["part"] == "user_goal" and not decision["decided_by"]
-            else _forms(source, decision, n in cut, phase["full_characters"])
-            for n, (source, decision, tokens) in enumerate(zip(mine, own, count, strict=True))
-        ]
-    named = [
-        f"sum-{hashlib.sha256((each.text or '').encode()).hexdigest()[:16]}"
-        if each.form in ("excerpt", "summary")
-        else None
-        for each in made
-    ]
-    original = [
-        each.original or (None if each.form in ("full", "none") else source["reference"])
-        for each, source in zip(made, sources, strict=True)
-    ]
-    columns = {name: [getattr(each, name) for each in made] for name in ("form", "text", "longer", "whole")}
-    return beside(COMPRESSED, context_sources, summary_id=named, original_ref=original, **columns)
+
+
+def _required_text(source: Row) -> str | None:
+    """A text that every input has, as it is counted to find how much room is left for the user's words."""
+    if source["part"] not in REQUIRED_PARTS or source["source_id"] == "words":
+        return None
+    return bullet(f"{source['heading'] or ''}\n{source['text']}")
+
+
+def _formed(given: TurnSources, tokens: list[int], counter: Any) -> list[dict[str, Any]]:
+    sources = given.sources
+    cut = _long_rules(given, tokens)
+    others = sum(
+        tokens[n]
+        for n, each in enumerate(sources)
+        if each["part"] in ("rules", "state") and n not in cut and not each["decided_by"]
+    )
+    words, made = _Words(given.turn, others, counter), list[dict[str, Any]]()
+    for n, source in enumerate(sources):
+        if source["source_id"] == "words":
+            one = words.earlier(source)
+        elif source["part"] == "user_goal" and not source["decided_by"]:
+            one = words.whole(source["text"], tokens[n], source["reference"])
+        else:
+            one = _forms(source, n in cut, given.phase["full_characters"])
+        replaces = one.form in ("excerpt", "summary")
+        named = f"sum-{hashlib.sha256((one.short or '').encode()).hexdigest()[:16]}" if replaces else None
+        original = one.original or (None if one.form in ("full", "none") else source["reference"])
+        made.append({**one._asdict(), "summary_id": named, "original_ref": original})
+    return made
 
 
 class _Form(NamedTuple):
@@ -98,7 +72,7 @@ class _Form(NamedTuple):
     """
 
     form: str
-    text: str | None = None
+    short: str | None = None
     longer: str | None = None
     whole: bool = True
     original: str | None = None
@@ -123,11 +97,10 @@ class _Words:
 
     def earlier(self, source: Row) -> _Form:
         """The earlier messages: a line that says where they are, or the newest ones that fit, a long one by its ends."""
-        items, detail = re.split(r"(?m)^(?=- )", source["text"])[1:], json.loads(source["detail"])
         begun, _, end = source["reference"].removeprefix("log:").partition("-")
-        costs, shown, cut = self._cost(items), list[str](), list[str]()
-        left = None if detail["all"] else f"log:{begun}-{end}"
-        for item, cost, (seq, id_) in reversed(list(zip(items, costs, detail["events"], strict=True))):
+        costs, shown, cut = self._cost(source["items"]), list[str](), list[str]()
+        left = None if source["all"] else f"log:{begun}-{end}"
+        for item, cost, (seq, id_) in reversed(list(zip(source["items"], costs, source["events"], strict=True))):
             if cost > self.room and len(item) > BEGINNING:
                 cut.append(f"event:{id_}")
                 item = bullet(_ends(item[2:].replace("\n  ", "\n"), BEGINNING, cut[-1]))
@@ -152,12 +125,12 @@ def _ends(text: str, most: int, reference: str) -> str:
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters, open {reference} ...]\n{tail}"
 
 
-def _forms(source: Row, decision: Row, cut: bool, most: int) -> _Form:
+def _forms(source: Row, cut: bool, most: int) -> _Form:
     """The forms of another source; `cut`: it becomes a reference."""
     text = source["text"]
-    if decision["decided_by"]:
+    if source["decided_by"]:
         return _Form("none")
-    if decision["referenced"] or cut:
+    if source["referenced"] or cut:
         return _Form("reference")
     if source["source_kind"] not in ("latest_observation", "recent_tail", "file_content"):
         return _Form("full", text)
@@ -174,23 +147,19 @@ def _forms(source: Row, decision: Row, cut: bool, most: int) -> _Form:
     return _Form("excerpt", excerpt or f"{text[: most // 2].rstrip()}\n[...]\n{text[-most // 2 :].lstrip()}", text)
 
 
-def _long_rules(
-    sources: list[Row], chosen: list[Row], tokens: np.ndarray, turn: Row, share: float, duty: list[bool]
-) -> set[int]:
+def _long_rules(given: TurnSources, tokens: list[int]) -> set[int]:
     """Sections of repository rules beyond their share: those without a duty word first, then the others, the last first."""
-    limits = dict(each.partition("=")[::2] for each in turn["limits"])
-    room = min(max(int(input_limit(turn) * share), LEAST_RULES), int(limits.get("rules", 2**31)))
+    limits = dict(each.partition("=")[::2] for each in given.turn["limits"])
+    share = max(int(input_limit(given.turn) * given.phase["rules"]), LEAST_RULES)
+    room = min(share, int(limits.get("rules", share)))
     mine = [
-        n
-        for n, each in enumerate(sources)
-        if each["source_kind"] == "repository_instructions" and not chosen[n]["decided_by"]
-    ]
-    taken = int(sum(tokens[n] for n in mine))
-    found = set()
-    key: Callable[[int], tuple[bool, int]] = lambda n: (duty[sources[n]["row"]], -n)  # noqa: E731
-    for n in sorted(mine, key=key):
+        n for n, each in enumerate(given.sources)
+        if each["source_kind"] == "repository_instructions" and not each["decided_by"]
+    ]  # fmt: skip
+    taken, found = sum(tokens[n] for n in mine), set[int]()
+    for n in sorted(mine, key=lambda n: (given.sources[n]["of"]["duty"], -n)):
         if taken <= room:
             break
-        taken -= int(tokens[n])
+        taken -= tokens[n]
         found.add(n)
     return found

@@ -1,6 +1,7 @@
 """Context isolation: every source behind a margin and inside the fence of its standing, before anything is counted.
 
-Reads: sources, selection and the forms of each; the user's messages have their margins already. Gives `isolated`, beside the sources: their section and their lines.
+Reads: turns with the forms of their sources; the user's messages have their margins already. Gives `isolated`, the same with
+the section and the lines of each.
 
 Note: a source is placed among the trusted instructions because of its origin, never because of its content. Text of
 tools, files and the web follows a `| ` margin in a fence that names its class, with a line that describes it.
@@ -8,29 +9,14 @@ tools, files and the web follows a `| ` margin in a fence that names its class, 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from .context_tables import (
-    ISOLATED,
-    Compressed,
-    ContextSources,
-    ContextTurns,
-    Isolated,
-    MemoryRecords,
-    RetrievedItems,
-    RuleTexts,
-    Selection,
-)
 from .rendering import STANDING_WORDS, clean
 from .turns.frame import PLACE, bullet, bullets, fenced, quote
-from .turns.levels import meeting
-from .turns.reading import beside, with_sources
-from .turns.words import OBSERVATION_CLASSES, REASONS
-
-Row = Mapping[str, Any]
+from .turns.reading import Row, Rows, Turns
+from .turns.words import OBSERVATION_CLASSES, REASONS, REQUIRED_PARTS
 
 _GROUP_OF = {
     "system_rules": "system_rules", "repository_instructions": "repository_rules", "user_goal": "user_goal",
@@ -43,48 +29,67 @@ JUST_VERIFIED = timedelta(days=1)
 """For so long a memory of the project counts as recently verified."""
 
 
-def isolated(
-    context_sources: ContextSources,
-    selection: Selection,
-    compressed: Compressed,
-    context_turns: ContextTurns,
-    rule_texts: RuleTexts,
-    memory_records: MemoryRecords,
-    retrieved_items: RetrievedItems,
-) -> Isolated:
-    """Section and lines of every source, in the order of the sources; -1 for what is shown in no form."""
-    sources, chosen, forms = context_sources.to_pylist(), selection.to_pylist(), compressed.to_pylist()
-    for column in ("heading", "reference", "path", "summary"):
-        for source, cleaned in zip(sources, map(clean, context_sources[column].to_pylist()), strict=True):
-            source[f"{column}_line"] = cleaned
-    rules, memories, items = rule_texts.to_pylist(), memory_records.to_pylist(), retrieved_items.to_pylist()
-    made: list[tuple[str | None, ...]] = []
-    for turn, part in with_sources(context_turns, context_sources):
-        shown = [n for n in range(part.start, part.stop) if forms[n]["form"] == "full"]
-        met = {shown[place] for place in meeting([sources[n] for n in shown], rules)}
-        noticed: set[str] = set()
-        for n in range(part.start, part.stop):
-            lines = _Lines(sources[n], chosen[n], forms[n], turn, memories, items)
-            made.append(lines.made(met=n in met, noticed=noticed))
-    group, body, longer, fallback = ([each[n] for each in made] for n in range(4))
-    section = [PLACE[name] if name else -1 for name in group]
-    return beside(ISOLATED, context_sources, section=section, body=body, longer=longer, fallback=fallback)
+def isolated(compressed: Turns) -> Turns:
+    """Of every source `section`, its place in `turns.frame.GROUPS` (-1: it is shown in no form), and its lines: `body` of the
+    short form, `lengthened` of the longer one, and `fallback`, the line that refers to it where its text has no room. `met`: a
+    rule or constraint of another level speaks of the same. `required`: every input has it, at least its short form.
+    """
+    found: Turns = []
+    for each in compressed:
+        met, noticed, made = _meeting(each.sources), set[str](), list[dict[str, Any]]()
+        for n, source in enumerate(each.sources):
+            group, *lines = _Lines(source, each.turn).made(met=n in met, noticed=noticed)
+            section = PLACE[group] if group else -1
+            required = source["part"] in REQUIRED_PARTS and 0 <= section < PLACE["observation"]
+            forms = dict(zip(("body", "lengthened", "fallback"), lines, strict=True))
+            made.append({"section": section, **forms, "met": n in met, "required": required})
+        found.append(each.adding(made))
+    return found
+
+
+def _meeting(sources: Rows) -> set[int]:
+    """The places of the shown rules and constraints that share a declared topic with one of another level, or that are files
+    of rules for one folder, or for one inside the other, without declared topics: both then apply to the files of the inner.
+    Whether they agree is not judged; they are shown together, each under its level (S3.47).
+    """
+    found, named = set[int](), list(_levels(sources))
+    for at, (n, level, topics, folder) in enumerate(named):
+        for m, other, theirs, outer in named[at + 1 :]:
+            nested = not topics and not theirs and None not in (folder, outer) and _nested(str(folder), str(outer))
+            if level != other and (topics & theirs or nested):
+                found |= {n, m}
+    return found
+
+
+def _levels(sources: Rows) -> Iterator[tuple[int, str, set[str], str | None]]:
+    """Place, level, declared topics and folder of the rules and constraints that are shown in full."""
+    for n, source in enumerate(sources):
+        of, kind = source["of"], source["source_kind"]
+        rule = kind in ("system_rules", "repository_instructions")
+        if source["form"] == "full" and (rule or (kind == "active_constraint" and source["standing"] == "instruction")):
+            folder = of["folder"] or "" if rule else ""
+            yield n, f"{of['origin']} {folder}", set(of["topics"] or ()), folder if rule and of["path"] else None
+
+
+def _nested(folder: str, outer: str) -> bool:
+    short, long = sorted((folder, outer), key=len)
+    return not short or long == short or long.startswith(f"{short}/")
 
 
 class _Lines:
     """The lines of one source."""
 
-    def __init__(self, source: Row, chosen: Row, form: Row, turn: Row, memories: list[Row], items: list[Row]) -> None:
-        self.of, self.kind, self.chosen, self.turn = source, source["source_kind"], chosen, turn
-        self.form, self.text, self.whole = form["form"], form["text"], form["longer"]
-        self.heading, self.reference = source["heading_line"] or "", source["reference_line"] or ""
-        self.memories, self.items = memories, items
+    def __init__(self, source: Row, turn: Row) -> None:
+        self.of, self.record, self.kind, self.turn = source, source["of"], source["source_kind"], turn
+        self.form, self.text, self.whole = source["form"], source["short"], source["longer"]
+        self.heading, self.reference = _one_line(source["heading"]), _one_line(source["reference"])
+        self.summary = _one_line(source["summary"])
 
     def made(self, *, met: bool, noticed: set[str]) -> tuple[str | None, str | None, str | None, str | None]:
         """Group, lines of the short and of the longer form, and the line that replaces them."""
-        path, reason = self.of["path_line"], self.chosen["reason_code"]
+        path, reason = clean(self.of["path"]), self.of["reason_code"]
         if self.form == "none":
-            if not self.chosen["referenced"] or not path or path in noticed:
+            if not self.of["referenced"] or not path or path in noticed:
                 return None, None, None, None
             noticed.add(path)
             return "excluded", bullet(f"{path}: {REASONS[reason]}"), None, None
@@ -104,18 +109,11 @@ class _Lines:
         lines = getattr(self, f"_{self.kind}", self._text)
         fallback = None
         if self.kind in ("latest_observation", "file_content", "search_match", "retrieval_result"):
-            said = (
-                f": {self.of['summary_line']}" if self.kind == "latest_observation" and self.of["summary_line"] else ""
-            )
-            fallback = bullet(
-                f"{self.heading or 'result of a tool'}{said}: no room for its text, open {self.reference}"
-            )
-        return (
-            group,
-            lines(self.text, self.form),
-            lines(self.whole, "full") if self.whole is not None else None,
-            fallback,
-        )
+            said = f": {self.summary}" if self.kind == "latest_observation" and self.summary else ""
+            what = f"{self.heading or 'result of a tool'}{said}"
+            fallback = bullet(f"{what}: no room for its text, open {self.reference}")
+        longer = lines(self.whole, "full") if self.whole is not None else None
+        return group, lines(self.text, self.form), longer, fallback
 
     def _of_user(self, group: str) -> tuple[str, str, None, None]:
         """The user's own words."""
@@ -138,31 +136,22 @@ class _Lines:
         return bullet(self.heading)
 
     def _recent_tail(self, text: str | None, form: str) -> str:
-        refs = [_one_line(ref) for ref in json.loads(self.of["detail"])["refs"]] or [self.reference]
-        where = (
-            f" (full text: {', '.join(refs)})"
-            if form != "full" or self.of["characters"] > len(self.of["text"] or "") > 0
-            else ""
-        )
+        refs = [_one_line(ref) for ref in self.record["refs"]] or [self.reference]
+        part = form != "full" or self.of["characters"] > len(self.of["text"] or "") > 0
+        where = f" (full text: {', '.join(refs)})" if part else ""
         said = (text or "").rstrip()
         return bullet(f"{self.heading}: {said}{where}" if said else self.heading)
 
     def _latest_observation(self, text: str | None, form: str) -> str:
         """What ran and how it ended, its key fragment, where its whole text is stored, and its text, in a fence."""
-        of = json.loads(self.of["detail"])
-        ended, what = (
-            (of["outcome"] or "").replace("_", " "),
-            of["command"] or self.of["path"] or of["tool"] or self.heading,
-        )
-        command = of["kind"] == "command.finished"
-        first = (
-            f"{'Command' if command else (of['kind'] or 'result').replace('.', ' ')} {ended}".rstrip()
-            + f": {_one_line(what)}"
-        )
+        of, ended = self.record, (self.record["outcome"] or "").replace("_", " ")
+        what = of["command"] or self.of["path"] or of["tool"] or self.heading
+        kind = "Command" if of["kind"] == "command.finished" else of["kind"].replace(".", " ")
+        first = f"{f'{kind} {ended}'.rstrip()}: {_one_line(what)}"
         first += f" (exit {of['exit_code']})" if of["exit_code"] is not None else ""
         lines = ["Latest observation:\n", bullet(first)]
-        if self.of["summary_line"] and (ended == "failed" or form != "full"):
-            lines.append(bullet(f"{'Key failure' if ended == 'failed' else 'Summary'}: {self.of['summary_line']}"))
+        if self.summary and (ended == "failed" or form != "full"):
+            lines.append(bullet(f"{'Key failure' if ended == 'failed' else 'Summary'}: {self.summary}"))
         stored = [_one_line(ref) for ref in of["refs"] or ()] or ([self.reference] if form != "full" else [])
         if stored:
             lines.append(bullet(f"Full log is stored as {', '.join(stored)}."))
@@ -174,9 +163,8 @@ class _Lines:
         about = [STANDING_WORDS[self.of["standing"]]]
         if self.kind == "file_content":
             about.insert(0, "read in this session")
-        stated = self.items[self.of["row"]]["reason"] if self.kind == "retrieval_result" else None
-        code = self.chosen["reason_code"]
-        about.append(_one_line(stated) if stated else REASONS[code])
+        stated = self.record["reason"] if self.kind == "retrieval_result" else None
+        about.append(_one_line(stated) if stated else REASONS[self.of["reason_code"]])
         if form == "excerpt":
             about.append(f"excerpt of {self.reference}")
         return bullet(f"{self.heading or self.reference} ({'; '.join(about)})") + quote(text)
@@ -185,8 +173,7 @@ class _Lines:
 
     def _memory_candidate(self, text: str | None, form: str) -> str:
         """A hint that names what to verify, unless it was recently verified for the project as a whole."""
-        memory = self.memories[self.of["row"]]
-        said = _one_line(text or "")
+        memory, said = self.record, _one_line(text)
         age = self.turn["as_of"] - memory["last_verified_at"]
         if memory["scope"] == self.turn["project"] and timedelta(0) <= age <= JUST_VERIFIED:
             return bullet(f"Just verified: {said}")
@@ -201,18 +188,18 @@ class _Lines:
         return f"{self.heading or self.reference}{there}"
 
 
-def _class_of(detail: Row) -> str:
+def _class_of(event: Row) -> str:
     """The class of an observation (S3.49); the output of a declared check is a test log."""
-    if detail["outcome"] == "timed_out":
+    if event["outcome"] == "timed_out":
         return "timeout"
-    if detail["diff"]:
+    if event["diff"]:
         return "file_diff"
-    if detail["check"] and detail["kind"] in ("command.finished", "verification.finished"):
+    if event["check"] and event["kind"] in ("command.finished", "verification.finished"):
         return "test-log"
-    if detail["outcome"] == "failed" and detail["kind"] == "command.finished":
+    if event["outcome"] == "failed" and event["kind"] == "command.finished":
         return "stderr"
-    return OBSERVATION_CLASSES.get(detail["kind"], "stdout")
+    return OBSERVATION_CLASSES.get(event["kind"], "stdout")
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str | None) -> str:
     return clean(text) or ""

@@ -1,7 +1,7 @@
 """Context ledger: one row for every source of every turn, with the reason, and warnings about the turn.
 
-Reads: sources and the decisions of every other step. Gives `context_decisions`, beside the sources, and
-`turn_warnings`. No model sees either.
+Reads: turns with their fitted sources. Gives `decided`, the same with the last decision on each, and its tables
+`context_decisions` and `turn_warnings`. No model sees either.
 
 Note: sources that were left out have a row as well as those that were shown, with the last decision about them. A
 gate's reason stays until the budget overrides it, and a reference that replaced a text is marked as such.
@@ -12,98 +12,71 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .context_tables import (
-    CONTEXT_DECISIONS,
-    TURN_WARNINGS,
-    Compressed,
-    ContextDecisions,
-    ContextSources,
-    ContextTurns,
-    Fitted,
-    ModelInputs,
-    Ordering,
-    RuleTexts,
-    Selection,
-    TurnStates,
-    TurnWarnings,
-)
-from .turns.fitting import BODY, FALLBACK, LONGER, NONE
-from .turns.folding import of_label
-from .turns.levels import meeting
-from .turns.reading import beside, with_sources
+from .context_tables import CONTEXT_DECISIONS, TURN_WARNINGS, ContextDecisions, TurnWarnings
+from .turns.fitting import BODY, FALLBACK, LONGER, NONE, input_limit
+from .turns.reading import Row, Turns, TurnSources
 from .turns.words import DECISION_TRUST, LOWEST, REASONS, TURN_CONDITIONS, USER_WORDS
-
-Row = Mapping[str, Any]
 
 CROWDED = 0.8
 """Share of an input that logs and observations may take before a warning (S3.38)."""
 STALE = ("stale_version", "superseded", "expired", "unverified_recently", "revoked")
 _USER = ("user_goal", "active_constraint", "user_message")
-_TAKEN = ("source_kind", "part", "standing", "path", "evidence_id", "reference", "characters", "masked")
-"""Columns of a decision that are those of its source."""
-_MADE = tuple(name for name in CONTEXT_DECISIONS.columns if name not in (*_TAKEN, "input_id", "source_id", "position"))
 
 
-def context_decisions(
-    context_sources: ContextSources, selection: Selection, ordering: Ordering, compressed: Compressed, fitted: Fitted
-) -> ContextDecisions:
+def decided(fitted: Turns) -> Turns:
+    """Of every source the columns of CONTEXT_DECISIONS."""
+    return [each.adding(map(_decision, each.sources)) for each in fitted]
+
+
+def context_decisions(decided: Turns) -> ContextDecisions:
     """One row per source, in the order of the sources."""
-    tables = (context_sources, selection, ordering, compressed, fitted)
-    rows = [_decision(*each) for each in zip(*(table.to_pylist() for table in tables), strict=True)]
-    made = {name: [row[name] for row in rows] for name in _MADE}
-    return beside(CONTEXT_DECISIONS, context_sources, **made, **{name: context_sources[name] for name in _TAKEN})
+    return CONTEXT_DECISIONS.from_rows([source for each in decided for source in each.sources])
 
 
-def _decision(source: Row, chosen: Row, order: Row, form: Row, fit: Row) -> dict[str, Any]:
-    shown, refused = fit["shown"], chosen["decided_by"] is not None
-    text = form["longer"] if shown == LONGER else form["text"]
-    mode = (
-        "reference"
-        if shown == FALLBACK
-        else "none"
-        if refused or shown == NONE
-        else form["form"]
-        if shown == BODY
-        else "full"
-        if form["whole"]
-        else "excerpt"
-    )
-    reason = _reason(source, chosen, form, fit, mode)
+def _decision(source: Row) -> dict[str, Any]:
+    shown, mode = source["shown"], _mode(source)
+    text = source["longer"] if shown == LONGER else source["short"]
+    reason = _reason(source, mode)
     return {
         "content_class": "stale" if reason in STALE else source["content_class"],
         "action": {"none": "exclude", "reference": "reference", "summary": "summarize"}.get(mode, "include"),
         "mode": mode, "trust_level": DECISION_TRUST[source["standing"]],
-        "decided_by": chosen["decided_by"] or ("budget" if fit["bound_by"] else None),
-        "reason_code": reason, "reason": REASONS[reason], "level": LOWEST if mode == "reference" else order["level"],
-        "place": order["place"] if shown != NONE else -1, "tokens": fit["tokens"] if shown != NONE else 0, "token_budget": fit["part_limit"],
+        "decided_by": source["decided_by"] or ("budget" if source["bound_by"] else None),
+        "reason_code": reason, "reason": REASONS[reason], "level": LOWEST if mode == "reference" else source["level"],
+        "tokens": source["tokens"] if shown != NONE else 0,
         "shown_characters": len(text or "") if mode not in ("none", "reference") else 0,
-        "summary_id": form["summary_id"] if shown == BODY and not refused else None,
-        "original_ref": None if mode in ("full", "none") else form["original_ref"] if shown == LONGER else source["reference"],
+        "summary_id": source["summary_id"] if shown == BODY and not source["decided_by"] else None,
+        "original_ref": None if mode in ("full", "none") else source["original_ref"] if shown == LONGER else source["reference"],
     }  # fmt: skip
 
 
-def _reason(source: Row, chosen: Row, form: Row, fit: Row, mode: str) -> str:
+def _mode(source: Row) -> str:
+    if source["shown"] == FALLBACK:
+        return "reference"
+    if source["decided_by"] is not None or source["shown"] == NONE:
+        return "none"
+    return source["form"] if source["shown"] == BODY else "full" if source["whole"] else "excerpt"
+
+
+def _reason(source: Row, mode: str) -> str:
     """The code of the last decision on a source."""
-    if chosen["decided_by"]:
-        return chosen["reason_code"]
-    if fit["bound_by"] == "over_budget":
+    if source["decided_by"]:
+        return source["reason_code"]
+    if source["bound_by"] == "over_budget":
         return "over_budget"
-    cut = mode in ("reference", "excerpt") or fit["bound_by"]
+    cut = mode in ("reference", "excerpt") or source["bound_by"]
     if cut and source["source_kind"] in _USER and source["part"] == "user_goal":
         return "user_words_referenced"
-    if fit["shown"] == NONE and fit["bound_by"]:
-        return str(fit["bound_by"])
-    if fit["shown"] == FALLBACK:
+    if source["shown"] == NONE and source["bound_by"]:
+        return str(source["bound_by"])
+    if source["shown"] == FALLBACK:
         return "reference_for_budget"
-    if mode == "reference" and not chosen["referenced"]:
+    if mode == "reference" and not source["referenced"]:
         return "section_referenced" if source["part"] == "rules" else "user_words_referenced"
-    if mode in ("excerpt", "summary"):
-        kind, reasons = (
-            source["source_kind"],
-            {"latest_observation": "latest_summarized", "recent_tail": "key_event_summarized"},
-        )
-        return reasons.get(kind) or chosen["reason_code"]
-    return chosen["reason_code"]
+    summarized = {"latest_observation": "latest_summarized", "recent_tail": "key_event_summarized"}
+    if mode in ("excerpt", "summary") and source["source_kind"] in summarized:
+        return summarized[source["source_kind"]]
+    return source["reason_code"]
 
 
 MESSAGES: Mapping[str, str] = {
@@ -119,78 +92,49 @@ MESSAGES: Mapping[str, str] = {
 }
 
 
-def turn_warnings(
-    context_decisions: ContextDecisions,
-    context_sources: ContextSources,
-    model_inputs: ModelInputs,
-    context_turns: ContextTurns,
-    turn_states: TurnStates,
-    rule_texts: RuleTexts,
-) -> TurnWarnings:
+def turn_warnings(decided: Turns) -> TurnWarnings:
     """The warnings about each turn, by turn and condition."""
-    decisions = context_decisions.to_pylist()
-    sources = context_sources.select(["source_kind", "standing", "row", "detail"]).to_pylist()
-    rules = rule_texts.to_pylist()
     found = []
-    turns, states, inputs = (
-        with_sources(context_turns, context_sources),
-        turn_states.to_pylist(),
-        model_inputs.to_pylist(),
-    )
-    for (turn, part), state, made in zip(turns, states, inputs, strict=True):
-        warned = dict(_warnings(decisions[part], sources[part], made, state, rules))
+    for each in decided:
+        warned = dict(_warnings(each))
         found += [
-            {"input_id": turn["input_id"], "condition": name, "message": MESSAGES[name] + warned[name]}
+            {"input_id": each.turn["input_id"], "condition": name, "message": MESSAGES[name] + warned[name]}
             for name in TURN_CONDITIONS.values
             if name in warned
         ]
     return TURN_WARNINGS.from_rows(found)
 
 
-def _warnings(
-    decisions: list[Row], sources: list[Row], made: Row, state: Row, rules: list[Row]
-) -> Iterator[tuple[str, str]]:
+def _warnings(given: TurnSources) -> Iterator[tuple[str, str]]:
     """The conditions of one turn, each with what its message adds."""
-    if made["status"] == "over_budget":
-        yield (
-            "over_budget",
-            f": {made['tokens']} tokens, {made['tokens'] - made['input_limit']} more than the limit of {made['input_limit']}",
-        )
-    if state["user_goal"] is None:
+    rows, tokens, limit = given.sources, given.tokens, input_limit(given.turn)
+    if given.failed:
+        yield "over_budget", f": {tokens} tokens, {tokens - limit} more than the limit of {limit}"
+    if given.state["user_goal"] is None:
         yield "no_user_goal", ""
-    if state["events"] == 0:
+    if given.state["events"] == 0:
         yield "empty_session", ""
-    if lost := [
-        row["source_id"]
-        for row in decisions
-        if row["reason_code"] == "user_words_referenced"
-        or (row["source_kind"] == "older_history" and not row["decided_by"] and _of_words(row["source_id"]))
-    ]:
-        yield "user_words_referenced", _named(lost)
-    logs = sum(
-        row["tokens"]
-        for row in decisions
-        if row["part"] in ("latest_observation", "recent_tail") and row["standing"] != "history"
-    )
-    if any(row["part"] == "rules" for row in decisions) and logs > CROWDED * made["tokens"]:
+    observed = [row for row in rows if row["part"] in ("latest_observation", "recent_tail")]
+    logs = sum(row["tokens"] for row in observed if row["standing"] != "history")
+    if any(row["part"] == "rules" for row in rows) and logs > CROWDED * tokens:
         yield "logs_crowd_out_rules", ""
-    for name, mask in (
-        ("snapshot_missing", [row["source_id"] for row in decisions if row["reason_code"] == "snapshot_missing"]),
-        ("tool_schema_too_large", [row["source_id"] for row in decisions if row["part"] == "tools" and row["reason_code"] in ("budget_part", "budget_tokens")]),
+    for name, concerns in (
+        ("user_words_referenced", lambda row: row["reason_code"] == "user_words_referenced" or _counts_words(row)),
+        ("snapshot_missing", lambda row: row["reason_code"] == "snapshot_missing"),
+        ("tool_schema_too_large", lambda row: row["part"] == "tools" and row["reason_code"] in ("budget_part", "budget_tokens")),
+        ("conflicting_rules", lambda row: row["met"] and row["mode"] == "full"),
     ):  # fmt: skip
-        if mask:
-            yield name, _named(mask)
-    shown = [n for n, row in enumerate(decisions) if row["mode"] == "full"]
-    if met := meeting([sources[n] for n in shown], rules):
-        yield "conflicting_rules", _named([decisions[shown[place]]["source_id"] for place in sorted(met)])
-    if any(row["masked"] for row in decisions if row["mode"] != "none"):
+        if ids := [row["source_id"] for row in rows if concerns(row)]:
+            yield name, _named(ids)
+    if any(row["masked"] for row in rows if row["mode"] != "none"):
         yield "secrets_masked", ""
 
 
-def _of_words(counted: str) -> bool:
-    """Whether a row counts words of the user."""
-    label = counted.removeprefix("older:")
-    return not label.startswith("other ") and of_label(label)[0] in USER_WORDS
+def _counts_words(row: Row) -> bool:
+    """Whether a row counts words of the user that the turn may see."""
+    if row["source_kind"] != "older_history" or row["decided_by"]:
+        return False
+    return row["of"]["kind"] in USER_WORDS and not row["source_id"].startswith("older:other ")
 
 
 def _named(ids: list[str]) -> str:

@@ -1,6 +1,6 @@
 """Context messages: the fitted sources assembled once; the model reads exactly these bytes.
 
-Reads: fitted and isolated sources, their order, turns. Gives `model_inputs`, one row per turn.
+Reads: turns with their fitted sources. Gives `model_inputs`, one row per turn.
 
 Note: the digest covers the neutral form, both messages and tools. Provider formats are made from the same texts and
 have no digest of their own. A turn that fails with `over_budget` has empty messages and the token count of its required
@@ -10,84 +10,43 @@ parts.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
-from .blocks.token_counting import BASE, Counters
-from .context_tables import (
-    MODEL_INPUTS,
-    ContextSources,
-    ContextTurns,
-    Fitted,
-    Isolated,
-    ModelInputs,
-    Ordering,
-    RetrievedItems,
-)
-from .turns.fitting import BODY, NONE, input_limit, is_required, shown_texts, tokens_of
+from .blocks.token_counting import BASE
+from .context_tables import MODEL_INPUTS, ModelInputs
+from .turns.fitting import input_limit, shown_texts
 from .turns.frame import neutral, sealed
-from .turns.reading import with_sources
+from .turns.reading import Turns, TurnSources
 from .turns.words import PARTS
 
-Row = Mapping[str, Any]
 
-
-def model_inputs(
-    fitted: Fitted,
-    isolated: Isolated,
-    ordering: Ordering,
-    context_sources: ContextSources,
-    context_turns: ContextTurns,
-    retrieved_items: RetrievedItems,
-    counters: Counters,
-) -> ModelInputs:
+def model_inputs(fitted: Turns) -> ModelInputs:
     """One model input per turn, in turn order; that of a failed turn is empty and counts its required parts."""
-    sources, lines, order, fits = (table.to_pylist() for table in (context_sources, isolated, ordering, fitted))
-    items = retrieved_items.select(["snapshot_id", "label"]).to_pylist()
-    made = [
-        _input(turn, sources[part], lines[part], order[part], fits[part], items)
-        for turn, part in with_sources(context_turns, context_sources)
-    ]
-    ids = [row["input_id"] for row in made]
-    texts = [[row.pop(name) for row in made] for name in ("counted_system", "counted_user", "counted_tools")]
-    system, user, tools = (tokens_of(each, ids, context_turns, counters) for each in texts)
-    counts = system + user + tools
-    for row, whole in zip(made, counts, strict=True):
-        row["tokens"] = int(whole)
-        row["part_tokens"] = [
-            *row["part_tokens"],
-            f"frame={int(whole) - sum(int(each.split('=')[1]) for each in row['part_tokens'])}",
-        ]
-    return MODEL_INPUTS.from_rows(made)
+    return MODEL_INPUTS.from_rows([_input(each) for each in fitted])
 
 
-def _input(
-    turn: Row, sources: list[Row], lines: list[Row], order: list[Row], fits: list[Row], items: list[Row]
-) -> dict[str, Any]:
-    shown = [fit["shown"] for fit in fits]
-    failed = any(fit["bound_by"] == "over_budget" for fit in fits)
-    system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))
-    needed = shown
-    if failed:  # nothing of it is shown, but its required size is reported
-        needed = [BODY if is_required(source, line) else NONE for source, line in zip(sources, lines, strict=True)]
-    counted = sealed(*shown_texts(needed, lines, order, turn["fences"])) if failed else (system, user)
+def _input(given: TurnSources) -> dict[str, Any]:
+    turn, sources = given.turn, given.sources
+    system, user = sealed(*shown_texts(sources, turn["fences"]))
     tools = sorted(
-        (rank["place"], source["heading"], source["text"])
-        for source, rank, form in zip(sources, order, shown, strict=True)
-        if source["source_kind"] == "tool_schema" and form != NONE
+        (row["place"], row["heading"], row["text"])
+        for row in sources
+        if row["source_kind"] == "tool_schema" and row["place"] >= 0
     )
     schemas = [schema for _, _, schema in tools]
     spent = dict.fromkeys(PARTS.values, 0)
-    for source, fit, form in zip(sources, fits, needed, strict=True):
-        spent[source["part"]] += fit["tokens"] if form != NONE else 0
-    offered = {items[source["row"]]["snapshot_id"] for source in sources
-               if source["source_kind"] == "retrieval_result" and source["row"] >= 0 and items[source["row"]]["label"] is not None}  # fmt: skip
-    whole = neutral(system, user, schemas)
+    for row in sources:
+        spent[row["part"]] += row["tokens"]
+    spent["frame"] = given.tokens - sum(spent.values())
+    offered = {
+        row["of"]["snapshot_id"]
+        for row in sources
+        if row["source_kind"] == "retrieval_result" and row["of"].get("label")
+    }
     return {
-        "input_id": turn["input_id"], "status": "over_budget" if failed else "ok", "system_text": system, "user_text": user,
-        "tools": [name for _, name, _ in tools], "tool_schemas": "\n".join(schemas),
-        "input_sha256": hashlib.sha256(whole.encode()).hexdigest(), "prefix_sha256": hashlib.sha256(system.encode()).hexdigest(),
-        "part_tokens": [f"{part}={count}" for part, count in spent.items()], "tokenizer": turn["tokenizer"],
-        "upper_bound": turn["tokenizer"] == BASE, "input_limit": input_limit(turn), "snapshot_ids": sorted(offered),
-        "counted_system": counted[0], "counted_user": counted[1], "counted_tools": "".join(f"{schema}\n" for schema in schemas),
+        "input_id": turn["input_id"], "status": "over_budget" if given.failed else "ok", "system_text": system, "user_text": user,
+        "tools": [name for _, name, _ in tools], "tool_schemas": "\n".join(schemas), "tokens": given.tokens,
+        "input_sha256": hashlib.sha256(neutral(system, user, schemas).encode()).hexdigest(),
+        "prefix_sha256": hashlib.sha256(system.encode()).hexdigest(), "part_tokens": [f"{part}={count}" for part, count in spent.items()],
+        "tokenizer": turn["tokenizer"], "upper_bound": turn["tokenizer"] == BASE, "input_limit": input_limit(turn), "snapshot_ids": sorted(offered),
     }  # fmt: skip

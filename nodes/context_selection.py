@@ -1,7 +1,7 @@
 """Context selection: five gates in order decide whether a source may enter the input.
 
-Reads: sources with the tables that they come from, turns, states, phases. Gives `selection`, beside the sources: the
-first gate that refused each, with the reason, or the reason it may be shown.
+Reads: turns with their sources. Gives `selection`, the same: of each source the first gate that refused it, with the reason,
+or the reason it may be shown.
 
 Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file denied, a relevant memory a
 guess. No model has a say here: nothing a model or a tool wrote changes a gate's decision (S3.19).
@@ -11,35 +11,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import lru_cache
 from posixpath import dirname
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from .context_tables import (
-    SELECTION,
-    ContextSources,
-    ContextTurns,
-    LogEvents,
-    MemoryRecords,
-    PhasePolicies,
-    RetrievedItems,
-    RuleTexts,
-    Selection,
-    ToolSchemas,
-    TurnStates,
-)
 from .scope.selectors import matching_paths
-from .turns.folding import of_label
-from .turns.reading import beside, rows_of, with_sources
-from .turns.words import OBSERVATIONS, SELECTION_GATES, SILENT, UNSEEN
-
-Row = Mapping[str, Any]
+from .turns.reading import Row, Rows, Turns, TurnSources
+from .turns.words import SELECTION_GATES, SILENT, UNSEEN
 
 TIERS = 5
 NOTICED = ("generated_file", "outside_package", "stale_version")
@@ -55,58 +37,21 @@ _SHOWN = {
 """The reason to show a source that no gate refuses, by its kind."""
 
 
-def selection(
-    context_sources: ContextSources,
-    context_turns: ContextTurns,
-    turn_states: TurnStates,
-    log_events: LogEvents,
-    rule_texts: RuleTexts,
-    memory_records: MemoryRecords,
-    retrieved_items: RetrievedItems,
-    tool_schemas: ToolSchemas,
-    phase_policies: PhasePolicies,
-) -> Selection:
-    """The gates' decision on every source, in the order of the sources."""
-    sources = rows_of(context_sources.drop_columns(["text", "summary", "excerpt", "heading", "content_class"]))
-    names = ["seq", "subject", "kind", "visibility", "zone", "path", "version", "line_start", "line_end"]
-    events, contents = log_events.select(names).to_pylist(), dict[str, list[int]]()
-    for place in np.flatnonzero(log_events["content"].is_valid()).tolist():
-        contents.setdefault(events[place]["path"], []).append(place)
-    tables = _Tables(events, contents, *map(rows_of, (rule_texts, memory_records, retrieved_items, tool_schemas)))
-    phases = {phase["phase"]: phase for phase in phase_policies.to_pylist()}
-    made: list[dict[str, Any]] = []
-    for (turn, part), state in zip(with_sources(context_turns, context_sources), turn_states.to_pylist(), strict=True):
-        made += _Turn(turn, state, phases[state["phase"]], tables).judged(sources[part])
-    columns = ("decided_by", "reason_code", "referenced", "tier", "rank")
-    return beside(SELECTION, context_sources, **{name: [row[name] for row in made] for name in columns})
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """The rows that sources come from; `contents`: of each file the places of the events that have content of it."""
-
-    events: Sequence[Row]
-    contents: Mapping[str, list[int]]
-    rules: Sequence[Row]
-    memories: Sequence[Row]
-    items: Sequence[Row]
-    tools: Sequence[Row]
-
-    def of(self, source: Row) -> Row:
-        """The row that a source comes from; empty if it comes from the state."""
-        kind, row = source["source_kind"], source["row"]
-        of_kind = {"system_rules": self.rules, "repository_instructions": self.rules, "memory_candidate": self.memories,
-                   "retrieval_result": self.items, "tool_schema": self.tools}  # fmt: skip
-        return of_kind.get(kind, self.events)[row] if row >= 0 else {}
+def selection(context_sources: Turns) -> Turns:
+    """The gates' decision on every source: `decided_by` (None: no gate refused it), `reason_code`, `referenced` (its text is not
+    wanted, a reference is), `tier` (see `_Turn.tier`), and `rank` within its part, 0 first.
+    """
+    return [each.adding(_Turn(each).judged()) for each in context_sources]
 
 
 class _Turn:
-    """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None; `of` is the row
+    """The gates of one turn. Each gate is a method that returns the reason to refuse a source, or None; `of` is the record
     that the source comes from.
     """
 
-    def __init__(self, turn: Row, state: Row, phase: Row, tables: _Tables) -> None:
-        self.turn, self.state, self.phase, self.tables = turn, state, phase, tables
+    def __init__(self, given: TurnSources) -> None:
+        self.turn, self.state, self.phase, self.sources = given.turn, given.state, given.phase, given.sources
+        turn, state = self.turn, self.state
         self.failures = {
             f"event:{each['event_id']}" for each in json.loads(state["checks"]) if each["status"] == "failed"
         }
@@ -116,16 +61,13 @@ class _Turn:
         self.worked_on = [*turn["task_paths"], *state["modified_files"], *state["read_files"]]
         self.places = [*self.worked_on, f"{turn['working_directory'] or '.'}/"]
         self.own_files = _Files([*turn["task_paths"], *state["modified_files"]])
-        ended = (each for each in tables.events if each["kind"] in OBSERVATIONS and each["seq"] < turn["as_of_seq"])
-        self.answered = {each["subject"] for each in ended if self._visible(each)} - {None}
-        """Calls of tools whose result the turn may see."""
 
-    def judged(self, sources: Sequence[Row]) -> list[dict[str, Any]]:
+    def judged(self) -> Rows:
         """The decision on every source of the turn, and its rank within its part."""
         gates = tuple(zip(SELECTION_GATES.values, (self.relevance, self.currency, self.trust, self.permission, self.worth), strict=True))  # fmt: skip
-        found = []
-        for source in sources:
-            kind, of = source["source_kind"], self.tables.of(source)
+        found: Rows = []
+        for source in self.sources:
+            kind, of = source["source_kind"], source["of"]
             decided, reason = next(((name, why) for name, gate in gates if (why := gate(source, of))), (None, None))
             tier, shown = self.tier(source, of), _SHOWN[kind]
             if kind in ("file_content", "search_match", "retrieval_result") and tier < TIERS:
@@ -134,8 +76,10 @@ class _Turn:
                 shown = "proposed"
             referenced = decided is None and shown in ("on_demand", "older_events")
             referenced |= reason in NOTICED and self.permission(source, of) is None
-            found.append({"decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier, "rank": 0})  # fmt: skip
-        self._capped(sources, found)
+            found.append(
+                {"decided_by": decided, "reason_code": reason or shown, "referenced": referenced, "tier": tier}
+            )
+        self._capped(found)
         return found
 
     # --- the gates, in their order ------------------------------------------------------------------------------------
@@ -147,7 +91,7 @@ class _Turn:
             return of["left_out"] or (None if self._applies(of) else "out_of_task_scope")
         if kind not in ("retrieval_result", "search_match", "file_content") or not path:
             return None
-        if _flag(source, of, "generated") and not self.own_files.have(path):
+        if of.get("generated") and not self.own_files.have(path):
             return "generated_file"
         elsewhere = root and kind != "file_content" and not _below(path, root) and _is_code(path)
         return "outside_package" if elsewhere and self.tier(source, of) == TIERS else None
@@ -157,7 +101,7 @@ class _Turn:
         if _changed_since(source, of):
             return "stale_version"
         if source["source_kind"] == "file_content":
-            return self._superseded(source, of)
+            return source["refused"]
         return self._outdated(of) if source["source_kind"] == "memory_candidate" else None
 
     def trust(self, source: Row, of: Row) -> str | None:
@@ -173,25 +117,21 @@ class _Turn:
 
     def permission(self, source: Row, of: Row) -> str | None:
         """Texts for the user interface or for auditors, and of zones that the turn may not see."""
-        counted = source["source_kind"] == "older_history"
-        zone = source["detail"] if counted else of.get("zone")
-        if sight := UNSEEN.get((zone if counted else of.get("visibility")) or ""):
+        if sight := UNSEEN.get(of.get("visibility") or ""):
             return sight
+        zone = of.get("zone")
         return None if zone is None or zone in self.turn["zones"] else "zone_denied"
 
     def worth(self, source: Row, of: Row) -> str | None:
         """Events that say nothing or that another says, empty snapshots, tools that the phase does not show."""
         kind = source["source_kind"]
-        if of.get("kind") == "tool.intent" and of["subject"] in self.answered:
-            return "answered"
-        if kind == "older_history" and of_label(source["source_id"].removeprefix("older:"))[0] in SILENT:
+        if kind == "recent_tail" and source["refused"]:
+            return source["refused"]
+        if kind == "older_history" and of["kind"] in SILENT:
             return "says_nothing"
         if kind == "retrieval_result" and of["label"] is None:
             return "snapshot_empty"
         return self._hidden(of) if kind == "tool_schema" else None
-
-    def _visible(self, event: Row) -> bool:
-        return event["visibility"] == "model-visible" and event["zone"] in self.turn["zones"]
 
     # --- what the gates ask -------------------------------------------------------------------------------------------
 
@@ -216,21 +156,7 @@ class _Turn:
             return 2
         if dirname(path) in self.beside:
             return 3
-        return 4 if _flag(source, of, "public_api") else TIERS
-
-    def _superseded(self, source: Row, own: Row) -> str | None:
-        """A partial read is replaced by a later read in another version, or of at least the same lines."""
-        for place in reversed(self.tables.contents[own["path"]]):
-            later = self.tables.events[place]
-            if place <= source["row"]:
-                break
-            if later["seq"] >= self.turn["as_of_seq"] or not self._visible(later):
-                continue
-            if own["version"] and later["version"] and own["version"] != later["version"]:
-                return "stale_version"
-            if (later["line_start"] or 1) <= (own["line_start"] or 1) and (own["line_end"] or 2**31) <= (later["line_end"] or 2**31):  # fmt: skip
-                return "superseded"
-        return None
+        return 4 if of.get("public_api") else TIERS
 
     def _outdated(self, memory: Row) -> str | None:
         if memory["memory_id"] in self.state["revoked"] or memory["lifecycle"] in ("revoked", "deprecated"):
@@ -260,13 +186,13 @@ class _Turn:
 
     # --- ranks and caps -----------------------------------------------------------------------------------------------
 
-    def _capped(self, sources: Sequence[Row], found: list[dict[str, Any]]) -> None:
+    def _capped(self, found: Rows) -> None:
         """Ranks sources within their part, and refuses duplicates and what is beyond a cap."""
-        order = sorted(range(len(sources)), key=lambda n: self._rank(sources[n], found[n]))
+        order = sorted(range(len(found)), key=lambda n: self._rank(self.sources[n], found[n]))
         most = {"recent_tail": (self.turn["tail_limit"], "tail_limit"), "memory_candidate": (self.phase["memory_items"], "memory_cap")}  # fmt: skip
         counts, evidence = Counter[str](), set[str]()
         for place, n in enumerate(order):
-            source, row = sources[n], found[n]
+            source, row = self.sources[n], found[n]
             row["rank"] = place
             if row["decided_by"] or row["referenced"]:
                 continue
@@ -284,7 +210,7 @@ class _Turn:
         model; newest first."""
         kind = source["source_kind"]
         speaker = ("history", "untrusted", "evidence", "hint").index(source["standing"]) if kind == "recent_tail" else 0
-        certain = -(self.tables.of(source)["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
+        certain = -(source["of"]["confidence"] or 0.0) if kind == "memory_candidate" else 0.0
         return row["tier"], kind == "search_match", speaker, certain, -source["seq"], source["position"]
 
 
@@ -302,13 +228,6 @@ class _Files:
 def _ends(path: str) -> list[str]:
     parts = path.split("/")
     return ["/".join(parts[start:]) for start in range(len(parts))]
-
-
-def _flag(source: Row, of: Row, name: str) -> bool:
-    """A flag of an item of retrieval, or of a match of a search."""
-    if source["source_kind"] == "search_match":
-        return bool(json.loads(source["detail"]).get(name))
-    return source["source_kind"] == "retrieval_result" and bool(of.get(name))
 
 
 def _changed_since(source: Row, of: Row) -> bool:

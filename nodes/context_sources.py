@@ -12,29 +12,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from .context_tables import (
-    CONTEXT_SOURCES,
-    ContextSources,
-    ContextTurns,
-    LogEvents,
-    MemoryRecords,
-    PhasePolicies,
-    RetrievedItems,
-    RuleTexts,
-    StateFacts,
-    ToolSchemas,
-    TurnStates,
-)
+from .context_tables import TurnStates
 from .turns.fitting import BEGINNING, input_limit, words_room
 from .turns.folding import FRAME, Fact, Folded, counted_as, labelled, of_label
 from .turns.frame import bullet
-from .turns.reading import as_of_turns, escaped_id, first_of_window, rows_of
-from .turns.words import OBSERVATIONS, SILENT, UNSEEN, USER_WORDS
-
-Row = Mapping[str, Any]
+from .turns.reading import Row, Rows, Turns, TurnSources, as_of_turns, escaped_id, first_of_window
+from .turns.words import OBSERVATIONS, SILENT, UNSEEN
 
 CHARACTERS_PER_TOKEN = 4
 """Of the short forms of events, to decide how many may matter; the budget counts tokens."""
@@ -45,36 +30,37 @@ HEADING = 240
 
 
 def context_sources(
-    context_turns: ContextTurns,
+    context_turns: Rows,
     turn_states: TurnStates,
-    log_events: LogEvents,
-    state_facts: StateFacts,
-    rule_texts: RuleTexts,
-    memory_records: MemoryRecords,
-    retrieved_items: RetrievedItems,
-    tool_schemas: ToolSchemas,
-    phase_policies: PhasePolicies,
-) -> ContextSources:
-    """The sources of every turn, by turn and position."""
-    rules, memories, items, tools, events = (
-        rows_of(table) for table in (rule_texts, memory_records, retrieved_items, tool_schemas, log_events)
-    )
-    full = dict(zip(*(phase_policies[name].to_pylist() for name in ("phase", "full_characters")), strict=True))
-    snapshots = _by_snapshot(items)
-    made: list[dict[str, Any]] = []
-    turns = as_of_turns(context_turns, events, state_facts, unread=("read",))
+    log_events: Rows,
+    earlier: Folded,
+    rule_texts: Rows,
+    memory_records: Rows,
+    retrieved_items: Rows,
+    tool_schemas: Rows,
+    phase_policies: Rows,
+) -> Turns:
+    """Every turn with its sources in the order in which they were gathered. `of` is the record that a source comes from."""
+    phases = {phase["phase"]: phase for phase in phase_policies}
+    snapshots: dict[str, Rows] = {}
+    for item in retrieved_items:
+        snapshots.setdefault(item["snapshot_id"], []).append(item)
+    found: Turns = []
+    turns = as_of_turns(context_turns, log_events, earlier)
     for (turn, folded, end), state in zip(turns, turn_states.to_pylist(), strict=True):
-        gathered = _Gathered(turn, state, folded, events, end, full[state["phase"]])
-        found = [
-            *_rules(rules), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
-            *gathered.files(), *gathered.items(snapshots), *_memories(memories, turn), *gathered.history(), *gathered.older(), *_tools(tools),
+        phase = phases[state["phase"]]
+        gathered = _Gathered(turn, state, folded, log_events, end, phase["full_characters"])
+        sources = [
+            *_rules(rule_texts), *gathered.goal(), *gathered.constraints(), *gathered.words(), *gathered.state(), *gathered.log(),
+            *gathered.files(), *gathered.items(snapshots), *_memories(memory_records, turn), *gathered.history(), *gathered.older(),
+            *_tools(tool_schemas),
         ]  # fmt: skip
-        for position, row in enumerate(found):
-            change = folded.last_change.get(row["path"]) if row.get("path") else None
+        for position, row in enumerate(sources):
+            change = folded.last_change.get(row["path"])
             row |= {"input_id": turn["input_id"], "position": position, "changed_seq": change.seq if change else -1,
-                    "changed_at": datetime.fromisoformat(change.detail) if change and change.detail else None}  # fmt: skip
-        made += found
-    return CONTEXT_SOURCES.from_rows(made)
+                    "changed_at": change.detail if change else None}  # fmt: skip
+        found.append(TurnSources(turn, state, phase, sources))
+    return found
 
 
 _CLASSES = {
@@ -88,20 +74,24 @@ _CLASSES = {
 
 
 def _source(kind: str, id_: str, part: str, standing: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A row of CONTEXT_SOURCES; `content_class` follows from the standing unless it is given."""
+    """A source; `content_class` follows from the standing unless it is given. Null: `heading`, the words in front of the
+    text; `summary`, the text in one line; `excerpt`, the part of it that matters most; `reference`, where the whole of it
+    can be opened.
+    """
     return {
         "source_kind": kind, "source_id": id_, "part": part, "standing": standing, "content_class": _CLASSES[standing], "text": text,
-        "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "row": -1, **fields,
+        "characters": len(text or ""), "masked": (text or "").count("[REDACTED:"), "seq": -1, "of": {}, "heading": None, "summary": None,
+        "excerpt": None, "reference": None, "path": None, "evidence_id": None, "refused": None, **fields,
     }  # fmt: skip
 
 
-def _rules(rules: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    for row, rule in enumerate(rules):
+def _rules(rules: Rows) -> Iterator[dict[str, Any]]:
+    for rule in rules:
         kind = "system_rules" if rule["origin"] == "system" else "repository_instructions"
         where = f"{rule['path']}:{rule['line']}" if rule["path"] and rule["line"] else rule["path"]
         yield _source(
             kind, f"rule:{rule['rule_id']}", "rules", "instruction", rule["text"], heading=_rule_level(rule), reference=where,
-            path=rule["path"], row=row,
+            path=rule["path"], of=rule,
         )  # fmt: skip
 
 
@@ -113,39 +103,24 @@ def _rule_level(rule: Row) -> str:
     return (f"Folder rule, {rule['folder']}" if rule["folder"] else "Repo rule") + where
 
 
-def _memories(memories: Sequence[Row], turn: Row) -> Iterator[dict[str, Any]]:
+def _memories(memories: Rows, turn: Row) -> Iterator[dict[str, Any]]:
     """Each memory as it was last recalled."""
-    held = {each["memory_id"]: row for row, each in enumerate(memories) if each["from_seq"] < turn["as_of_seq"]}
-    for row in held.values():
-        memory = memories[row]
+    for memory in {each["memory_id"]: each for each in memories if each["from_seq"] < turn["as_of_seq"]}.values():
         name = f"memory:{memory['memory_id']}"
-        yield _source("memory_candidate", name, "memory", "hint", memory["text"], reference=name, evidence_id=name, seq=memory["from_seq"], row=row)  # fmt: skip
-
-
-def _tools(tools: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    for row, tool in enumerate(tools):
         yield _source(
-            "tool_schema", f"tool:{tool['tool']}", "tools", "evidence", tool["schema"], heading=tool["tool"], row=row
-        )
+            "memory_candidate", name, "memory", "hint", memory["text"], reference=name, evidence_id=name, seq=memory["from_seq"], of=memory
+        )  # fmt: skip
 
 
-def _item_id(item: Row) -> str:
-    """The id of an item of a snapshot as a source."""
-    name = escaped_id(item["snapshot_id"])
-    return f"item:{name}:{item['label']}" if item["label"] else f"snapshot:{name}"
-
-
-def _by_snapshot(items: Sequence[Row]) -> dict[str, list[tuple[int, Row]]]:
-    found: dict[str, list[tuple[int, Row]]] = {}
-    for row, item in enumerate(items):
-        found.setdefault(item["snapshot_id"], []).append((row, item))
-    return found
+def _tools(tools: Rows) -> Iterator[dict[str, Any]]:
+    for tool in tools:
+        yield _source("tool_schema", f"tool:{tool['tool']}", "tools", "evidence", tool["schema"], heading=tool["tool"], of=tool)  # fmt: skip
 
 
 class _Gathered:
     """What the log and the state of one turn give."""
 
-    def __init__(self, turn: Row, state: Row, folded: Folded, events: Sequence[Row], end: int, full: int) -> None:
+    def __init__(self, turn: Row, state: Row, folded: Folded, events: Rows, end: int, full: int) -> None:
         self.turn, self.state_, self.folded, self.events, self.end, self.full = turn, state, folded, events, end, full
         self.zones = turn["zones"]
         self.room = CHARACTERS_PER_TOKEN * input_limit(turn)
@@ -186,7 +161,7 @@ class _Gathered:
         for fact in self.folded.facts("constraint", self.zones):
             yield _source(
                 "active_constraint", f"constraint:{fact.fact}", "user_goal", "instruction", fact.value, heading=names.get(fact.origin or "", "Constraint"),
-                reference=f"event:{fact.event_id}", seq=fact.seq, detail=json.dumps({"topic": fact.status, "origin": fact.origin}),
+                reference=f"event:{fact.event_id}", seq=fact.seq, of={"topics": [fact.status] if fact.status else [], "origin": fact.origin},
             )  # fmt: skip
         for fact in self.folded.facts("proposal", self.zones):
             yield _source(
@@ -216,18 +191,10 @@ class _Gathered:
                 break
             kept.insert(0, fact)
         self.said += kept
-        counted = [
-            (*of_label(fact.fact), *fact.value)
-            for fact in self.folded.facts("kind")
-            if not fact.fact.startswith("other ")
-        ]
-        mine = [
-            (number, begun) for kind, sight, number, begun, _ in counted if kind in USER_WORDS and sight in self.zones
-        ]
-        number, first = sum(count for count, _ in mine), min(begun for _, begun in mine)
+        items = [bullet(_said(fact)) for fact in kept]
         yield _source(
-            "user_message", "words", "user_goal", "instruction", "".join(bullet(_said(fact)) for fact in kept), heading="Messages",
-            reference=f"log:{first}-{said[-1].seq}", seq=said[-1].seq, detail=json.dumps({"events": [[fact.seq, fact.event_id] for fact in kept], "all": len(kept) == len(said) and len(words) == number}),
+            "user_message", "words", "user_goal", "instruction", "".join(items), heading="Messages", reference=f"log:{words[0].seq}-{said[-1].seq}",
+            seq=said[-1].seq, items=items, events=[(fact.seq, fact.event_id) for fact in kept], all=len(kept) == len(said),
         )  # fmt: skip
 
     def _headed(self) -> list[Fact]:
@@ -287,7 +254,7 @@ class _Gathered:
         given = self.folded.one("observation", self.zones)
         if given is not None and given.seq < 0:
             yield _observation(given.value)
-        apart = {fact.event_id for fact in self._apart() if fact.seq >= 0}
+        apart, answered = {fact.event_id for fact in self._apart() if fact.seq >= 0}, set[str]()
         for place in range(self.end - 1, self.first - 1, -1):
             event = self.events[place]
             if event["kind"] in SILENT:
@@ -295,14 +262,18 @@ class _Gathered:
             self.seen[counted_as(event)] += 1
             if event["event_id"] in apart:
                 continue  # a source of its own: the goal, a constraint, the user's words
-            may_be = self._visible(event) and event["actor"] not in _GUESSING
-            if self.latest is None and may_be and event["kind"] in OBSERVATIONS:
-                self.latest = place
-            yield self._event(event, place, place == self.latest)
+            if event["kind"] in OBSERVATIONS and self._visible(event):
+                answered.add(event["subject"])
+                if self.latest is None and event["actor"] not in _GUESSING:
+                    self.latest = place
+            source = self._event(event, place == self.latest)
+            if event["kind"] == "tool.intent" and event["subject"] and event["subject"] in answered:
+                source["refused"] = "answered"
+            yield source
             if event["kind"] == "search.result" and event["matches"]:
-                yield from _matches(event, place)
+                yield from _matches(event)
 
-    def _event(self, event: Row, place: int, latest: bool) -> dict[str, Any]:
+    def _event(self, event: Row, latest: bool) -> dict[str, Any]:
         part = "latest_observation" if latest else "recent_tail"
         standing = "hint" if event["actor"] in _GUESSING else _STANDINGS.get(event["actor"], "untrusted")
         what = event["command"] or " ".join(filter(None, (event["tool"], event["path"]))) or event["check"] or ""
@@ -314,8 +285,7 @@ class _Gathered:
             part, f"event:{event['event_id']}", part, standing, text,
             heading=", ".join(filter(None, (f"Turn {event['turn_id'] or event['turn']}", _happened(event), what))),
             summary=event["summary"], excerpt=event["excerpt"], reference=event["refs"][-1] if event["refs"] else f"event:{event['event_id']}",
-            path=event["path"], characters=max(len(text or ""), event["characters"] if event["text"] is not None else 0), masked=event["masked"], seq=event["seq"], row=place,
-            detail=json.dumps({name: event[name] for name in _DETAILS}),
+            path=event["path"], characters=max(len(text or ""), event["characters"] if event["text"] is not None else 0), masked=event["masked"], seq=event["seq"], of=event,
             **({"content_class": UNSEEN[event["visibility"]]} if event["visibility"] in UNSEEN else {}),
         )  # fmt: skip
 
@@ -323,40 +293,42 @@ class _Gathered:
         """The last content of each file that was read or changed, whether or not it is still current: the newest ones, as
         many as may have room.
         """
-        found: dict[tuple[str, Any, Any], int] = {}
+        found = set[tuple[str, Any, Any]]()
+        newer: dict[str, Rows] = {}
         left = self.room
         for place in range(self.end - 1, self.loaded - 1, -1):
-            event = self.events[place]
-            latest = place == self.latest and event["kind"] == "file.read"
-            if event["content"] is None or not event["path"] or latest or not self._visible(event):
+            event, path = self.events[place], self.events[place]["path"]
+            if event["content"] is None or not path or not self._visible(event):
                 continue
-            key = (event["path"], event["line_start"], event["line_end"])
-            if left > 0 and key not in found and (event["path"], None, None) not in found:
-                found[key] = place
+            start, end = event["line_start"], event["line_end"]
+            latest = place == self.latest and event["kind"] == "file.read"
+            if left > 0 and not latest and not {(path, start, end), (path, None, None)} & found:
+                found.add((path, start, end))
                 left -= min(len(event["content"]), self.full) + FRAME
-        for (path, start, end), place in found.items():
-            event = self.events[place]
-            span = "" if start is None and end is None else f":{start or 1}-{end or ''}"
-            yield _source(
-                "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
-                reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], row=place,
-            )  # fmt: skip
+                span = "" if start is None and end is None else f":{start or 1}-{end or ''}"
+                yield _source(
+                    "file_content", f"file:{path}{span}", "retrieval", "untrusted", event["content"], heading=f"{path}{span}",
+                    reference=f"event:{event['event_id']}", path=path, masked=event["masked"], seq=event["seq"], of=event,
+                    refused=_superseded(event, newer.get(path, ())),
+                )  # fmt: skip
+            newer.setdefault(path, []).append(event)
 
-    def items(self, snapshots: Mapping[str, Sequence[tuple[int, Row]]]) -> Iterator[dict[str, Any]]:
+    def items(self, snapshots: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
         """Items of the snapshots that the turn names, else of those that its last events created or that the caller gave."""
         now, named = self.turn["as_of_seq"], self.turn["snapshot_ids"]
         created = {fact.fact: fact.seq for fact in self.folded.facts("retrieved", self.zones) if fact.seq >= self.since}
-        given = {name: now for name, rows in snapshots.items() if rows[0][1]["given"]}
+        given = {name: now for name, items in snapshots.items() if items[0]["given"]}
         wanted = {**given, **created} if named is None else {name: created.get(name, now) for name in named}
         for name, seq in wanted.items():
             if name not in snapshots:
                 yield _source("retrieval_result", f"snapshot:{name}", "retrieval", "evidence", reference=name, seq=seq)
-            for row, item in snapshots.get(name, ()):
-                label = f"{item['block_ref']}:{item['label']}"
+            for item in snapshots.get(name, ()):
+                label, id_ = f"{item['block_ref']}:{item['label']}", escaped_id(name)
                 yield _source(
-                    "retrieval_result", _item_id(item), "retrieval", "evidence" if item["standing"] == "instruction" else item["standing"],
+                    "retrieval_result", f"item:{id_}:{item['label']}" if item["label"] else f"snapshot:{id_}", "retrieval",
+                    "evidence" if item["standing"] == "instruction" else item["standing"],
                     item["text"], heading=f"[{label}] {item['locator'] or ''}".rstrip(), reference=label if item["label"] else name,
-                    path=item["path"], evidence_id=item["evidence_id"], seq=seq, row=row,
+                    path=item["path"], evidence_id=item["evidence_id"], seq=seq, of=item,
                 )  # fmt: skip
 
     def history(self) -> Iterator[dict[str, Any]]:
@@ -380,12 +352,12 @@ class _Gathered:
                 until = last if silent else max(min(self.since - 1, last), first)
                 yield _source(
                     "older_history", f"older:{fact.fact}", "recent_tail", "evidence",
-                    heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}", detail=sight,
+                    heading=f"{count} {'' if silent else 'earlier '}events, {fact.fact}", reference=f"log:{first}-{until}",
+                    of={"kind": kind, "visibility" if sight in UNSEEN else "zone": sight},
                     **({"content_class": UNSEEN[sight]} if sight in UNSEEN else {}),
                 )  # fmt: skip
 
 
-_DETAILS = ("kind", "command", "tool", "exit_code", "outcome", "check", "arguments", "refs", "diff", "subject")
 _GUESSING = ("model", "memory")
 """Speakers whose words are hints."""
 _STANDINGS = {"user": "history", "system": "history"}
@@ -429,31 +401,43 @@ def _happened(event: Row) -> str:
     return f"{name}: {event['check_status']}" if event["check_status"] else name
 
 
+def _superseded(event: Row, newer: Sequence[Row]) -> str | None:
+    """A partial read is replaced by a later read in another version, or of at least the same lines."""
+    for later in newer:
+        if event["version"] and later["version"] and event["version"] != later["version"]:
+            return "stale_version"
+        before = (later["line_start"] or 1) <= (event["line_start"] or 1)
+        if before and (event["line_end"] or 2**31) <= (later["line_end"] or 2**31):
+            return "superseded"
+    return None
+
+
 def _observation(given: Row) -> dict[str, Any]:
     """The latest observation of a given state, an object of document 003 (S3.50)."""
-    refs = [str(each) for each in given.get("artifacts") or ()]
-    detail = dict.fromkeys(_DETAILS) | {
-        "kind": "command.finished", "command": given.get("command"), "exit_code": given.get("exitCode"),
-        "outcome": None if given.get("exitCode") is None else "failed" if given["exitCode"] else "succeeded", "refs": refs,
+    refs, code = [str(each) for each in given.get("artifacts") or ()], given.get("exitCode")
+    event = {
+        "kind": "command.finished", "command": given.get("command"), "tool": None, "exit_code": code, "check": None, "refs": refs, "diff": False,
+        "outcome": None if code is None else "failed" if code else "succeeded",
     }  # fmt: skip
     text = given.get("visibleExcerpt")
     return _source(
         "latest_observation", "observation:state", "latest_observation", "untrusted", text, summary=given.get("summary"), excerpt=text,
-        heading=given.get("command") or given.get("kind"), reference=refs[-1] if refs else None, detail=json.dumps(detail),
+        heading=given.get("command") or given.get("kind"), reference=refs[-1] if refs else None, of=event,
     )  # fmt: skip
 
 
-def _matches(event: Row, place: int) -> Iterator[dict[str, Any]]:
+def _matches(event: Row) -> Iterator[dict[str, Any]]:
     """The matches of a search, each to be opened on demand."""
-    found = json.loads(event["matches"])
+    found = event["matches"]
+    sight = {name: event[name] for name in ("zone", "visibility")}
     for number, match in enumerate(found[:MATCHES], start=1):
         locator = f"{match['path']}:{match['line']}" if match.get("line") else match["path"]
         yield _source(
             "search_match", f"match:{event['event_id']}:{number}", "retrieval", "untrusted", match.get("text"), heading=locator, reference=locator,
-            path=match["path"], seq=event["seq"], row=place, detail=json.dumps({name: bool(match.get(name)) for name in ("generated", "public_api")}),
+            path=match["path"], seq=event["seq"], of=match | sight,
         )  # fmt: skip
     if len(found) > MATCHES:
         yield _source(
             "search_match", f"match:{event['event_id']}:rest", "retrieval", "untrusted", heading=f"{len(found) - MATCHES} other matches",
-            reference=f"event:{event['event_id']}", seq=event["seq"], row=place, detail="{}",
+            reference=f"event:{event['event_id']}", seq=event["seq"], of=sight,
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """Context state: the session log folded into the state of the agent, as of each turn.
 
-Reads: the log, the facts from before it, turns. Gives `turn_states`, document 003's AgentState, one row per turn.
+Reads: the log, the state before it, turns. Gives `turn_states`, document 003's AgentState, one row per turn.
 
 Note: nothing is guessed. A check has the status of its last run; what no event states is unknown and said to be. Words
 in zones that the turn may not see are not in its state.
@@ -13,21 +13,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .context_tables import TURN_STATES, ContextTurns, LogEvents, StateFacts, TurnStates
+from .context_tables import TURN_STATES, TurnStates
 from .turns.folding import Fact, Folded, observation
-from .turns.reading import as_of_turns, rows_of
+from .turns.reading import Rows, as_of_turns
 
 PLACE = re.compile(r"(?<![\w@+~./-])([\w@+~./-]+\.[A-Za-z]\w{0,5}):\d+")
 """`path:line`, as compilers, linters and test runners print places."""
 _FRAME = re.compile(r'File "([^"\n]+)", line \d+')
 """A frame of Python."""
 LISTED = 40
-"""Most files that a state lists, the last ones first."""
+"""Most read files and artifacts that a state lists, the last ones first."""
 
 
-def turn_states(context_turns: ContextTurns, log_events: LogEvents, state_facts: StateFacts) -> TurnStates:
+def turn_states(context_turns: Rows, log_events: Rows, earlier: Folded) -> TurnStates:
     """The state of each turn, in the order of the turns."""
-    turns = as_of_turns(context_turns, rows_of(log_events), state_facts, unread=("word",))
+    turns = as_of_turns(context_turns, log_events, earlier)
     return TURN_STATES.from_rows([_state(turn, folded) for turn, folded, _ in turns])
 
 
@@ -58,9 +58,9 @@ def _state(turn: Mapping[str, Any], folded: Folded) -> dict[str, Any]:
         "failure": failing[-1]["summary"] if failing else None,
         "failure_paths": sorted({path for each in failing for path in _paths_in(each["summary"]) + _paths_in(each["excerpt"])}),
         "modified_files": [f.fact for f in reversed(folded.facts("modified", zones))],
-        "unstated_changes": int(unstated.value) if unstated else 0,
+        "unstated_changes": unstated.value if unstated else 0,
         "read_files": [f.fact for f in reversed(folded.facts("read", zones))][:LISTED],
-        "artifact_refs": [f.fact for f in reversed(folded.facts("artifact", zones))],
+        "artifact_refs": [f.fact for f in reversed(folded.facts("artifact", zones))][:LISTED],
         "approvals": _json({"id": f.fact, "status": f.status, "text": f.value, "event_id": f.event_id} for f in reversed(folded.facts("approval", zones))),
         "revoked": [f.fact for f in folded.facts("revoked")],
         "turn_count": folded.rounds,

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from context_session import Session, item, memory, modes, policy, projected, snapshot
-from scoped_retrieval.nodes.context_tables import PHASE_POLICIES
 from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
 from scoped_retrieval.pipeline.context.phases import load_phases
 
@@ -69,13 +68,9 @@ def test_a_limit_of_a_required_part_cuts_nothing_that_is_required(part: str):
 
 @pytest.mark.parametrize("part", ELASTIC)
 def test_a_share_of_one_part_alone_changes_an_input(part: str):
-    phases = load_phases()
-    rows = phases.to_pylist()
-    for row in rows:
-        row[part] = 0.0
     made = policy()
     before = _inputs_of_limits(made)
-    made.phases = PHASE_POLICIES.from_rows(rows)
+    made.phases = [{**row, part: 0.0} for row in load_phases()]
     assert before != _inputs_of_limits(made)
 
 
@@ -97,11 +92,10 @@ def _given(limit: int) -> dict[str, Any]:
 
 def test_the_share_of_rules_decides_when_they_are_cut():
     rules = [{"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist.\n" * 24}]
-    phases = load_phases()
     made = policy(rules=rules)
     given = {"events": Session().events, "budget": {"maxTokens": 9000, "reservedOutputTokens": 0}}
     whole = made.project(**given)
-    made.phases = PHASE_POLICIES.from_rows([{**row, "rules": 0.01} for row in phases.to_pylist()])
+    made.phases = [{**row, "rules": 0.01} for row in load_phases()]
     cut = made.project(**given)
     assert (
         "holds the parser" in whole.text() and "holds the parser" not in cut.text() and "Never edit dist." in cut.text()
@@ -110,11 +104,10 @@ def test_the_share_of_rules_decides_when_they_are_cut():
 
 @pytest.mark.parametrize("field", ["memory_items", "memory_confidence", "memory_days", "capabilities"])
 def test_every_other_field_of_a_phase_alone_changes_an_input(field: str):
-    phases = load_phases()
     made = policy()
     before = made.project(**_given(20_000)).input_sha256
     other = {"memory_confidence": 1.0, "capabilities": ["read"]}.get(field, 0)
-    made.phases = PHASE_POLICIES.from_rows([{**row, field: other} for row in phases.to_pylist()])
+    made.phases = [{**row, field: other} for row in load_phases()]
     assert made.project(**_given(20_000)).input_sha256 != before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, EVENT_KINDS
 from scoped_retrieval.pipeline.context.artifacts import artifact
-from scoped_retrieval.pipeline.context.events import LogReader, LogTables, read_events
+from scoped_retrieval.pipeline.context.events import LogReader, LogRows, read_events
 from scoped_retrieval.pipeline.context.masking import masked_values
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -33,12 +32,12 @@ def event(kind: str, number: int = 0, *, top: dict[str, Any] | None = None, **pa
     return {"id": f"e{number}", "kind": kind, "createdAt": at, "payload": payload, **(top or {})}
 
 
-def read(*events: dict[str, Any], checks: tuple[str, ...] = ()) -> LogTables:
+def read(*events: dict[str, Any], checks: tuple[str, ...] = ()) -> LogRows:
     return read_events(events, checks=checks)
 
 
 def row(kind: str, *, checks: tuple[str, ...] = (), **payload: Any) -> dict[str, Any]:
-    return read(event(kind, **payload), checks=checks).events.to_pylist()[0]
+    return read(event(kind, **payload), checks=checks).events[0]
 
 
 # --- what fields state --------------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ def test_a_verification_names_its_checks():
     found = row("verification.finished", name="lint", status="passed")
     assert (found["check"], found["check_status"], found["tool"]) == ("lint", "passed", None)
     several = event("verification.finished", checks=[{"name": "lint", "status": "passed"}, {"name": "unit", "status": "failed"}])  # fmt: skip
-    (found,) = read(several).events.to_pylist()
+    (found,) = read(several).events
     assert dict(zip(found["check"].split("\n"), found["check_status"].split("\n"), strict=True)) == {"lint": "passed", "unit": "failed"}  # fmt: skip
 
 
@@ -120,9 +119,7 @@ def test_what_an_event_is_about():
 
 
 def test_matches_of_a_search_are_fields():
-    found = json.loads(
-        row("search.result", query="x", matches=[{"path": "./a.py", "line": 3, "text": "x = 1"}])["matches"]
-    )
+    found = row("search.result", query="x", matches=[{"path": "./a.py", "line": 3, "text": "x = 1"}])["matches"]
     flags = {"generated": False, "public_api": False}
     assert found == [{"path": "a.py", "line": 3, "text": "x = 1", **flags}]
 
@@ -130,7 +127,7 @@ def test_matches_of_a_search_are_fields():
 def test_a_recalled_memory_is_a_record_and_one_of_a_tool_a_candidate():
     fields = {"text": "Uses pnpm.", "lifecycle": "verified", "confidence": 0.9, "verify": "package.json"}
     found = read(event("memory.recalled", 0, memoryId="m0", **fields), event("memory.recalled", 1, memoryId="m1", origin="tool", **fields))  # fmt: skip
-    assert [(m["memory_id"], m["from_seq"], m["lifecycle"], m["verify"]) for m in found.memories.to_pylist()] == [
+    assert [(m["memory_id"], m["from_seq"], m["lifecycle"], m["verify"]) for m in found.memories] == [
         ("m0", 0, "verified", "package.json"), ("m1", 1, "candidate", "package.json"),
     ]  # fmt: skip
 
@@ -149,7 +146,7 @@ def test_a_field_that_is_missing_or_malformed_is_named(kind: str, fields: dict[s
 
 def test_an_id_is_used_once_and_a_repeated_event_is_one():
     reader, one = LogReader("session"), event("user.message", text="a")
-    assert reader.read([one, one, event("user.message", 1, text="b")]).events["seq"].to_pylist() == [0, 1]
+    assert [row["seq"] for row in reader.read([one, one, event("user.message", 1, text="b")]).events] == [0, 1]
     assert reader.repeated == 1 and reader.backwards == 0
     with pytest.raises(InputError, match="an id of its own"):
         reader.read([event("user.message", text="other")])
@@ -161,7 +158,7 @@ def test_rounds_are_numbered_as_they_begin_and_clocks_do_not_order():
     found = reader.read(
         [event("user.message", 1, text="a", top={"turnId": "a"}), event("user.message", 2, text="b"), late]
     ).events
-    assert found["turn"].to_pylist() == [0, 0, 1] and found["turn_id"].to_pylist() == ["a", "a", "b"]
+    assert [(row["turn"], row["turn_id"]) for row in found] == [(0, "a"), (0, "a"), (1, "b")]
     assert reader.backwards == 1
 
 
@@ -177,7 +174,7 @@ def test_only_an_event_whose_kind_and_origins_are_the_users_is_the_users(
     kind: str, outside: str | None, inside: str | None
 ):
     fields = {"text": "Stop.", "origin": inside, **NEEDED.get(kind, {})}
-    (found,) = read(event(kind, top={"actor": outside} if outside else None, **fields)).events.to_pylist()
+    (found,) = read(event(kind, top={"actor": outside} if outside else None, **fields)).events
     assert (found["actor"] == "user") == ({outside, inside, EVENT_ACTORS[kind]} <= {None, "user"})
 
 
@@ -187,7 +184,7 @@ def test_only_an_event_whose_kind_and_origins_are_the_users_is_the_users(
 def test_a_long_text_is_cut_and_opens_whole_but_words_of_the_user_are_never_cut():
     long = "begin\n" + "noise\n" * 1_500 + "the middle\n" + "noise\n" * 1_500 + "end"
     found = read(event("external.result", 0, text=long), event("user.message", 1, text=long))
-    tool, user = found.events.to_pylist()
+    tool, user = found.events
     assert tool["cut"] and len(tool["text"]) < 6_100 and "the middle" not in tool["text"]
     assert tool["text"].startswith("begin") and tool["text"].endswith("end") and tool["characters"] == len(long)
     assert found.artifacts.open(tool["refs"][-1]) == long
@@ -233,7 +230,7 @@ def test_a_diff_is_summarized_by_its_lines(diff: str, summary: str):
 def test_a_path_is_the_same_in_every_spelling(path: str, form: str):
     other = unicodedata.normalize(form, path)
     found = row("file.modified", path=other, changedFiles=[other], matches=[{"path": other}])
-    assert {found["path"], *found["changed_files"], json.loads(found["matches"])[0]["path"]} == {"src/café.ts"}
+    assert {found["path"], *found["changed_files"], found["matches"][0]["path"]} == {"src/café.ts"}
     assert row("file.read", path="../a.ts")["path"] == "../a.ts"
 
 
@@ -248,9 +245,9 @@ def test_no_secret_of_an_event_reaches_a_row_or_what_a_reference_opens(kind: str
     value = "w " * before + secret + " w" * 4_000 if name == "text" else secret
     fields = {"text": "x", **NEEDED.get(kind, {}), name: [value] if name == "changedFiles" else value}
     found = read(event(kind, **fields))
-    (one,) = found.events.to_pylist()
+    (one,) = found.events
     opened = [found.artifacts.open(each) for each in ("event:e0", "log:0-0", *(one["refs"][-1:] if one["cut"] else ()))]
-    said = f"{one}{found.memories.to_pylist()}{opened}"
+    said = f"{one}{found.memories}{opened}"
     assert TOKEN not in said and "x7Qm" not in said and TOKEN[:12] not in said and TOKEN[-12:] not in said
 
 
@@ -289,6 +286,6 @@ def test_values_that_json_lacks_are_refused():
 )
 def test_an_event_is_a_row_or_an_error_that_names_a_field(payload: dict[str, Any], kind: str):
     try:
-        assert read(event(kind, **{**NEEDED.get(kind, {}), **payload})).events.num_rows == 1
+        assert len(read(event(kind, **{**NEEDED.get(kind, {}), **payload})).events) == 1
     except InputError as error:
         assert " - at events[0]" in error.message

@@ -18,10 +18,10 @@ from scoped_retrieval.nodes.scope.selectors import matching_paths
 from scoped_retrieval.nodes.turns.words import CAPABILITIES, PHASES
 from scoped_retrieval.pipeline.context.inputs import (
     budget_fields,
+    completed_items,
     default_fields,
     distinguished,
     items_of_replay,
-    items_table,
     read_memories,
     read_snapshots,
     read_tools,
@@ -54,7 +54,7 @@ def snapshot(*items: dict[str, Any], name: str = "snap-1") -> dict[str, Any]:
 
 
 def rules(*values: Any, **options: Any) -> list[dict[str, Any]]:
-    return read_rules(values, **options).to_pylist()
+    return read_rules(values, **options)
 
 
 def texts(text: str, path: str = "AGENTS.md") -> list[str]:
@@ -63,9 +63,9 @@ def texts(text: str, path: str = "AGENTS.md") -> list[str]:
 
 def facts(state: Any) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in seed_facts(state, "s").to_pylist():
-        assert (row["session_id"], row["event_id"], row["zone"], row["seq"]) == ("s", "state", "internal", -1)
-        found.setdefault(row["slot"], []).append(row)
+    for slot, fact in seed_facts(state):
+        assert (fact.event_id, fact.zone, fact.seq) == ("state", "internal", -1)
+        found.setdefault(slot, []).append(fact._asdict())
     return found
 
 
@@ -91,7 +91,6 @@ def test_a_section_is_a_rule_below_the_headings_above_it():
         ("web/AGENTS.md:12", "C#: x"),
     ]
     assert {each["folder"] for each in found} == {"web"} and {each["origin"] for each in found} == {"repository"}
-    assert [each["place"] for each in found] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +181,13 @@ def test_rule_files_of_a_work_tree_are_found_by_name(tmp_path: Path):
         ".cursor/rules/a.mdc": "---\nglobs: a\n---\nx\n",
     })  # fmt: skip
     found = read_rules(rule_files(tree))
-    assert found["rule_id"].to_pylist() == [
+    assert [row["rule_id"] for row in found] == [
         "AGENTS.md:2",
         "CLAUDE.md:1",
         ".cursor/rules/a.mdc:4",
         "packages/parser/AGENTS.md:1",
     ]
-    assert found["text"].to_pylist()[1] == "claude", "a byte order mark is no text"
+    assert found[1]["text"] == "claude", "a byte order mark is no text"
     assert about_rules(tree, found) is None
     for wrong in (tree / "gone", tree / "AGENTS.md"):
         with pytest.raises(InputError, match="Expected a folder"):
@@ -208,7 +207,7 @@ def test_rule_files_that_are_not_the_projects_own_are_left_out_with_a_reason(tmp
     if git:
         subprocess.run(["git", "init", "-q", str(tree)], check=True)
     table = read_rules(rule_files(tree))
-    left_out = {row["path"]: row["left_out"] for row in table.to_pylist()}
+    left_out = {row["path"]: row["left_out"] for row in table}
     assert left_out.pop("AGENTS.md") is None
     wanted = {
         "GEMINI.md": "rule_empty", "CLAUDE.md": "rule_ignored", "vendor/evil/AGENTS.md": "rule_dependency",
@@ -235,13 +234,13 @@ def test_no_rule_file_is_a_condition_of_its_own(tmp_path: Path):
 @pytest.mark.parametrize("name", ["read_file", "Bash", "mcp__github__get_issue", "delete_everything"])
 def test_a_tool_without_a_capability_is_external_whatever_its_name_or_its_annotations_say(name: str):
     for value in (name, {"name": name, "annotations": {"readOnlyHint": True}}):
-        row = read_tools([value]).to_pylist()[0]
+        row = read_tools([value])[0]
         assert (row["capability"], row["declared"], row["phases"]) == ("external", False, None)
 
 
 @given(st.sampled_from(CAPABILITIES.values), st.lists(st.sampled_from(PHASES.values), min_size=1))
 def test_a_tool_has_the_capability_and_the_phases_that_it_states(capability: str, phases: list[str]):
-    row = read_tools([{"name": "x", "capability": capability, "phases": phases}]).to_pylist()[0]
+    row = read_tools([{"name": "x", "capability": capability, "phases": phases}])[0]
     assert (row["capability"], row["declared"], row["phases"]) == (capability, True, phases)
 
 
@@ -253,8 +252,8 @@ def test_tools_are_read_in_the_shapes_of_providers():
         "capability": "read",
     }
     anthropic = {"name": "read_file", "description": "Read.", "input_schema": parameters, "capability": "read"}
-    assert read_tools([openai]).equals(read_tools([anthropic]))
-    assert json.loads(read_tools([openai])["schema"][0].as_py())["parameters"] == parameters
+    assert read_tools([openai]) == read_tools([anthropic])
+    assert json.loads(read_tools([openai])[0]["schema"])["parameters"] == parameters
 
 
 def test_an_item_has_its_reason_its_place_and_the_narrowest_sight():
@@ -274,15 +273,13 @@ def test_an_item_has_its_reason_its_place_and_the_narrowest_sight():
 
 
 def test_a_snapshot_without_items_has_one_row_without_a_label():
-    table = items_table(read_snapshots([{"snapshot_id": "a:b", "items": []}]))
-    assert table.select(["snapshot_id", "block_ref", "label", "evidence_id"]).to_pylist() == [
-        {"snapshot_id": "a:b", "block_ref": "a:b", "label": None, "evidence_id": None}
-    ]
+    (row,) = completed_items(read_snapshots([{"snapshot_id": "a:b", "items": []}]))
+    assert (row["snapshot_id"], row["block_ref"], row["label"], row["evidence_id"]) == ("a:b", "a:b", None, None)
 
 
 def test_an_item_without_an_evidence_id_gets_a_name_that_no_other_has():
     items = [*read_snapshots([snapshot(item("c"), name="a:b"), snapshot(item("b:c"), name="a")])]
-    assert items_table(items)["evidence_id"].to_pylist() == ["a%3Ab:c", "a:b:c"]
+    assert [row["evidence_id"] for row in completed_items(items)] == ["a%3Ab:c", "a:b:c"]
 
 
 def test_a_block_ref_under_which_a_label_names_two_rows_is_replaced_by_the_snapshot():
@@ -305,7 +302,7 @@ def test_items_of_a_replay_have_its_reasons_where_it_has_one():
         snapshot_id="s", block_ref="r", request={}, citations=pa.Table.from_pylist(citations),
         tables={"trimmed": pa.Table.from_pylist(trimmed), "ranked": ranked},
     )  # fmt: skip
-    rows = items_table(items_of_replay(replay)).to_pylist()
+    rows = completed_items(items_of_replay(replay))
     assert [(row["label"], row["place"], row["reason"], row["text"]) for row in rows] == [
         ("a#1", 1, "exact match", "text 1"),
         ("a#2", 2, None, "text 2"),
@@ -330,7 +327,7 @@ def test_a_budget_has_defaults_that_use_the_window():
 
 def test_phases_are_read_strictly_and_show_no_outside_tools(tmp_path: Path):
     bundled = (Path(__file__).parents[1] / "data" / "context" / "phases.yaml").read_text()
-    shown = {each for row in load_phases().to_pylist() for each in row["capabilities"]}
+    shown = {each for row in load_phases() for each in row["capabilities"]}
     assert shown == set(CAPABILITIES.values) - {"external", "external_read"}
     for text, message in (
         (bundled.replace("memory_days: 90", "memory_days: many", 1), r"diagnosing\.memory_days"),
@@ -421,17 +418,16 @@ def test_secrets_are_masked_in_every_input():
         read_rules([f"Use {SECRET}.", {"path": "AGENTS.md", "text": f"Use {SECRET}."}]),
         read_memories([memory(text=SECRET, verify=SECRET)]),
         read_tools([{"name": "x", "description": SECRET}]),
-        items_table(read_snapshots([snapshot(item(text=SECRET, reason=SECRET))])),
+        completed_items(read_snapshots([snapshot(item(text=SECRET, reason=SECRET))])),
         seed_facts(
             {
                 "userGoal": SECRET,
                 "latestObservation": {**OBSERVATION, "visibleExcerpt": SECRET},
                 "latestFailure": SECRET,
             },
-            "s",
         ),
     ]
-    assert all(table.num_rows and SECRET not in json.dumps(table.to_pylist(), default=str) for table in tables)
+    assert all(rows and SECRET not in json.dumps(rows, default=str) for rows in tables)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +454,7 @@ def test_secrets_are_masked_in_every_input():
             ({"phase": "dreaming"}, "Expected one of diagnosing"), ({"zones": ["cellar"]}, "Expected one of public"),
             ({"color": "red"}, "got 'color' - at turns[0]"),
         )),
-        *((lambda value: seed_facts(value, "s"), value, message) for value, message in (
+        *((seed_facts, value, message) for value, message in (
             ({"usergoall": "x"}, "got 'usergoall' - at state"), ({"turnCount": -1}, "Expected a whole number from 0"),
             ({"latestObservation": "failed"}, "Expected an object, got text - at state.latestObservation"),
             ({"latestObservation": {"visibleExcerpt": 3}}, "at state.latestObservation.visibleExcerpt"),

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
 from scoped_retrieval.nodes.turns import reading
-from scoped_retrieval.nodes.turns.folding import Folded
+from scoped_retrieval.nodes.turns.folding import SLOTS, Folded
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.log import SessionLog, open_reference, read_session
+from scoped_retrieval.pipeline.context.log import LogView, SessionLog, open_reference, read_session
 
 
 def session(count: int) -> list[dict[str, Any]]:
@@ -65,8 +65,8 @@ def test_rows_are_the_same_from_a_list_a_file_and_a_folder(cuts: list[int], chec
         listed = read_events(EVENTS, "session", checks)
         for place in (file, folder):
             session_id, view = read_session(place, checks=checks)
-            assert session_id == "session" and view.tables.events.equals(listed.events)
-        reference = next(refs[-1] for refs in listed.events["refs"].to_pylist() if refs)
+            assert session_id == "session" and view.rows.events == listed.events
+        reference = next(refs[-1] for refs in (row["refs"] for row in listed.events) if refs)
         assert open_reference(file, reference) == open_reference(folder, reference) == listed.artifacts.open(reference)
         assert artifact(open_reference(folder, reference)) == reference
         assert json.loads(open_reference(folder, "event:e7")) == EVENTS[7]
@@ -99,7 +99,7 @@ def test_a_file_skips_lines_that_cannot_be_read_and_counts_them(tmp_path: Path):
     damaged = ['{"id": "x", "text": "\\ud800"}', '{"id": "torn", "kind"', "5", ""]
     file.write_text("\n".join([good[0], *damaged, *good[1:], '{"id": "unfinished']))
     _, view = read_session(file)
-    assert view.tables.events["event_id"].to_pylist() == IDS[:3]
+    assert [row["event_id"] for row in view.rows.events] == IDS[:3]
     assert view.skipped == 4 and len(view.notes) == 1 and "4" in view.notes[0]
 
 
@@ -121,6 +121,11 @@ def test_a_malformed_event_of_a_file_is_an_error_and_a_transcript_is_told(tmp_pa
     assert "context import" in caught.value.hint
 
 
+def told(view: LogView) -> dict[str, Any]:
+    """The state before the rows of a view."""
+    return {slot: view.earlier.facts(slot) for slot in SLOTS}
+
+
 # --- the view -----------------------------------------------------------------------------------------------------------
 
 
@@ -133,11 +138,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_view_has_the_newest_rows_and_the_facts_of_all_before_them(tmp_path: Path):
-    log, whole = SessionLog.open(tmp_path / "s", "session"), read_events(EVENTS, "session").events.to_pylist()
+    log, whole = SessionLog.open(tmp_path / "s", "session"), read_events(EVENTS, "session").events
     for end in (3, 3, 20, 21, 60):
         log.append(EVENTS[:end])
         view = log.view()
-        rows = view.tables.events.to_pylist()
+        rows = view.rows.events
         first = end - len(rows)
         assert rows == whole[first:end] and len(rows) <= 8
         assert sum(min(row["characters"], 6_000) for row in rows) <= 10_000
@@ -149,12 +154,12 @@ def test_a_view_has_the_newest_rows_and_the_facts_of_all_before_them(tmp_path: P
         folded = Folded()
         for row in whole[:first]:
             folded.add(row)
-        assert view.facts.equals(folded.table("session"))
+        assert told(view) == {slot: folded.facts(slot) for slot in SLOTS}
         for other in (log, SessionLog.open(tmp_path / "s")):
             again = other.view(end)
-            assert again.facts.equals(view.facts) and again.tables.events.equals(view.tables.events)
+            assert told(again) == told(view) and again.rows.events == rows
     earlier = log.view(20)
-    assert earlier.tables.events.to_pylist()[-1] == whole[19] and log.view().facts.equals(view.facts)
+    assert earlier.rows.events[-1] == whole[19] and told(log.view()) == told(view)
     with pytest.raises(InputError, match="a place in the log from 0 to 60"):
         log.view(61)
 
@@ -173,7 +178,7 @@ def test_a_memory_recalled_before_the_window_is_in_the_view(tmp_path: Path):
         ]
     )
     log.append(EVENTS)
-    assert log.view().tables.memories["memory_id"].to_pylist() == ["m1"] and log.view(0).tables.memories.num_rows == 0
+    assert [row["memory_id"] for row in log.view().rows.memories] == ["m1"] and not log.view(0).rows.memories
 
 
 def test_an_open_log_folds_only_what_was_appended_since(folder: Path, monkeypatch: pytest.MonkeyPatch):
@@ -272,5 +277,5 @@ def test_whatever_happens_to_a_log_its_events_stay_in_order(steps: list[str], da
                     log.append([{**EVENTS[0], "id": "new"}, {"id": "no event"}])
             elif step == "reopen":
                 log = SessionLog.open(path)
-            assert log.view().tables.events["event_id"].to_pylist() == IDS[:count]
+            assert [row["event_id"] for row in log.view().rows.events] == IDS[:count]
         assert log.ids() == SessionLog.open(path).ids() == IDS[:count]

@@ -52,4 +52,3 @@ def test_a_snapshot_of_an_early_event_is_not_taken_for_one_of_this_turn(tmp_path
     seen = ContextPolicy().project(events=log.view(), snapshots=early)
     shown = [row["source_id"] for row in seen.decisions if row["source_id"].startswith("item:")]
     assert shown == ["item:of this turn:code#2"]
-    assert log.view().facts.num_rows < 10

@@ -157,7 +157,7 @@ def test_every_event_and_file_has_an_answer(kinds: list[tuple[str, dict[str, str
         session.add(kind, turn=number, top=sight, **fields)
     log = read_events(session.events)
     seen = policy().project(events=log, budget={"maxTokens": most, "reservedOutputTokens": 100})
-    for event in log.events.to_pylist():
+    for event in log.events:
         for expected in (event["event_id"], *([event["path"]] if event["path"] else [])):
             found = why(seen, expected, events=log)
             assert (

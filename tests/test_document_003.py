@@ -89,7 +89,7 @@ def test_s3_3_fourteen_kinds_of_information_are_read_by_their_names():
     for name in INFORMATION:
         session.add(name, turn=1, path="src/a.ts", **{**memory(), "text": "words"})
     seen = projected(session)
-    assert [row["kind"] for row in read_events(session.events).events.to_pylist()] == [*INFORMATION.values()]
+    assert [row["kind"] for row in read_events(session.events).events] == [*INFORMATION.values()]
     assert seen.status == "ok" and seen.state["userGoal"] == "words"
 
 

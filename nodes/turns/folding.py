@@ -13,13 +13,9 @@ are not model-visible say nothing: of them only what they end and which files th
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from ..context_tables import STATE_FACTS
 from .words import MAY_CHANGE, OBSERVATIONS, USER_WORDS
 
 __all__ = ["SLOTS", "Fact", "Folded", "counted_as", "labelled", "observation", "of_label"]
@@ -34,7 +30,7 @@ SLOTS: Mapping[str, str] = {
     "history": "the newest summary of earlier rounds; detail: what it refers to",
     "command": "the last command; detail: how it ended",
     "check": "by name: what its last run says, its summary in the first line; status: passed, failed or unknown; detail: the command",
-    "observation": "the last result of a tool as JSON (S3.50)",
+    "observation": "the last result of a tool: its event, or an object of document 003 (S3.50)",
     "modified": "by path: the file was changed",
     "changed": "by path: an event that is not model-visible changed it",
     "unstated": "commands that may have changed files without saying so, since files were last stated: their number",
@@ -46,10 +42,6 @@ SLOTS: Mapping[str, str] = {
     "turns": "number of rounds",
     "kind": "by kind of event, see `counted_as`: how many, and their first and last place",
 }
-KEPT = {"word": 200_000, "artifact": 64, "read": 64}
-"""What a state holds of a slot in each zone: the newest words of the user, by their characters, each with its `FRAME` (the
-oldest beyond are counted); of the others, of which inputs list only the newest, so many facts.
-"""
 FRAME = 40
 """Characters of the frame of a message, or of an event in the tail."""
 _HARNESS = ("user", "system")
@@ -57,16 +49,16 @@ _ENDED_CALLS = ("command.finished", "tool.finished")
 
 
 class Fact(NamedTuple):
-    """One fact of a slot."""
+    """One fact of a slot: `fact` is its name there, a path or an id, if a slot has several; `seq` is -1 before the log."""
 
-    fact: str
-    value: Any
-    detail: str | None
-    status: str | None
-    origin: str | None
-    zone: str
-    event_id: str
-    seq: int
+    fact: str = ""
+    value: Any = None
+    detail: Any = None
+    status: str | None = None
+    origin: str | None = None
+    zone: str = "internal"
+    event_id: str = "state"
+    seq: int = -1
 
 
 class Folded:
@@ -74,8 +66,6 @@ class Folded:
 
     def __init__(self) -> None:
         self._slots: dict[str, dict[tuple[str, str], Fact]] = {slot: {} for slot in SLOTS}
-        self._sizes: dict[tuple[str, str], int] = {}
-        """By slot of `KEPT` and zone what is held."""
         self.last_change: dict[str, Fact] = {}
         """The last change of each file, whatever its zone; detail: its time."""
         self.turn = -1
@@ -100,7 +90,7 @@ class Folded:
         return self.turn + 1 + (int(before.value) if before else 0)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """The next event, as a row of LOG_EVENTS."""
+        """The next event."""
         kind, actor, id_ = row["kind"], row["actor"], row["event_id"]
         subject = row["subject"] or id_
         self.turn = row["turn"]
@@ -156,22 +146,20 @@ class Folded:
             stated = [row["path"]]
         slot = "modified" if row["visibility"] == "model-visible" else "changed"
         for path in stated or ():
-            self._set(row, slot, path, path, row["created_at"].isoformat())
+            self._set(row, slot, path, path, row["created_at"])
         if row["kind"] == "work.changed":
             self._slots["unstated"].clear()
         elif stated is None and (
             row["kind"] == "file.modified" or (row["kind"] in _ENDED_CALLS and row["capability"] in MAY_CHANGE)
         ):
             before = self._slots["unstated"].get(("", "internal"))
-            count = int(before.value) + 1 if before else 1
-            self._keep(
-                "unstated", Fact("", str(count), None, None, row["actor"], "internal", row["event_id"], row["seq"])
-            )
+            count = before.value + 1 if before else 1
+            self._keep("unstated", Fact("", count, origin=row["actor"], event_id=row["event_id"], seq=row["seq"]))
 
     def _ended(self, kind: str, actor: str, subject: str) -> None:
         """What the user or the harness ends; a memory may also be revoked by the memory itself."""
         if kind == "memory.revoked" and actor in (*_HARNESS, "memory"):
-            self._keep("revoked", Fact(subject, subject, None, None, actor, "internal", subject, -1))
+            self._keep("revoked", Fact(subject, subject, origin=actor))
         slots = {"constraint.ended": ("constraint", "proposal"), "permission.granted": ("approval",)}.get(kind, ())
         for slot in slots if actor in _HARNESS else ():
             for name, zone in [*self._slots[slot]]:
@@ -182,10 +170,7 @@ class Folded:
         kind = counted_as(row)
         held = self._slots["kind"].get((kind, "internal"))
         count, first = (held.value[0], held.value[1]) if held else (0, row["seq"])
-        self._keep(
-            "kind",
-            Fact(kind, (count + 1, first, row["seq"]), None, None, None, "internal", row["event_id"], row["seq"]),
-        )
+        self._keep("kind", Fact(kind, (count + 1, first, row["seq"]), event_id=row["event_id"], seq=row["seq"]))
 
     def _set(
         self,
@@ -193,58 +178,34 @@ class Folded:
         slot: str,
         fact: str,
         value: Any,
-        detail: str | None = None,
+        detail: Any = None,
         status: str | None = None,
     ) -> None:
-        made = Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"])
-        before = self._keep(slot, made)
-        if most := KEPT.get(slot):
-            held, of = self._slots[slot], (slot, made.zone)
-            size = self._sizes.get(of, 0) + _size(slot, made) - (_size(slot, before) if before else 0)
-            while size > most and (oldest := next(key for key in held if key[1] == made.zone)) != (fact, made.zone):
-                size -= _size(slot, held.pop(oldest))
-            self._sizes[of] = size
+        self._keep(slot, Fact(fact, value, detail, status, row["actor"], row["zone"], row["event_id"], row["seq"]))
 
-    def _keep(self, slot: str, fact: Fact) -> Fact | None:
-        """Keep a fact as the newest of its slot; returns the one that it replaces."""
+    def _keep(self, slot: str, fact: Fact) -> None:
+        """Keep a fact as the newest of its slot."""
         held = self._slots[slot]
-        before = held.pop((fact.fact, fact.zone), None)
+        held.pop((fact.fact, fact.zone), None)
         held[fact.fact, fact.zone] = fact
         if slot in ("modified", "changed"):
             self.last_change[fact.fact] = fact
-        return before
 
-    def table(self, session_id: str) -> pa.Table:
-        """STATE_FACTS of this state. Snapshots are left out: a turn looks only at those of the events that follow."""
-        kept = [(slot, fact) for slot, held in self._slots.items() if slot != "retrieved" for fact in held.values()]
-        kept.append(("turns", Fact("log", str(self.turn), None, None, None, "internal", "log", -1)))
-        kept.sort(key=lambda each: each[1].seq)
-        slots = [slot for slot, _ in kept]
-        columns = dict(zip(Fact._fields, map(list, zip(*(fact for _, fact in kept), strict=True)), strict=True))
-        columns["value"] = [_plain(slot, value) for slot, value in zip(slots, columns["value"], strict=True)]
-        return STATE_FACTS.build({"session_id": [session_id] * len(kept), "slot": slots, **columns})
-
-    @classmethod
-    def of(cls, table: pa.Table) -> Folded:
-        """The state that a table of facts holds."""
-        made = cls()
-        slots, *fields = (table[name].to_pylist() for name in ("slot", *Fact._fields))
-        for slot, fact in zip(slots, map(Fact._make, zip(*fields, strict=True)), strict=True):
-            if slot == "turns" and fact.fact == "log":
-                made.turn = int(fact.value)
-            elif slot in ("observation", "kind") and fact.value:
-                made._keep(slot, fact._replace(value=json.loads(fact.value)))
-            else:
-                made._keep(slot, fact)
-        for slot in KEPT:
-            for fact in made._slots[slot].values():
-                made._sizes[slot, fact.zone] = made._sizes.get((slot, fact.zone), 0) + _size(slot, fact)
+    def copy(self) -> Folded:
+        """The same state, to go on from."""
+        made = Folded()
+        made._slots = {slot: {**held} for slot, held in self._slots.items()}
+        made.last_change, made.turn = {**self.last_change}, self.turn
         return made
 
-
-def _size(slot: str, fact: Fact) -> int:
-    """What a fact counts towards `KEPT`. A single long message is a tenth at most: it evicts no conversation."""
-    return min(len(fact.value or ""), KEPT[slot] // 10) + FRAME if slot == "word" else 1
+    def after(self, facts: Iterable[tuple[str, Fact]], named: Callable[[str], str]) -> Folded:
+        """The same state after facts from before the log, the names of facts as `named` gives them."""
+        made = Folded()
+        for slot, fact in [*facts, *((slot, fact) for slot, held in self._slots.items() for fact in held.values())]:
+            made._keep(slot, fact._replace(fact=named(fact.fact)))
+        made.last_change |= {named(path): fact for path, fact in self.last_change.items()}
+        made.turn = self.turn
+        return made
 
 
 def counted_as(row: Mapping[str, Any]) -> str:
@@ -265,12 +226,6 @@ def of_label(label: str) -> tuple[str, str]:
     """Kind and zone, or visibility, of what `counted_as` returns."""
     kind, _, sight = label.partition(":")
     return kind.removeprefix("other "), sight or "internal"
-
-
-def _plain(slot: str, value: Any) -> str | None:
-    if slot == "observation":
-        return json.dumps(observation(value), ensure_ascii=False)
-    return json.dumps(value) if slot == "kind" else value
 
 
 def observation(row: Mapping[str, Any]) -> dict[str, Any]:

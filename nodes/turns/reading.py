@@ -1,67 +1,60 @@
-"""Reading tables row by row: turns with the state as of them, and the sources of each turn.
+"""What the steps of the context policy pass on: turns with their sources, as records.
 
-Gives `as_of_turns`, `with_sources`, `beside`, `first_of_window`, `rows_of` and `escaped_id`.
+Gives `TurnSources`, `as_of_turns`, `first_of_window` and `escaped_id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ..schema import Table
 from .folding import Folded
 
-__all__ = ["as_of_turns", "beside", "escaped_id", "first_of_window", "rows_of", "with_sources"]
+__all__ = ["Row", "Rows", "TurnSources", "Turns", "as_of_turns", "escaped_id", "first_of_window"]
 
 WINDOW = 500
 """Most events that a turn looks at one by one."""
 WINDOW_CHARACTERS = 600_000
 EVENT_CHARACTERS = 24_000
 """Most characters that one event counts towards the window."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = Mapping[str, Any]
+Rows = list[dict[str, Any]]
 
 
-def as_of_turns(
-    turns: pa.Table, events: Sequence[Row], facts: pa.Table, unread: Sequence[str]
-) -> Iterator[tuple[Row, Folded, int]]:
-    """Each turn with the state as of it and the number of loaded events before it. Turns are in the order of the log, so
-    each event is folded once. Facts before these events of `unread` slots, most of those of a long session, are left out.
+@dataclass(frozen=True)
+class TurnSources:
+    """A turn with its state, its phase and its sources. Each step gives the same sources with more fields."""
+
+    turn: Row
+    state: Row
+    phase: Row
+    sources: Rows
+    tokens: int = 0
+    """Tokens of the whole input, once it is fitted."""
+    failed: bool = False
+    """What it requires alone does not fit."""
+
+    def adding(self, made: Iterable[Row], **fields: Any) -> TurnSources:
+        """The same with further fields of each source, and of the turn."""
+        sources = [{**source, **more} for source, more in zip(self.sources, made, strict=True)]
+        return replace(self, sources=sources, **fields)
+
+
+Turns = list[TurnSources]
+
+
+def as_of_turns(turns: Rows, events: Rows, earlier: Folded) -> Iterator[tuple[Row, Folded, int]]:
+    """Each turn with the state as of it and the number of loaded events before it. `earlier` is the state before these
+    events. Turns are in the order of the log, so each event is folded once.
     """
-    state, done = Folded.of(facts.filter(pc.invert(pc.is_in(facts["slot"], pa.array(unread))))), 0
-    for turn in turns.to_pylist():
+    state, done = earlier.copy(), 0
+    for turn in turns:
         while done < len(events) and events[done]["seq"] < turn["as_of_seq"]:
             state.add(events[done])
             done += 1
         yield turn, state, done
-
-
-def with_sources(turns: pa.Table, sources: pa.Table) -> Iterator[tuple[Row, slice]]:
-    """Each turn with the place of its sources, in the order of both tables; every turn has some."""
-    runs = pc.run_end_encode(sources["input_id"].combine_chunks())
-    ends = runs.run_ends.to_pylist()
-    return zip(turns.to_pylist(), map(slice, [0, *ends], ends), strict=True)
-
-
-def beside(declared: Table, sources: pa.Table, **columns: Any) -> pa.Table:
-    """A table beside the sources: their keys, and the given columns."""
-    keys = {name: sources[name] for name in ("input_id", "source_id", "position")}
-    return declared.build({**keys, **columns})
-
-
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """A table as records. Times are made from numbers, at a tenth of the cost of `to_pylist`."""
-    times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
-    rows = table.drop_columns(times).to_pylist()
-    for name in times:
-        for row, value in zip(rows, table[name].cast(pa.int64()).to_pylist(), strict=True):
-            row[name] = None if value is None else _EPOCH + timedelta(microseconds=value)
-    return rows
 
 
 def escaped_id(snapshot_id: str) -> str:

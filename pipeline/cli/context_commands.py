@@ -183,7 +183,7 @@ def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) 
     _tell_others(replayed)
     seen = replayed.projection
     decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
-    found = why(seen, expected, events=read_session(log)[1].tables if log else None, snapshots=decided)
+    found = why(seen, expected, events=read_session(log)[1].rows if log else None, snapshots=decided)
     lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
     lines += [
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"

@@ -182,18 +182,12 @@ def _lines(payload: Record) -> dict[str, int | None]:
     return {"line_start": first, "line_end": last}
 
 
-def _matches(payload: Record) -> str | None:
-    """The matches of a search as JSON; null if the event states none."""
+def _matches(payload: Record) -> list[dict[str, Any]] | None:
+    """The matches of a search; None if the event states none."""
     if payload.value("matches") is None:
         return None
-    found = payload.objects("matches")
-    rows = ((one_path(match.required("path")), match) for match in found)
-    return _json(
-        [
-            {"path": path, "line": match.whole("line"), "text": match.text("text"), **flags_of(path, match)}
-            for path, match in rows
-        ]
-    )
+    rows = ((one_path(match.required("path")), match) for match in payload.objects("matches"))
+    return [{"path": path, "line": match.whole("line"), "text": match.text("text"), **flags_of(path, match)} for path, match in rows]  # fmt: skip
 
 
 def _subject(kind: str, payload: Record, event_id: str) -> str | None:

@@ -1,7 +1,7 @@
 """Session events on arrival: one JSON object per event, validated and turned into rows of the session log.
 
 Gives: `LogReader`, which reads the events of a session one after the other, `read_events` for a list of them, and
-`LogTables`, their rows as tables.
+`LogRows`, what was read.
 
 Note: the order of the log is the order of events, regardless of their clocks. Two events with the same id and the same
 content are one event; with different content they are an error. Secrets are masked before anything else reads a text.
@@ -16,9 +16,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
-from ...nodes.context_tables import LOG_EVENTS, MEMORY_RECORDS
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
 from ..parsing.values import TIME
@@ -27,7 +24,7 @@ from .artifacts import EVENT_ID, Artifacts, plain_json
 from .event_rows import event_row
 from .masking import listed, masked_values
 
-__all__ = ["LogReader", "LogTables", "Row", "as_read", "read_events"]
+__all__ = ["LogReader", "LogRows", "Row", "as_read", "read_events"]
 
 Row = dict[str, Any]
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -35,17 +32,13 @@ _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class LogTables:
-    """The rows of some events."""
+class LogRows:
+    """Some events of a session."""
 
-    events: pa.Table
-    memories: pa.Table
+    events: list[Row]
+    memories: list[Row]
     artifacts: Artifacts = field(default_factory=Artifacts)
     """Opens the references of these events."""
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], memories: Sequence[Row], artifacts: Artifacts) -> LogTables:
-        return cls(LOG_EVENTS.from_rows(rows), MEMORY_RECORDS.from_rows(memories), artifacts)
 
 
 @dataclass
@@ -66,7 +59,7 @@ class LogReader:
     _turn_id: str | None = None
     _last: datetime | None = None
 
-    def read(self, values: Iterable[Any], at: Callable[[int], str] = "events[{}]".format) -> LogTables:
+    def read(self, values: Iterable[Any], at: Callable[[int], str] = "events[{}]".format) -> LogRows:
         """The rows of the next events, and the memories recalled so far.
 
         Raises:
@@ -75,7 +68,7 @@ class LogReader:
         given = [as_read(value, at(number)) for number, value in enumerate(values)]
         rows = self.rows(given, at)
         taken = [given[number] for number in rows]
-        return LogTables.of(list(rows.values()), self.memories, Artifacts(lambda: taken))
+        return LogRows(list(rows.values()), self.memories, Artifacts(lambda: taken))
 
     def rows(self, values: Sequence[Mapping[str, Any]], at: Callable[[int], str]) -> dict[int, Row]:
         """The rows of the next events by the place of each in `values`; repeated events have none."""
@@ -108,7 +101,7 @@ class LogReader:
         self._last = created
         row |= {"session_id": self.session_id, "seq": len(self.seen), "event_id": name, "turn_id": self._turn_id,
                 "turn": self._turn, "created_at": created}  # fmt: skip
-        if memory := row.get("memory"):
+        if memory := row.pop("memory", None):
             self.memories.append(memory | {"from_seq": row["seq"]})
         self.seen[name] = digest
         return row
@@ -141,6 +134,6 @@ def _digest(fields: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def read_events(values: Iterable[Any], session_id: str = "session", checks: Sequence[str] = ()) -> LogTables:
+def read_events(values: Iterable[Any], session_id: str = "session", checks: Sequence[str] = ()) -> LogRows:
     """The rows of all events of a session; `checks` are commands that count as checks."""
     return LogReader(session_id, checks).read(listed(values, "events", "events"))

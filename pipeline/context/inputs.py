@@ -8,17 +8,16 @@ Note: nothing is derived from a name. A tool that states no capability counts as
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from ...nodes.blocks.token_counting import BASE
-from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import Fact
 from ...nodes.turns.frame import STYLES
 from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
@@ -31,16 +30,29 @@ from .flags import flags_of, sight_of
 from .masking import from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES
 
-__all__ = ["EPOCH", "budget_fields", "default_fields", "distinguished", "items_of_replay", "items_table", "memory_row",
-           "read_memories", "read_snapshots", "read_tools", "seed_facts", "turn_row"]  # fmt: skip
+__all__ = [
+    "EPOCH",
+    "budget_fields",
+    "completed_items",
+    "default_fields",
+    "distinguished",
+    "items_of_replay",
+    "memory_row",
+    "read_memories",
+    "read_snapshots",
+    "read_tools",
+    "seed_facts",
+    "turn_row",
+]  # fmt: skip
 
+Row = dict[str, Any]
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MOST_MEMORIES = 256
 DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_USER_WORDS = 16_000, 1_024, 20_000
 
 
-def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
-    """MEMORY_RECORDS that a caller supplies for every session.
+def read_memories(values: Iterable[Any], at: str = "memories") -> list[Row]:
+    """The memories that a caller supplies for every session.
 
     Raises:
         InputError: a record is invalid, or there are more than a projection reads.
@@ -51,11 +63,11 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
                                    hint="a context policy does not search: retrieve the memories for the task first, and pass only these.")  # fmt: skip
     _expect_once("memory", [row["memory_id"] for row in rows], at)
-    return MEMORY_RECORDS.from_rows(rows)
+    return rows
 
 
 def memory_row(record: Record) -> dict[str, Any]:
-    """A row of MEMORY_RECORDS from the fields of a memory (S3.52), for every session."""
+    """A memory from its fields (S3.52), for every session. `verify`: what to verify before it is relied on."""
     id_ = record.identifier("memoryId", "id")
     if id_ is None:
         raise InputError.expected("the id of a memory", None, record.place("memoryId", "id"))
@@ -81,8 +93,8 @@ def _expect_once(what: str, names: list[str], at: str) -> None:
         raise InputError.described(f"every {what} once", f"{again[0]!r} again", at)
 
 
-def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
-    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape, with `capability` and `phases` as stated."""
+def read_tools(values: Iterable[Any], at: str = "tools") -> list[Row]:
+    """The tools of a harness from tools in the neutral, the OpenAI or the Anthropic shape, with `capability` and `phases` as stated."""
     rows = []
     for number, value in enumerate(masked_values(listed(values, "tools", at), lambda n: f"{at}[{n}]")):
         record = Record.of({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
@@ -92,19 +104,19 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         parameters = inner.value("parameters", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
         rows.append({
-            "tool": name, "place": number, "capability": capability or "external", "declared": capability is not None,
+            "tool": name, "capability": capability or "external", "declared": capability is not None,
             "phases": phases and [canonical(PHASES, each, record.place("phases")) for each in phases],
             "schema": json_text(schema, record.at, sort_keys=True),
         })  # fmt: skip
     _expect_once("tool", [row["tool"] for row in rows], at)
-    return TOOL_SCHEMAS.from_rows(rows)
+    return rows
 
 
 _RECORDED = "name recorded snapshots as `turn: {snapshotIds: [ID]}`; `snapshots` are objects with `snapshot_id` and `items`."  # fmt: skip
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
-    """Rows of RETRIEVED_ITEMS from JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text, reason etc."""
+    """The items of JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text, reason etc."""
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
@@ -146,7 +158,7 @@ def _item(item: Record, place: int, snapshot: Record) -> dict[str, Any]:
 
 
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:
-    """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not
+    """The items of a snapshot of this project, as `runs.replay` reads it; items whose citations do not
     resolve are left out. Their reasons are those of the ranking, which a replay has for auditors.
     """
     visible = {row["label"]: row["visible_text"] for row in replay.tables["trimmed"].to_pylist()}
@@ -178,14 +190,18 @@ def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
     return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
 
 
-def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """RETRIEVED_ITEMS from rows; an item without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT`
+_NOTHING: Row = dict.fromkeys(("label", "evidence_id", "path", "locator", "reason", "zone", "visibility", "text"))
+
+
+def completed_items(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Items with all of their fields; one without an evidence id gets `SNAPSHOT:LABEL` as one, `%` and `:` in `SNAPSHOT`
     escaped.
     """
-    return RETRIEVED_ITEMS.from_rows([
-        {**row, "evidence_id": row.get("evidence_id") or (f"{escaped_id(row['snapshot_id'])}:{row['label']}" if row.get("label") else None)}
-        for row in rows
-    ])  # fmt: skip
+    made = [{**_NOTHING, **row} for row in rows]
+    for row in made:
+        own = f"{escaped_id(row['snapshot_id'])}:{row['label']}" if row["label"] else None
+        row["evidence_id"] = row["evidence_id"] or own
+    return made
 
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
@@ -241,37 +257,36 @@ def _one_of(known: Iterable[str], record: Record, name: str) -> str:
     return word
 
 
-def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
-    """STATE_FACTS of an AgentState kept by the harness (S3.58): what held before the first loaded event.
+def seed_facts(state: Any, at: str = "state") -> list[tuple[str, Fact]]:
+    """Facts by slot of an AgentState kept by the harness (S3.58): what held before the first loaded event.
 
     Raises:
         InputError: a field is unknown or invalid.
     """
     record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
+    turns = record.whole("turnCount")
     facts = [
         *_one("goal", record.text("userGoal"), origin="user"),
         *_one("phase", record.word(PHASES, "phase"), origin="system"),
         *_constraints(record),
         *_one("plan", record.text("plan", "currentPlan"), origin="model"),
         *_results(record),
-        *_one("turns", record.whole("turnCount"), origin="system"),
+        *_one("turns", None if turns is None else str(turns), origin="system"),
     ]
-    for slot, *names in (("modified", "modifiedFiles"), ("read", "readFiles")):
-        paths = dict.fromkeys(one_path(path) or path for path in record.strings(*names) or [])
-        facts += [{"slot": slot, "fact": path, "value": path, "origin": "tool"} for path in paths]
-    refs = dict.fromkeys(record.strings("artifactRefs") or [])
-    facts += [{"slot": "artifact", "fact": ref, "value": ref, "origin": "tool"} for ref in refs]
+    for slot, *names in (("modified", "modifiedFiles"), ("read", "readFiles"), ("artifact", "artifactRefs")):
+        for name in dict.fromkeys(record.strings(*names) or []):
+            path = name if slot == "artifact" else one_path(name) or name
+            facts += _one(slot, path, fact=path, origin="tool")
     _expect_all_read(record)
-    shared = {"session_id": session_id, "fact": "", "zone": "internal", "event_id": "state", "seq": -1}
-    return STATE_FACTS.from_rows([{**shared, **fact} for fact in facts])
+    return facts
 
 
-def _one(slot: str, value: Any, **fields: Any) -> list[dict[str, Any]]:
+def _one(slot: str, value: Any, **fields: Any) -> list[tuple[str, Fact]]:
     """The fact of a slot that has one; none without a value."""
-    return [] if value is None else [{"slot": slot, "value": str(value), **fields}]
+    return [] if value is None else [(slot, Fact(value=value, **fields))]
 
 
-def _constraints(record: Record) -> list[dict[str, Any]]:
+def _constraints(record: Record) -> list[tuple[str, Fact]]:
     """Texts, which are the user's, or objects: `text`, `id`, `topic`, `origin`."""
     given, at = record.value("activeConstraints"), record.place("activeConstraints")
     made = []
@@ -290,7 +305,7 @@ _PRINTED = {"exit_code": "exitCode", "trust_level": "trustLevel", "visible_excer
 """Fields of an observation in the spelling of document 003."""
 
 
-def _results(record: Record) -> list[dict[str, Any]]:
+def _results(record: Record) -> list[tuple[str, Fact]]:
     """The last command, the last observation (S3.50) as it was given, and the failing check. `latestFailure` is a text,
     or an object: `check` (its name), `summary`, `command`, `status`.
     """
@@ -305,7 +320,7 @@ def _results(record: Record) -> list[dict[str, Any]]:
     made = _one("command", latest, detail=ended if latest == command else None, origin="tool")
     if seen is not None:
         printed = {_PRINTED.get(name, name): each for name, each in observation.fields.items()}
-        made += _one("observation", json_text(printed, observation.at), origin="tool")
+        made += _one("observation", json.loads(json_text(printed, observation.at)), origin="tool")
     if failed is not None:
         failure = Record.of({"summary": failed} if isinstance(failed, str) else failed, record.place("latestFailure"))
         ran = failure.text("command") or latest

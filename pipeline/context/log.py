@@ -14,13 +14,10 @@ that is not a JSON object is left out and counted); `open_reference` the text of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from ...nodes.context_tables import STATE_FACTS
 from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.folding import Folded
 from ...nodes.turns.reading import first_of_window
@@ -29,7 +26,7 @@ from ..sources.jsonl import parse_json
 from ..storage.chain import Chain, Line
 from ..storage.file_access import keep_out, make_folder
 from .artifacts import Artifacts
-from .events import LogReader, LogTables, Row, as_read
+from .events import LogReader, LogRows, Row, as_read
 from .masking import listed
 from .transcripts import kind_of
 
@@ -38,10 +35,10 @@ __all__ = ["LogView", "SessionLog", "of_other_file", "open_reference", "read_eve
 
 @dataclass(frozen=True)
 class LogView:
-    """Rows of a session from some event on, the facts that held there, and notes about the session."""
+    """Rows of a session from some event on, the state there, and notes about the session."""
 
-    tables: LogTables
-    facts: pa.Table
+    rows: LogRows
+    earlier: Folded = field(default_factory=Folded)
     notes: tuple[str, ...] = ()
     skipped: int = 0
     """Lines that could not be read."""
@@ -97,7 +94,7 @@ class SessionLog:
         for row in self._rows[since:first]:
             folded.add(row)
         named = frozenset(name for row in self._rows for name in row["snapshot_ids"] or ())
-        return LogView(self._tables(first, end), folded.table(self.session_id), notes_of(self._reader), named=named)
+        return LogView(self._of(first, end), folded.copy(), notes_of(self._reader), named=named)
 
     def read(self) -> LogView:
         """The rows of every event.
@@ -106,7 +103,7 @@ class SessionLog:
             VerificationError: the log was changed.
         """
         self._refresh()
-        return LogView(self._tables(0, len(self._rows)), STATE_FACTS.empty(), notes_of(self._reader))
+        return LogView(self._of(0, len(self._rows)), notes=notes_of(self._reader))
 
     def count(self) -> int:
         """The number of events."""
@@ -127,9 +124,9 @@ class SessionLog:
         """
         return Artifacts(self._events).open(reference, str(self.path))
 
-    def _tables(self, first: int, end: int) -> LogTables:
+    def _of(self, first: int, end: int) -> LogRows:
         memories = [row for row in self._reader.memories if row["from_seq"] < end]
-        return LogTables.of(self._rows[first:end], memories, Artifacts(self._events))
+        return LogRows(self._rows[first:end], memories, Artifacts(self._events))
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
         """The events as they came."""
@@ -210,10 +207,10 @@ def read_session(path: str | Path, session_id: str | None = None, checks: Sequen
         return log.session_id, log.read()
     file, reader = read_event_file(place), LogReader(session_id or place.stem, checks)
     try:
-        tables = reader.read(file.values, file.at)
+        rows = reader.read(file.values, file.at)
     except InputError as error:
         raise of_other_file(error, file) from error
-    return reader.session_id, LogView(tables, STATE_FACTS.empty(), notes_of(reader, file.skipped), file.skipped)
+    return reader.session_id, LogView(rows, notes=notes_of(reader, file.skipped), skipped=file.skipped)
 
 
 def open_reference(path: str | Path, reference: str) -> str:

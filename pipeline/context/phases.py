@@ -1,16 +1,14 @@
-"""The phases of a task as a table, from `data/context/phases.yaml` or a file of the user."""
+"""The phases of a task, from `data/context/phases.yaml` or a file of the user."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import pyarrow as pa
 from pydantic import Field
 
-from ...nodes.context_tables import PHASE_POLICIES
 from ...nodes.errors import InputError
 from ...nodes.turns.words import CAPABILITIES, PHASES
 from ..parsing.documents import Document, FirstVersion, document, words
@@ -46,8 +44,8 @@ class _File(Document):
     blocked: _Phase
 
 
-def load_phases(file: str | Path | None = None) -> pa.Table:
-    """PHASE_POLICIES of a file, or the bundled ones.
+def load_phases(file: str | Path | None = None) -> list[dict[str, Any]]:
+    """The phases of a file, or the bundled ones.
 
     Raises:
         PolicyError: the file is malformed or does not define all six phases.
@@ -67,11 +65,11 @@ def load_phases(file: str | Path | None = None) -> pa.Table:
 
 
 @lru_cache(maxsize=1)
-def _bundled() -> pa.Table:
+def _bundled() -> list[dict[str, Any]]:
     name = f"{__name__.rsplit('.', 3)[0]}.data"
     return _parsed((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
 
 
-def _parsed(data: bytes, name: str) -> pa.Table:
+def _parsed(data: bytes, name: str) -> list[dict[str, Any]]:
     found = document(_File, parse(data, name), name)
-    return PHASE_POLICIES.from_rows([{"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values])
+    return [{"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values]

@@ -10,28 +10,24 @@ event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
+from ...nodes.context_tables import CONTEXT_TURNS
 from ...nodes.errors import InputError
+from ...nodes.turns.folding import Folded
 from ..line.tokenizers import load_counters
 from ..sources.jsonl import Record
-from .events import LogTables, read_events
+from .events import LogRows, read_events
 from .inputs import (
     EPOCH,
     budget_fields,
+    completed_items,
     default_fields,
     distinguished,
     items_of_replay,
-    items_table,
     read_memories,
     read_snapshots,
     read_tools,
@@ -40,7 +36,7 @@ from .inputs import (
 )
 from .line import run_context
 from .log import LogView
-from .masking import expect_unicode, is_absolute, listed
+from .masking import expect_unicode, from_folder, is_absolute, listed
 from .phases import load_phases
 from .projection import Projection, Projections
 from .rules import read_rules
@@ -51,7 +47,7 @@ __all__ = ["ContextPolicy"]
 class Given(TypedDict, total=False):
     """What the inputs of turns are made of."""
 
-    events: Iterable[Any] | LogTables | LogView
+    events: Iterable[Any] | LogRows | LogView
     """Session events in their order (S3.58), or the view of a session log."""
     state: Mapping[str, Any] | None
     """An AgentState of the harness's own; events add to it."""
@@ -114,64 +110,59 @@ class ContextPolicy:
     def project_turns(self, *, turns: Sequence[Mapping[str, Any]], **given: Unpack[Given]) -> Projections:
         """The inputs of many turns of a session, one row each."""
         log, inputs = self._inputs(turns, given)
-        return Projections(inputs["context_turns"], run_context(inputs), log.artifacts)
+        return Projections(CONTEXT_TURNS.from_rows(inputs["context_turns"]), run_context(inputs), log.artifacts)
 
-    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogTables, dict[str, Any]]:
+    def _inputs(self, turns: Sequence[Mapping[str, Any]], given: Given) -> tuple[LogRows, dict[str, Any]]:
         """The log and the inputs of the line, checked."""
         if unknown := sorted(given.keys() - Given.__annotations__.keys()):
             raise TypeError(f"unexpected argument {unknown[0]!r}")
-        named, earlier = set[str](), STATE_FACTS.empty()
+        named, earlier = set[str](), Folded()
         events, session_id, tools = given.get("events", ()), given.get("session_id"), given.get("visible_tools")
         if isinstance(events, LogView):
             named |= events.named
-            events, earlier = events.tables, events.facts
-        if isinstance(events, LogTables):
-            log, own = events, events.events["session_id"].slice(0, 1).to_pylist()
-            session_id = session_id or (own[0] if own else "session")
+            events, earlier = events.rows, events.earlier
+        if isinstance(events, LogRows):
+            log = events
+            session_id = session_id or (log.events[0]["session_id"] if log.events else "session")
         else:
             session_id = "session" if session_id is None else session_id
             expect_unicode(session_id, "session_id")
             log = read_events(events, session_id, self.checks)
-        table = self.turns_of(turns, log.events, session_id, given.get("budget"))
-        named_from = partial(_from_folder, root=_root(table))
-        log = replace(log, events=named_from(log.events))
+        rows = self.turns_of(turns, log.events, session_id, given.get("budget"))
+        root = _root(rows)
+        log = replace(log, events=[_from_folder(row, root) for row in log.events])
         snapshots = listed(given.get("snapshots", ()), "snapshots", "snapshots")
-        items: list[Mapping[str, Any]] = [*read_snapshots(each for each in snapshots if not _is_replay(each))]
-        items = distinguished(
-            [*items, *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each))]
-        )
-        named |= {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
+        items = distinguished([
+            *read_snapshots(each for each in snapshots if not _is_replay(each)),
+            *(row for each in snapshots if _is_replay(each) for row in items_of_replay(each)),
+        ])  # fmt: skip
+        named |= {name for row in log.events for name in row["snapshot_ids"] or ()}
+        found = completed_items({**item, "given": item["snapshot_id"] not in named} for item in items)
         return log, {
-            "context_turns": table,
+            "context_turns": rows,
             "log_events": log.events,
-            "state_facts": named_from(
-                pa.concat_tables([seed_facts(given.get("state"), session_id), earlier]), column="fact"
-            ),
+            "earlier": earlier.after(seed_facts(given.get("state")), lambda name: from_folder(name, root) or ""),
             "rule_texts": self.rules,
-            "memory_records": pa.concat_tables([read_memories(given.get("memories", ())), log.memories]),
-            "retrieved_items": named_from(
-                items_table({**item, "given": item["snapshot_id"] not in named} for item in items)
-            ),
+            "memory_records": [*read_memories(given.get("memories", ())), *log.memories],
+            "retrieved_items": [_from_folder(row, root) for row in found],
             "tool_schemas": self.tools if tools is None else read_tools(tools, "visible_tools"),
             "phase_policies": self.phases,
-            "counters": load_counters(set(table["tokenizer"].to_pylist())),
+            "counters": load_counters({row["tokenizer"] for row in rows}),
         }
 
     def turns_of(
         self,
         turns: Sequence[Mapping[str, Any]],
-        events: pa.Table,
+        events: Sequence[Mapping[str, Any]],
         session_id: str | None,
         budget: Mapping[str, Any] | None = None,
-    ) -> pa.Table:
-        """CONTEXT_TURNS from the fields that a caller passes for each turn.
+    ) -> list[dict[str, Any]]:
+        """Rows of CONTEXT_TURNS from the fields that a caller passes for each turn, in the order of the log.
 
         Raises:
             InputError: a field is invalid, or two turns have the same id.
         """
-        seqs = events["seq"].to_pylist()
-        first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
-        rounds, times, names = (events[name] for name in ("turn", "created_at", "turn_id"))
+        first, end = (events[0]["seq"], events[-1]["seq"] + 1) if events else (0, 0)
         shared = budget_fields(budget)
         if not listed(turns, "turns", "turns"):
             raise InputError.described("at least one turn", "none", "turns")
@@ -182,14 +173,14 @@ class ContextPolicy:
             expect_unicode(value, at)
             given = record.whole("asOfSeq", least=first, most=end)
             seq = end if given is None else given
-            last = seq - 1 - first
+            last = events[seq - 1 - first] if seq > first else None
             defaults = {
                 **self.defaults,
                 "checks": list(self.checks),
                 "session_id": session_id,
-                "turn": rounds[last].as_py() + 1 if last >= 0 else 0,
-                "turn_id": str(names[last].as_py() or rounds[last].as_py()) if last >= 0 else "0",
-                "as_of": times[last].as_py() if last >= 0 else EPOCH,
+                "turn": last["turn"] + 1 if last else 0,
+                "turn_id": str(last["turn_id"] or last["turn"]) if last else "0",
+                "as_of": last["created_at"] if last else EPOCH,
                 "as_of_seq": seq,
                 **(shared if value.get("budget") is None else budget_fields(value["budget"], f"{at}.budget")),
             }
@@ -198,47 +189,37 @@ class ContextPolicy:
             spoken = row["turn_id"] if "turnId" in value or "turn_id" in value else seq
             row["input_id"] = str(named) if named else f"{session_id}/{spoken}"
             rows.append(row)
-        table = CONTEXT_TURNS.from_rows(sorted(rows, key=lambda row: row["as_of_seq"]))
-        if pc.count_distinct(table["input_id"]).as_py() < table.num_rows:
+        if len({row["input_id"] for row in rows}) < len(rows):
             raise InputError.described(
                 "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
             )
-        return table
+        return sorted(rows, key=lambda row: row["as_of_seq"])
 
 
 def _is_replay(snapshot: Any) -> bool:
     return hasattr(snapshot, "citations")
 
 
-def _root(turns: pa.Table) -> str | None:
+def _root(turns: Sequence[Mapping[str, Any]]) -> str | None:
     """The absolute folder to which paths of these turns are relative, if they have one.
 
     Raises:
         InputError: they have several.
     """
-    found = [each for each in pc.unique(turns["working_directory"]).to_pylist() if is_absolute(each)]
+    found = [*{row["working_directory"] for row in turns if is_absolute(row["working_directory"])}]
     if len(found) > 1:
         raise InputError.described("one absolute working directory for all turns", f"{len(found)}", "turns",
                                    hint="paths are named from it: project the turns of each on their own.")  # fmt: skip
     return found[0] if found else None
 
 
-def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.Table:
-    """A table whose paths (and locators) below an absolute working directory are relative to it."""
+def _from_folder(row: dict[str, Any], root: str | None) -> dict[str, Any]:
+    """An event or an item whose paths below an absolute working directory are relative to it."""
     if root is None:
-        return table
-    pattern = f"^{re.escape(root.rstrip('/'))}/"
-    if "matches" in table.column_names:  # JSON, in which a path follows its name
-        place, values = table.schema.get_field_index("matches"), table["matches"]
-        named = f'"path": "{root.rstrip("/")}/'
-        table = table.set_column(
-            place, table.schema.field(place), pc.replace_substring(values, pattern=named, replacement='"path": "')
-        )
-    for name in {column, "locator", "changed_files"} & set(table.column_names):
-        place, values = table.schema.get_field_index(name), table[name].combine_chunks()
-        flat = values.values if pa.types.is_list(values.type) else values
-        flat = pc.replace_substring_regex(flat, pattern=pattern, replacement="")
-        if pa.types.is_list(values.type):
-            flat = pa.ListArray.from_arrays(values.offsets, flat, mask=values.is_null())
-        table = table.set_column(place, table.schema.field(place), flat)
-    return table
+        return row
+    more: dict[str, Any] = {name: from_folder(row[name], root) for name in ("path", "locator") if row.get(name)}
+    if row.get("changed_files"):
+        more["changed_files"] = [from_folder(path, root) for path in row["changed_files"]]
+    if row.get("matches"):
+        more["matches"] = [{**match, "path": from_folder(match["path"], root)} for match in row["matches"]]
+    return {**row, **more}

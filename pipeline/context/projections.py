@@ -11,8 +11,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
@@ -21,7 +19,7 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..runs.ids import is_snapshot
 from ..sources.jsonl import Record
-from .events import LogTables
+from .events import LogRows
 from .log import LogView, SessionLog, read_session
 from .masking import listed
 from .policy import ContextPolicy
@@ -71,7 +69,7 @@ def project_log(
     checks = _given(given, "checks")
     session_id, view = _session(log, place if type(place) is int else None, every, checks)
     if at is not None:
-        _expect_place(view.tables, at)
+        _expect_place(view.rows, at)
     if notes is not None:
         notes += view.notes
     if phase is not None:
@@ -81,16 +79,16 @@ def project_log(
         budget = {**{k: v for k, v in budget.items() if k not in ("maxTokens", "max_tokens")}, "maxTokens": max_tokens}
     turns = [turn]
     if every:
-        asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
+        asked = [row for row in view.rows.events if row["kind"] == "model.request"]
         if type(place) is int:  # the input of the request with this number has only the events before it
-            asked = asked.filter(pc.less_equal(asked["seq"], place))
-        if asked.num_rows == 0:
+            asked = [row for row in asked if row["seq"] <= place]
+        if not asked:
             raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
                                        hint="without --all the input after the last event is projected, with --at N the one before event N.")  # fmt: skip
         turns = [
-            turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
-            for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
-        ]
+            turn | {"asOfSeq": row["seq"], "turnId": row["turn_id"] or str(row["seq"]), "inputId": f"{session_id}/{row['seq']}"}
+            for row in asked
+        ]  # fmt: skip
     snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view, turns)]
     files = rule_files(rules) if rules else []
     policy = policy_of(given, files)
@@ -114,9 +112,9 @@ def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPol
     )
 
 
-def _expect_place(tables: LogTables, at: int) -> None:
+def _expect_place(rows: LogRows, at: int) -> None:
     """Reject a flag that names no place in the log."""
-    seqs = tables.events["seq"].to_pylist()
+    seqs = [row["seq"] for row in rows.events]
     first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
     if not first <= at <= end:
         raise InputError.expected(f"a place in the log from {first} to {end}", at, "--at")
@@ -162,7 +160,7 @@ def _own_snapshots(settings: Settings, view: LogView, turns: list[dict[str, Any]
     """The snapshots of this project's runs that turns or events name, and that the principal may read; the ledger reports
     the others as missing.
     """
-    named = {name for names in view.tables.events["snapshot_ids"].to_pylist() for name in names or ()}
+    named = {name for row in view.rows.events for name in row["snapshot_ids"] or ()}
     for turn in turns:
         named.update(Record.of(turn, "turn").strings("retrievalSnapshotIds", "snapshotIds") or [])
     found = (_replayed(settings, name) for name in sorted(filter(is_snapshot, named)))
@@ -209,6 +207,6 @@ def demonstration() -> Projection:
         given = _read(place / "inputs.yaml")
         session_id, view = read_session(place / "session.jsonl", "round-9", checks=_given(given, "checks"))
     return policy_of(given).project(
-        events=view.tables, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
+        events=view.rows, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
         turn=given.get("turn"), session_id=session_id,
     )  # fmt: skip

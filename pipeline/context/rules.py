@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.context_tables import RULE_TEXTS
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import matching_paths
 from ...nodes.turns.words import RULES_NOT_READ
@@ -48,8 +47,8 @@ _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\
 _HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*)")
 
 
-def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable[str] = ()) -> pa.Table:
-    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (its sections become rules),
+def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Rules and sections of rules. A rule is a text (a rule of the system) or an object: `text`, and `path` (its sections become rules),
     `origin`, `topics`, `folder`, `zone`, `visibility`. An object with `path` and `leftOut` (a reason) is a file that
     was not read; it counts only if no other value gives its text. `duty_words`: those of the project.
 
@@ -59,19 +58,19 @@ def read_rules(values: Iterable[Any], at: str = "rules", *, duty_words: Iterable
     rows: list[dict[str, Any]] = []
     for number, value in enumerate(masked_values(listed(values, "rules", at), lambda n: f"{at}[{n}]")):
         rows += _rule({"text": value} if isinstance(value, str) else value, number, f"{at}[{number}]")
-    given = {row["path"] for row in rows if row["path"] and not row.get("left_out")}
-    rows = [row for row in rows if not (row.get("left_out") and row["path"] in given)]
+    given = {row["path"] for row in rows if row["path"] and not row["left_out"]}
+    rows = [row for row in rows if not (row["left_out"] and row["path"] in given)]
     seen = set[str]()
     own = listed(duty_words, "words", "duty_words")
     if wrong := [number for number, word in enumerate(own) if not isinstance(word, str) or not word.strip()]:
         raise InputError.of_kind("text", own[wrong[0]] or None, f"duty_words[{wrong[0]}]")
     duty = _duty_pattern((*bundled_duty_words(), *own))
-    for place, row in enumerate(rows):
+    for row in rows:
         if row["rule_id"] in seen:
             raise InputError.described("every rule once", f"{row['rule_id']!r} again", at)
         seen.add(row["rule_id"])
-        row |= {"place": place, "duty": bool(duty.search(row["text"].replace("’", "'")))}  # noqa: RUF001
-    return RULE_TEXTS.from_rows(rows)
+        row["duty"] = bool(duty.search(row["text"].replace("’", "'")))  # noqa: RUF001
+    return rows
 
 
 def _rule(value: Any, number: int, at: str) -> list[dict[str, Any]]:
@@ -82,7 +81,10 @@ def _rule(value: Any, number: int, at: str) -> list[dict[str, Any]]:
     origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
     if origin not in ORIGINS:
         raise InputError.one_of(ORIGINS, origin, record.place("origin", "kind"))
-    row = {"origin": origin, "path": path, "folder": "", "topics": record.strings("topics") or None, **sight_of(record)}
+    row = {
+        "origin": origin, "path": path, "line": None, "folder": "", "globs": None, "topics": record.strings("topics") or None,
+        "left_out": None, **sight_of(record),
+    }  # fmt: skip
     if path is not None and why:
         if why not in RULES_NOT_READ:
             raise InputError.one_of(RULES_NOT_READ, why, record.place("leftOut"))
@@ -149,11 +151,11 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
     ]
 
 
-def about_rules(root: Path, rules: pa.Table) -> tuple[str, str] | None:
+def about_rules(root: Path, rules: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
     """The condition, with its message, of inputs that lack rule files of a work tree: none was found, or some were left
     out; None if nothing is missing. Rules of dependencies count as missing only if there are no others.
     """
-    rows = [row for row in rules.select(["path", "left_out"]).to_pylist() if row["path"]]
+    rows = [row for row in rules if row["path"]]
     found = any(row["left_out"] is None for row in rows)
     missed = [row for row in rows if row["left_out"] and not (found and row["left_out"] == "rule_dependency")]
     named = "; ".join(f"{row['path']} ({row['left_out']})" for row in missed[:MOST_REPORTED])

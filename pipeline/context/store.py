@@ -28,7 +28,7 @@ from ...nodes.columns.digests import named_digest, stored_form, table_digest, te
 from ...nodes.columns.keys import flat, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
-from ...nodes.turns.fitting import NONE, shown_texts
+from ...nodes.turns.fitting import shown_texts
 from ...nodes.turns.frame import neutral, sealed
 from ..config.opening import runs_of
 from ..config.settings import Settings
@@ -42,20 +42,8 @@ from .projection import Projection, Projections
 
 __all__ = ["ContextStore", "Replayed", "inputs_of"]
 
-FORMAT = 3
-_RECORDED = (
-    "context_turns",
-    "turn_states",
-    "selection",
-    "ordering",
-    "fitted",
-    "model_inputs",
-    "context_decisions",
-    "turn_warnings",
-    "isolated",
-)
-
-
+FORMAT = 4
+_RECORDED = ("context_turns", "turn_states", "model_inputs", "context_decisions", "turn_warnings")
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -95,10 +83,7 @@ class ContextStore:
         texts: list[pa.Array] = []
         stored: dict[str, pa.Table] = {}
         for name in _RECORDED:
-            table = tables[name]
-            if name == "isolated":
-                table = _shown(table, tables["fitted"])
-            declared = CONTEXT_TABLES[name]
+            table, declared = tables[name], CONTEXT_TABLES[name]
             stored[name] = stored_form(table, declared)
             if name == "model_inputs":  # assembled again from its sources, except the schemas
                 texts += [flat(table["tool_schemas"])]
@@ -210,21 +195,13 @@ class ContextStore:
         texts = self._table(manifest, "texts")
         tables = {name: self._rows(manifest, name, input_id, texts) for name in _RECORDED}
         turn, model_input = tables["context_turns"].to_pylist()[0], tables["model_inputs"].to_pylist()[0]
-        lines, fits = tables["isolated"].to_pylist(), tables["fitted"].to_pylist()
-        shown = [fit["shown"] for fit in fits]
-        gone = tuple(
-            line["source_id"] for line, form in zip(lines, shown, strict=True) if form != NONE and line[form] is None
-        )
+        decisions = tables["context_decisions"].to_pylist()
+        gone = tuple(row["source_id"] for row in decisions if row["place"] >= 0 and row["lines"] is None)
         model_input |= {"system_text": "", "user_text": ""}
         if not gone and whole and model_input["tool_schemas"] is not None:
-            model_input |= _put_together(shown, lines, tables["ordering"].to_pylist(), turn, model_input)
-        projection = Projection(
-            turn,
-            model_input,
-            tables["context_decisions"].to_pylist(),
-            tables["turn_warnings"].to_pylist(),
-            tables["turn_states"].to_pylist()[0],
-        )
+            model_input |= _put_together(decisions, turn, model_input)
+        warnings, (state,) = tables["turn_warnings"].to_pylist(), tables["turn_states"].to_pylist()
+        projection = Projection(turn, model_input, decisions, warnings, state)
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], gone)
 
     def _rows(self, manifest: Mapping[str, Any], name: str, input_id: str, texts: pa.Table) -> pa.Table:
@@ -245,24 +222,11 @@ class ContextStore:
         return erase_from_inputs(self.path, evidence_ids)
 
 
-def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
-    """The lines that are in an input; the other forms of each source are not recorded."""
-    for form in ("body", "longer", "fallback"):
-        place = isolated.schema.get_field_index(form)
-        kept = pc.if_else(pc.equal(fitted["shown"], form), isolated[form], None)
-        isolated = isolated.set_column(place, isolated.schema.field(place), kept)
-    return isolated
-
-
 def _put_together(
-    shown: list[str],
-    lines: list[dict[str, Any]],
-    order: list[dict[str, Any]],
-    turn: Mapping[str, Any],
-    model_input: Mapping[str, Any],
+    decisions: list[dict[str, Any]], turn: Mapping[str, Any], model_input: Mapping[str, Any]
 ) -> dict[str, str]:
     """Both messages from the lines of the sources, verified by the digest."""
-    system, user = sealed(*shown_texts(shown, lines, order, turn["fences"]))
+    system, user = sealed(*shown_texts(decisions, turn["fences"]))
     whole = neutral(system, user, list(filter(None, model_input["tool_schemas"].split("\n"))))
     if hashlib.sha256(whole.encode()).hexdigest() != model_input["input_sha256"]:
         raise VerificationError(f"Expected the input that was recorded, got another - at {model_input['input_id']}")

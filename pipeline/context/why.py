@@ -17,7 +17,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import counted_as
 from ...nodes.turns.words import REASONS, USER_WORDS
-from .events import LogTables
+from .events import LogRows
 from .projection import Projection
 
 __all__ = ["why"]
@@ -36,7 +36,7 @@ def why(
     seen: Projection,
     expected: str,
     *,
-    events: LogTables | None = None,
+    events: LogRows | None = None,
     snapshots: Mapping[str, Sequence[Row]] | None = None,
 ) -> dict[str, Any]:
     """The answer about a source: `layer` (null where none failed), `answer`, `omitted_for`, `source_id` and `sources`.
@@ -52,7 +52,7 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a source, a path or words", expected, "EXPECTED")
-    rows = [] if events is None else events.events.to_pylist()
+    rows = [] if events is None else events.events
     before = [row for row in rows if row["seq"] < seen.turn["as_of_seq"]]
     found, lost = _matching(seen, expected, before)
     if found and lost:

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.keys import flat, pair_positions
-from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
+from ...nodes.columns.keys import flat
+from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.errors import StoreError
 from ..storage.durable import entries, exists, remove_leftovers, remove_tree
 from ..storage.places import Place
@@ -65,12 +65,8 @@ def _erase_from(folder: Place, wanted: pa.Array) -> int:
     shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
     if not shown.num_rows:
         return 0
-    isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
-    at = pair_positions((isolated["input_id"], isolated["source_id"]), (shown["input_id"], shown["source_id"]))
-    mine = isolated.filter(pa.array(at >= 0))
-    hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "longer", "fallback")])
     texts = read_parquet(folder / "texts.parquet", TEXTS)
-    left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
+    left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=flat(shown["lines"]).drop_null())))
     manifest = read_json(folder / "manifest.json")
     if left.num_rows < texts.num_rows:
         data = parquet_bytes(left)

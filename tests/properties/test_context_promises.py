@@ -139,11 +139,9 @@ def test_a_counter_that_does_not_add_up_is_obeyed(session: Session, texts: list[
     del given_["budget"]
     turns = [{"inputId": str(n), "budget": {"maxTokens": n, "reservedOutputTokens": 0}} for n in limits]
     _, inputs = made._inputs(turns, given_)
-    turns_ = inputs["context_turns"]
-    at = turns_.schema.get_field_index("tokenizer")
-    table = turns_.set_column(at, turns_.schema.field(at), [["odd"] * len(limits)])
+    odd = [{**turn, "tokenizer": "odd"} for turn in inputs["context_turns"]]
     counters = Counters({"odd": EncodedCounter("odd", lambda texts: map(cost, texts))})
-    found = line.run_context(inputs | {"context_turns": table, "counters": counters})["model_inputs"].to_pylist()
+    found = line.run_context(inputs | {"context_turns": odd, "counters": counters})["model_inputs"].to_pylist()
     for limit, row in zip(limits, found, strict=True):
         tools = "".join(f"{schema}\n" for schema in row["tool_schemas"].splitlines())
         whole = sum(map(cost, (row["system_text"], row["user_text"], tools)))
@@ -176,7 +174,9 @@ def test_no_limit_from_zero_up_is_passed_by_a_token():
 @given(sessions(60), st.lists(TEXTS, max_size=2), st.integers(0, 60), LIMITS)
 def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, texts: list[str], at: int, limit: int):
     at = min(at, len(session.events))
-    seen = policy().project(**world(session, texts, limit), turn={"asOfSeq": at, "snapshotIds": ["snap-1", "gone"]})
+    turn = {"asOfSeq": at, "snapshotIds": ["snap-1", "gone"]}
+    seen, (_, inputs) = policy().project(**world(session, texts, limit), turn=turn), policy()._inputs([turn], world(session, texts, limit))  # fmt: skip
+    ((gathered,),) = line.build_context_driver().execute(["context_sources"], inputs=inputs).values()
     ids = Counter(row["source_id"] for row in seen.decisions)
     assert max(ids.values()) == 1, "no source has two"
     assert {
@@ -192,7 +192,7 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
     own = Counter(event_of(row) for row in seen.decisions)
     older = {
         each["source_id"]: int(each["heading"].split()[0])
-        for each in seen.sources or ()
+        for each in gathered.sources
         if each["source_kind"] == "older_history"
     }
     without = Counter[str]()
@@ -201,7 +201,7 @@ def test_every_source_has_one_row_and_every_event_is_in_one(session: Session, te
         if not own[event["id"]]:
             without[event["kind"]] += 1
     without.subtract(kind_of(id_) for id_, n in older.items() for _ in range(n))
-    words = next((each["text"] for each in seen.sources or () if each["source_id"] == "words"), None)
+    words = next((each["text"] for each in gathered.sources if each["source_id"] == "words"), None)
     assert without.total() == len(re.findall("(?m)^- ", words or "")), "the others are messages among the user's words"
     assert all(count == 0 or (count > 0 and kind in USER_WORDS) for kind, count in without.items())
     assert not {event["id"] for event in session.events[at:]} & set(own), "what comes later is no source"
