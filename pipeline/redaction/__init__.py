@@ -1,5 +1,4 @@
 """Redaction: finds secrets in texts by rules and masks them before anything is stored, asked or shown.
 
-- `masking`: masks secrets in texts; `rules`: the rules in `data/redaction`; `private_keys`: PEM and OpenPGP keys, also
-  those whose lines are rows
+- `masking`: masks secrets in texts; `rules`: the rules in `data/redaction`
 """

@@ -1,7 +1,7 @@
 """Masks secrets, so that neither the corpus nor a question contains any.
 
 Reads: texts. Gives: the texts with each secret replaced by `[REDACTED:<kind>]`, and the byte ranges of those tokens.
-Secrets are what `rules` and `private_keys` find. Masking is a function of one text alone, takes time linear in it, and a
+Secrets are what `rules` find. Masking is a function of one text alone, takes time linear in it, and a
 second pass changes nothing: where a text already carries a token, the rules see blanks.
 """
 
@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.schema import SPAN
-from .private_keys import MAY_BEGIN_KEY, keys_over_rows, private_keys
-from .rules import RULES_DIGEST, Finding, rule_findings
+from .rules import KEY_EDGES, RULES_DIGEST, Finding, rule_findings
 
 __all__ = [
     "REDACTOR",
@@ -97,9 +96,8 @@ def secrets_in(data: bytes) -> list[Finding]:
         return []
     if b"[REDACTED:" in data:
         data = MASK.sub(lambda mask: b"\f" * len(mask[0]), data)
-    found = rule_findings(data) + [(*extent, "private-key") for extent, _ in private_keys(data)]
     disjoint = list[Finding]()
-    for start, end, kind in sorted(found, key=lambda finding: (finding[0], -finding[1])):
+    for start, end, kind in sorted(rule_findings(data), key=lambda finding: (finding[0], -finding[1])):
         if disjoint and start < disjoint[-1][1]:
             disjoint[-1] = (disjoint[-1][0], max(end, disjoint[-1][1]), disjoint[-1][2])
         else:
@@ -125,25 +123,28 @@ def mask(data: bytes, findings: Iterable[Finding]) -> bytes:
 
 
 def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -> pa.Array:
-    """The texts of rows, with the material of keys masked that extend over several rows.
+    """The texts of rows, with keys masked that extend over several rows: each row counts as a line of its document.
 
     Args:
         texts: string[rows].
-        documents: returns the document of each row, int[rows]; called only if a row may begin a key.
+        documents: returns the document of each row, int[rows]; called only if a row may begin or end a key.
     """
-    begins = np.flatnonzero(pc.fill_null(pc.match_substring_regex(texts, MAY_BEGIN_KEY), False))
-    if not len(begins) or len(texts) < 2:
+    edges = np.flatnonzero(pc.fill_null(pc.match_substring_regex(texts, KEY_EDGES), False))
+    if not len(edges) or len(texts) < 2:
         return texts
     document = documents().to_numpy()
-    order = np.argsort(document, kind="stable")
-    bounds = np.flatnonzero(np.diff(document[order], prepend=-1, append=-2))
     masked: dict[int, bytes] = {}
-    for number in np.unique(np.searchsorted(document[order[bounds[:-1]]], document[begins])):
-        rows = order[bounds[number] : bounds[number + 1]]
+    for number in np.unique(document[edges]):
+        rows = np.flatnonzero(document == number)
         own = texts.take(pa.array(rows)).cast(pa.large_binary()).to_pylist()
-        for row, text, spans in zip(rows.tolist(), own, keys_over_rows(own), strict=True):
-            if spans and len(own) > 1:
-                masked[row] = mask(text, ((*span, "private-key") for span in spans))
+        found = secrets_in(b"\n".join(row.replace(b"\n", b" ") for row in own))
+        keys = [(start, end) for start, end, kind in found if kind == "private-key"]
+        at = 0
+        for row, text in zip(rows.tolist(), own, strict=True):
+            within = [(max(start - at, 0), min(end - at, len(text)), "private-key") for start, end in keys]
+            if own[1:] and (spans := [span for span in within if span[0] < span[1]]):
+                masked[row] = mask(text, spans)
+            at += len(text) + 1
     if not masked:
         return texts
     chosen = pa.array(np.isin(np.arange(len(texts)), list(masked)))

@@ -26,7 +26,7 @@ from typing import Any
 
 import re2
 
-__all__ = ["RULES_DIGEST", "Finding", "is_telling", "rule_findings"]
+__all__ = ["KEY_EDGES", "RULES_DIGEST", "Finding", "is_telling", "rule_findings"]
 
 Finding = tuple[int, int, str]
 """Start and end in bytes, and kind."""
@@ -37,6 +37,9 @@ _FILES = tuple(
 )
 RULES_DIGEST = sha256("\0".join(_FILES).encode()).hexdigest()[:12]
 """Identifies the rules, so that a corpus that was masked by others is known."""
+_OWN = tomllib.loads(_FILES[1])
+KEY_EDGES = "|".join(_OWN["parts"][name] for name in ("FENCE", "UNENCRYPTED"))
+"""The pattern of texts in which a private key may begin or end."""
 
 _END = re.compile(rb"[\w=%~-]*(?:\.[\w=%~-]{8,})*")
 """The rest of a word that begins with a secret; a short part after a dot is the end of a file name."""
@@ -123,7 +126,7 @@ def _rules() -> tuple[list[_Rule], Any, Any, list[int]]:
 
     A scan for each of these would take fifteen times as long as the set.
     """
-    gitleaks, own = map(tomllib.loads, _FILES)
+    gitleaks, own = tomllib.loads(_FILES[0]), _OWN
     values, parts = own["values"], own["parts"]
     given = [rule for rule in (*gitleaks["rules"], *own["rules"]) if rule["id"] not in own["extend"]["disabledRules"]]
     options = re2.Options()
@@ -191,4 +194,4 @@ def is_telling(name: str) -> bool:
 
 @cache
 def _telling() -> Any:
-    return re2.compile(f"(?i){tomllib.loads(_FILES[1])['parts']['NAME']}")
+    return re2.compile(f"(?i){_OWN['parts']['NAME']}")
