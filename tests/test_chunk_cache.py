@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
 from scoped_retrieval.pipeline.indexing.request import IndexRequest
-from scoped_retrieval.pipeline.sources import document_reader, git_history, path_history
+from scoped_retrieval.pipeline.sources import document_reader, path_history
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -143,9 +143,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
 
 
-@pytest.mark.parametrize(
-    ("how", "seed"), [("work tree", 2), ("history", 9), ("history in parts", 2), ("history, latest first", 9)]
-)
+@pytest.mark.parametrize(("how", "seed"), [("work tree", 2), ("history", 9), ("history in parts", 2)])
 def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
     tmp_path: Path, seed: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,9 +160,6 @@ def test_after_random_edits_the_corpus_is_the_one_that_reading_everything_gives(
         with monkeypatch.context() as patch:
             if how == "history in parts":
                 in_parts(patch)
-            if how == "history, latest first":
-                in_parts(patch)
-                patch.setattr(git_history, "LONG_LINE", 1)
             mine = known.index()
         theirs = whole.index()
         unread += sum(mine.unread.values())
@@ -230,9 +225,7 @@ def test_a_damaged_cache_costs_time_alone(world: World, damage: str) -> None:
     assert world.index().unread == {"work tree": 2}
 
 
-@pytest.mark.parametrize("latest", [False, True])
-def test_a_killed_import_of_a_history_continues(tmp_path: Path, latest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the latest first, they are there from the first publication on, and later commits change nothing of the end."""
+def test_a_killed_import_of_a_history_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world, whole = World(tmp_path, git=True), World(tmp_path, git=True, whole=True, name="whole")
     world.write(**{name: f"# {name}\n\nText of {name}.\n" for name in "abcdef"})
     repository(world.tree)
@@ -240,8 +233,6 @@ def test_a_killed_import_of_a_history_continues(tmp_path: Path, latest: bool, mo
     world.write(c="# c\n\nOther text.\n")
     commit(world.tree)
     in_parts(monkeypatch)
-    if latest:
-        monkeypatch.setattr(git_history, "LONG_LINE", 1)
     inner, publications = importing._Import._publish, []
 
     def publish(self, *given, **named):
@@ -253,12 +244,11 @@ def test_a_killed_import_of_a_history_continues(tmp_path: Path, latest: bool, mo
     monkeypatch.setattr(importing._Import, "_publish", publish)
     with pytest.raises(KeyboardInterrupt):
         world.index()
-    assert paths_of(world.corpus) == {f"{name}.md" for name in ("abcdef" if latest else "abc")}
+    assert paths_of(world.corpus) == {f"{name}.md" for name in "abc"}
     world.write(d="# d\n\nAnother text.\n", e="# More\n\n# e\n\nText of e.\n")
     commit(world.tree)
     report = world.index()
     assert report.unread["history"] >= 3
-    monkeypatch.setattr(git_history, "LONG_LINE", 10**9)
     assert report.generation == whole.index().generation
 
 

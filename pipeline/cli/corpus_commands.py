@@ -27,9 +27,7 @@ Paths = list[Path] | None
 
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="Also read the Git history of each PATH, its latest files first.")
-    ] = False,
+    history: Annotated[bool, typer.Option("--history", help="Also read the Git history of each PATH.")] = False,
     add: Annotated[
         list[str] | None,
         typer.Option(

@@ -9,7 +9,7 @@ nothing: the stored one keeps its first recorded time. A closed one is matched b
 one. In a source that was read completely, an open placement that the import does not mention ends `now`: superseded if
 its path still exists with other text, deleted if not. Text that comes back gets another placement, never one that began
 before it had ended. A stored placement that began during an imported one, in the same lines, is a part of it whose
-beginning was not known, as after the latest files of a history or a shallow clone; it is replaced.
+beginning was not known, as after a shallow clone; it is replaced.
 """
 
 from __future__ import annotations

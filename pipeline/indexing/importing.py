@@ -3,7 +3,7 @@
 Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
 
 Note: everything is read, checked and redacted before the first byte of the corpus is written, so malformed input leaves
-the corpus unchanged; only a long history is published in parts, its latest files first. With `history`, a checkout is read as
+the corpus unchanged; only a long history is published in parts. With `history`, a checkout is read as
 its history plus its uncommitted files instead of its work tree: no text is imported under two sources.
 """
 
@@ -21,7 +21,6 @@ from functools import lru_cache
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -45,12 +44,10 @@ from ..redaction.masking import REDACTOR
 from ..sources import git_history, work_tree
 from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
-from ..sources.git_commands import Git
 from ..sources.grammars import QUERIES, WHEELS
 from ..sources.importing import NO_ROWS, normalize
 from ..sources.jsonl import is_unicode
 from ..sources.readers import READERS, SourceReader, tables_of
-from ..sources.report import SourceReport
 from ..sources.structured import files_named
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
@@ -156,17 +153,11 @@ class _Import:
         self._ids: dict[str, list[pa.Array]] = defaultdict(list)
 
     def publish(self) -> PublishReport:
-        """Read and publish: all at once, but histories last, after their latest files, and long ones in parts of paths."""
+        """Read and publish: all at once, but histories last, and long ones in parts of paths."""
         report, waiting, done = self.report, list[pa.Table](), dict[str, set[str]]()
         published: PublishReport | None = None
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
             for kind, found in self._sources():
-                if kind == "latest":
-                    waiting += (self._normalized("history", table)[0] for table in found)
-                    published = _together(published, self._publish(waiting))
-                    self.say(f"{counted(published.new_rows, 'row')} can be asked for now; the history follows")
-                    waiting = []
-                    continue
                 for rows in self._read(kind, found):
                     bar.update(rows.num_rows)
                     waiting.append(rows)
@@ -232,7 +223,10 @@ class _Import:
         report, known = self.report, self.documents.known
         report.places.setdefault(kind, 0)
         for table in found:
-            rows, imported = self._normalized(kind, table)
+            masked = kind in ("work tree", "history", "uncommitted")
+            rows, imported = normalize(
+                table, project=report.project, principal=self.settings.principal, now=self.now, masked=masked
+            )
             imported.read = 0  # already counted by the reader
             report.sources.merge(imported)
             for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
@@ -243,39 +237,20 @@ class _Import:
         if self.documents.known > known:
             report.unread[kind] = report.unread.get(kind, 0) + self.documents.known - known
 
-    def _normalized(self, kind: str, table: pa.Table) -> tuple[pa.Table, SourceReport]:
-        masked = kind in ("work tree", "history", "uncommitted")
-        return normalize(
-            table, project=self.report.project, principal=self.settings.principal, now=self.now, masked=masked
-        )
-
     def _sources(self) -> Iterator[tuple[str, Tables]]:
-        """Kind of source and its tables, in a fixed order; `latest` are those files of histories that are read again."""
+        """Kind of source and its tables, in a fixed order."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
         of_trees = common | {"name": request.source, "selection": request.selection, "reader": self.documents}
         named = [(reader, path) for kind, reader in self.readers.items() for name, path in request.read if name == kind]
         placed = {file for reader, path in named if reader.placed for file in files_named(str(path), reader.placed)}
-        histories = request.paths if request.history else ()
         for path in () if request.history else request.paths:
             yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **of_trees)
         for reader, path in named:
             yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
-        if unread := [path for path in histories if self._is_unread(path)]:
-            again = of_trees | {"report": SourceReport(), "say": self.say, "latest": True}
-            latest = [table for path in unread for table in git_history.read_git_history(path, **again)]
-            if latest:
-                yield "latest", latest
-        for path in histories:
+        for path in request.paths if request.history else ():
             yield "history", git_history.read_git_history(path, say=self.say, **of_trees)
             yield "uncommitted", git_history.read_uncommitted(path, **of_trees)
-
-    def _is_unread(self, path: Path) -> bool:
-        """Whether no import has read the whole history of a repository."""
-        if head_of(self.settings) is None:
-            return True
-        read = corpus_of(self.settings).commits(self.report.project)["source_id"]
-        return Git(path).source_id(self.request.source) not in read.unique().to_pylist()
 
     def _few(self) -> bool:
         """Whether the import is small enough for vectors."""

@@ -37,11 +37,8 @@ from .work_tree import FilesAsRows, read_file
 
 __all__ = ["read_git_history", "read_uncommitted"]
 
-LONG_LINE = 200
-"""The latest files of a line of so many commits are worth reading first."""
 
-
-def read_git_history(  # noqa: PLR0913 - options by keyword
+def read_git_history(
     repo: str | PathLike[str],
     *,
     project: str,
@@ -51,12 +48,8 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     selection: Selection | None = None,
     reader: DocumentReader | None = None,
     say: Say = quiet,
-    latest: bool = False,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
-
-    With `latest`, only the files of the last commit, as if they had come with it; nothing if the line is so short that
-    it is read as fast.
 
     Tables have the columns of `FILE_ROWS`: `source_id` is `git:<name>` (the folder's name by default), `branch`
     the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
@@ -76,20 +69,15 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
         report.skip("no commits")
         return
     line = git.commits(head)
-    if latest and len(line) < LONG_LINE:
-        return
     excludes = (selection or Selection()).rules(git.folder).excludes
-    say(f"reading {'the last of ' if latest else ''}{counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
+    say(f"reading {counted(len(line), 'commit')} of {source_id.removeprefix('git:')}")
     constant = {"source_id": source_id, "owner_project": project, "branch": branch}
-    files = None if latest else git.changes(line)
-    if files is None:
+    if (files := git.changes(line)) is None:
         files = [Change(line[-1], path, mode, blob) for mode, blob, path in git.tree(head)]
-        report.skip("commit whose files are not in the repository", 0 if latest else len(line) - 1)
+        report.skip("commit whose files are not in the repository", len(line) - 1)
     with git.blobs() as blobs:
         changes = (change for change in files if not excludes(change.path))
         yield from read_changes(changes, blobs, reader, constant, report, say)
-    if latest:
-        return
     report.complete_sources.add(source_id)
     report.commits[source_id] = commit_table(line)
 
