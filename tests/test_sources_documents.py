@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from record_files import lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources.documents import read_decisions, read_external, read_standards
 from scoped_retrieval.pipeline.sources.headers import metadata_of, read_header
+from scoped_retrieval.pipeline.sources.records import read_decisions, read_external, read_standards
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",

@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources.artifacts import read_artifacts
-from scoped_retrieval.pipeline.sources.documents import read_external
-from scoped_retrieval.pipeline.sources.memory import read_memory, read_preferences
 from scoped_retrieval.pipeline.sources.readers import READERS, tables_of
+from scoped_retrieval.pipeline.sources.records import (
+    read_artifacts,
+    read_external,
+    read_memory,
+    read_preferences,
+    read_sessions,
+)
 from scoped_retrieval.pipeline.sources.report import SourceReport
-from scoped_retrieval.pipeline.sources.sessions import read_sessions
 
 EVENT = {"id": "e1", "sessionId": "s-1", "turnId": "t-1", "kind": "tool.finished", "createdAt": "2026-05-20T08:00:00Z"}
 MEMORY = {

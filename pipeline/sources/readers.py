@@ -51,13 +51,13 @@ def _function(module: str, name: str) -> Callable[..., Iterator[Any]]:
 
 
 READERS = (
-    SourceReader("sessions", "Session events, JSONL.", _function("sessions", "read_sessions")),
-    SourceReader("memory", "Governed memory records, JSONL.", _function("memory", "read_memory")),
-    SourceReader("artifacts", "Logs and other artifacts, a file or folder.", _function("artifacts", "read_artifacts")),
-    SourceReader("decisions", "Decision records, Markdown with a header.", _function("documents", "read_decisions")),
-    SourceReader("preferences", "User preferences.", _function("memory", "read_preferences")),
-    SourceReader("standards", "Team standards.", _function("documents", "read_standards")),
-    SourceReader("external", "External text; untrusted.", _function("documents", "read_external")),
+    SourceReader("sessions", "Session events, JSONL.", _function("records", "read_sessions")),
+    SourceReader("memory", "Governed memory records, JSONL.", _function("records", "read_memory")),
+    SourceReader("artifacts", "Logs and other artifacts, a file or folder.", _function("records", "read_artifacts")),
+    SourceReader("decisions", "Decision records, Markdown with a header.", _function("records", "read_decisions")),
+    SourceReader("preferences", "User preferences.", _function("records", "read_preferences")),
+    SourceReader("standards", "Team standards.", _function("records", "read_standards")),
+    SourceReader("external", "External text; untrusted.", _function("records", "read_external")),
     SourceReader(
         "sot",
         "Structured records by key, CSV or YAML, with schemas beside them.",

@@ -58,6 +58,7 @@ def read_files(
     report: SourceReport,
     by_file: bool = False,
     append_only: bool = False,
+    **_: Any,
 ) -> Iterator[pa.Table]:
     """One table of the rows of a file, or of the files of a folder, counted: no key whose lines are rows ends with a table.
 
