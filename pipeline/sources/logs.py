@@ -2,7 +2,7 @@
 
 Gives: `outline_log`, `Lines -> Outline`: one chunk per failure, `section` is the failing test or the exception's
 name; function names in frames and names of failing tests are `calls`, files in frames are `links`; lines between
-failures are chunks without a section. To add a program, add a line to `_REPORTS`.
+failures are chunks without a section. To add a program, add a line to `_BEGINS`.
 
 Note: a chained Python traceback is one failure, and so are a Java exception and its causes.
 
@@ -19,22 +19,18 @@ from .lines import LINE_CHARACTERS, Chunk, Lines, Outline
 __all__ = ["outline_log"]
 
 _SECTION_CHARACTERS = 200
-_REPORTS = tuple(
-    (re.compile(start), re.compile(end), bool(last))
-    for start, end, last in (
-        (r"_{3,} (?P<name>\S.*?) _{3,}$", r"=+ .+ =+$|={10,}$", 0),  # pytest
-        (r"=+ (?P<name>short test summary info) =+$", r"=+ .+ =+$|={10,}$", 1),
-        (r"\s*(?:FAIL|\u00d7) +(?P<name>\S+\.(?:test|spec)\.[cm]?[jt]sx?(?: \[.*?\])? > .+|\S+ \[ \S+ \])$", r"\s*⎯{5,}", 1),  # vitest
-        (r"\s*● (?P<name>\S.*)$", r"\s*(?:Test Suites: |Tests: |Summary of all|PASS |FAIL )", 0),  # jest
-        (r"---- (?P<name>\S+) (?:stdout|stderr) ----$", r"failures:", 0),  # cargo
-        (r"thread '(?P<name>[^']*)' (?:\(\d+\) )?panicked at", r"\s*$", 0),
-        (r"--- FAIL: (?P<name>\S+)", r"\S", 0),  # go
-        (r"(?:panic|fatal error): (?P<name>.+)$", r"exit status", 1),
-    )
-)  # fmt: skip
-"""How a failure begins in the output of a program and where it ends: at the line that matches, at another failure of this form,
-or at the end of the log; 1 where that line belongs to it.
-"""
+_BEGINS = re.compile(
+    r"_{3,} (\S.*?) _{3,}$|=+ (short test summary info) =+$"  # pytest
+    r"|\s*(?:FAIL|\u00d7) +(\S+\.(?:test|spec)\.[cm]?[jt]sx?(?: \[.*?\])? > .+|\S+ \[ \S+ \])$"  # vitest
+    r"|\s*● (\S.*)$"  # jest
+    r"|---- (\S+) (?:stdout|stderr) ----$|thread '([^']*)' (?:\(\d+\) )?panicked at"  # cargo
+    r"|--- FAIL: (\S+)|(?:panic|fatal error): (.+)$"  # go
+)
+"""The first line of a failure in the output of a program, with its name."""
+_ENDS = re.compile(
+    r"=+ .+ =+$|={10,}$|=== RUN|--- PASS|\s*⎯{5,}|\s*(?:Test Suites: |Tests: |Summary of all|PASS |FAIL\b|failures:|exit status)"
+)
+"""The last line of a failure, unless another one begins before."""
 _TRACEBACK = re.compile(r".*?Traceback \(most recent call last\):\s*$")
 _CHAIN = re.compile(r"\s*(?:During handling of the above|The above exception was the direct)")
 _ERROR_HEAD = re.compile(
@@ -81,36 +77,34 @@ def _failure(source: Sequence[str], at: int) -> tuple[int, int, str] | None:
     line = source[at]
     if not line or line.isspace():
         return None
-    for begins, ends, last in _REPORTS:
-        if match := begins.match(line):
-            end = at + 1
-            while end < len(source) and not (begins.match(source[end]) or ends.match(source[end])):
-                end += 1
-            also = last and end < len(source) and not begins.match(source[end])
-            return end + also, at, match["name"]
+    if begun := _BEGINS.match(line):
+        after = (n for n in range(at + 1, len(source)) if _BEGINS.match(source[n]) or _ENDS.match(source[n]))
+        end = next(after, len(source))
+        also = end < len(source) and not _BEGINS.match(source[end])
+        return end + also, at, begun[begun.lastindex or 0]
     if _TRACEBACK.match(line):
-        return _traceback(source, at, len(line) - len(line.lstrip()))
+        return _traceback(source, at)
     return _at_frames(source, at) if _AT_FRAME.match(line) else None
 
 
-def _traceback(source: Sequence[str], at: int, indent: int) -> tuple[int, int, str]:
-    end, name = at + 1, "Traceback"
-    while end < len(source):
-        line = source[end]
-        if line.strip() and len(line) - len(line.lstrip()) > indent:
+def _traceback(source: Sequence[str], at: int) -> tuple[int, int, str]:
+    """A traceback, those chained to it, and the exception that each of them ends with."""
+    name, last, end = "Traceback", at, at
+    while end < len(source) and _TRACEBACK.match(source[end]):
+        indent = _indent(source[end])
+        end = next(
+            (n for n in range(end + 1, len(source)) if source[n].strip() and _indent(source[n]) <= indent), len(source)
+        )
+        if end < len(source):
+            name = source[end].strip().split(":", 1)[0]
+        last = end = min(end + 1, len(source))
+        while end < min(last + 5, len(source)) and (not source[end].strip() or _CHAIN.match(source[end])):
             end += 1
-            continue
-        if line.strip():  # the exception itself
-            name = line.strip().split(":", 1)[0]
-            end += 1
-        ahead = end
-        while ahead < len(source) and ahead < end + 5 and (not source[ahead].strip() or _CHAIN.match(source[ahead])):
-            ahead += 1
-        if ahead > end and ahead < len(source) and _TRACEBACK.match(source[ahead]):
-            end = ahead + 1
-            continue
-        break
-    return end, at, name
+    return last, at, name
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _at_frames(source: Sequence[str], at: int) -> tuple[int, int, str]:

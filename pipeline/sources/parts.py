@@ -78,90 +78,48 @@ def _document(path: str, text: str) -> list[Part]:
     return [Part(text, f"{path}.md")]
 
 
-def _web_page(path: str, text: str) -> list[Part]:
-    """The visible text of a web page as Markdown, one line per block, with the line of the file that it begins on."""
-    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
-    page, root = _WebPage(), etree.fromstring(text.encode(), parser)
-    for event, element in () if root is None else etree.iterwalk(root, events=("start", "end")):
-        page.start(element) if event == "start" else page.end(element)
-    page.end_block()
-    return [Part("".join(f"{line}\n" for line in page.lines), f"{path}.md", None, page.numbers)]
-
-
 _INLINE = frozenset(
     ["a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "q",
      "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"]
 )  # fmt: skip
 """Every other element begins and ends a line."""
-_UNSEEN = ("script", "style")
-_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | {"li": "- "}
 
 
-class _WebPage:
-    """Collects the text of elements as lines of Markdown."""
+def _web_page(path: str, text: str) -> list[Part]:
+    """The visible text of a web page as Markdown, one line per block, with the line of the file that it begins on."""
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    root, found = etree.fromstring(text.encode(), parser), list[tuple[int, str]]()
+    words, mark, at = list[str](), "", 1
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.numbers: list[int] = []
-        self._words: list[str] = []
-        self._mark = ""
-        self._line = 1
-        self._kept = False
-        """Whether white space is kept: inside `pre`."""
-
-    def start(self, element: Any) -> None:
-        """Add the start of an element and its first text."""
-        if element.tag not in _INLINE and not self._kept:
-            self.end_block()
-        self._mark = _HEADINGS.get(element.tag, "- " if element.tag == "li" else self._mark)
-        if element.tag == "pre" and not self._kept:
-            self._kept = True
-            self._add("```")
-        if element.tag == "a" and element.get("href"):
-            self._words.append("[")
-        elif element.tag == "img" and element.get("alt"):
-            self._words.append(f" {element.get('alt')} ")
-        if element.tag not in _UNSEEN:
-            self._text(element.text, element.sourceline)
-
-    def end(self, element: Any) -> None:
-        """Add the end of an element and the text after it."""
-        if element.tag == "pre":
-            self.end_block()
-            self._kept = False
-            self._add("```")
-        elif element.tag == "a" and element.get("href"):
-            self._words.append(f"]({element.get('href').strip()})")
-        elif element.tag not in _INLINE and not self._kept:
-            self.end_block()
-            self._mark = ""
-        self._text(element.tail, self._line)
-
-    def end_block(self) -> None:
+    def end_block() -> None:
         """Add the text since the last block as a line."""
-        text = "".join(self._words)
-        self._words = []
-        if self._kept:
-            self._add(text)
-        elif text := " ".join(text.split()):
-            if self._mark != "- ":
-                self._add("")
-            self._add(self._mark + text)
-            self._mark = ""
+        nonlocal mark
+        if block := " ".join("".join(words).split()):
+            found.extend((at, line) for line in ([] if mark == "- " else [""]) + [mark + block])
+            mark = ""
+        words.clear()
 
-    def _text(self, text: str | None, line: int) -> None:
-        if not self._words:
-            self._line = max(line, self._line)
-        first, *others = (text or "").split("\n") if self._kept else [text or ""]
-        self._words.append(first)
-        for other in others:
-            self.end_block()
-            self._line += 1
-            self._words.append(other)
-
-    def _add(self, text: str) -> None:
-        self.lines.append(text)
-        self.numbers.append(self._line)
+    walk = etree.iterwalk(etree.Element("html") if root is None else root, events=("start", "end"))
+    for event, element in walk:
+        tag, link = element.tag, element.get("href") if element.tag == "a" else None
+        if tag not in _INLINE:
+            end_block()
+            mark = _MARKS.get(tag, mark) if event == "start" else ""
+        if event == "end":
+            words += [f"]({link.strip()})" if link else "", element.tail or ""]
+        elif tag in ("pre", "script", "style"):
+            walk.skip_subtree()
+            if tag == "pre":
+                code = "".join(element.itertext()).split("\n")
+                last = element.sourceline + len(code) - 1
+                found += zip([element.sourceline, *range(element.sourceline, last + 1), last], ["```", *code, "```"])
+                at = last
+        else:
+            at = at if words else max(at, element.sourceline or 0)
+            words += ["[" if link else "", f" {element.get('alt') or ''} " if tag == "img" else "", element.text or ""]
+    end_block()
+    return [Part("".join(f"{line}\n" for _, line in found), f"{path}.md", None, [number for number, _ in found])]
 
 
 _FORMATS: dict[str, Callable[[str, str], list[Part]]] = {
