@@ -113,7 +113,9 @@ def _web_page(path: str, text: str) -> list[Part]:
             if tag == "pre":
                 code = "".join(element.itertext()).split("\n")
                 last = element.sourceline + len(code) - 1
-                found += zip([element.sourceline, *range(element.sourceline, last + 1), last], ["```", *code, "```"])
+                found += zip(
+                    [element.sourceline, *range(element.sourceline, last + 1), last], ["```", *code, "```"], strict=True
+                )
                 at = last
         else:
             at = at if words else max(at, element.sourceline or 0)
