@@ -119,7 +119,8 @@ def _web_page(path: str, text: str) -> list[Part]:
                 at = last
         else:
             at = at if words else max(at, element.sourceline or 0)
-            words += ["[" if link else "", f" {element.get('alt') or ''} " if tag == "img" else "", element.text or ""]
+            alt = element.get("alt") if tag == "img" else None
+            words += ["[" if link else "", f" {alt} " if alt else "", element.text or ""]
     end_block()
     return [Part("".join(f"{line}\n" for _, line in found), f"{path}.md", None, [number for number, _ in found])]
 
