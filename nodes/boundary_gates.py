@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.array_bytes import offsets_and_bytes
-from .columns.kept import OfTable
-from .columns.keys import flat, gathered, integers
+from .columns.kept import OfTable, Recent
+from .columns.keys import flat, gathered, integers, rows_of_runs
 from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
@@ -55,6 +55,8 @@ from .walls.time_gates import time_grid
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}
 """The instants of a contract, and what null counts as."""
+MOMENTS = 16
+"""Moments of a row group that are kept: requests of one instant follow one another."""
 
 Codes = NDArray[np.int8]
 
@@ -100,7 +102,7 @@ class _Scope(NamedTuple):
     """What the gates read of a contract. The instant is read only for a work tree, whose texts shadow others by then."""
 
     contract: dict[str, Any]
-    bounds: list[dict[str, Any]]
+    bounds: Sequence[dict[str, Any]]
     instant: tuple[int, ...] | None
 
 
@@ -113,20 +115,18 @@ class _Gated(NamedTuple):
 
 def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[_Scope], NDArray[np.int64]]:
     """The distinct scopes of requests that are not denied, and the scope of each request; -1 = denied."""
-    bounds: dict[str, list[dict[str, Any]]] = {}
-    for bound in contract_bounds.to_pylist():
-        bounds.setdefault(bound.pop("request_id"), []).append(bound)
+    bounds = rows_of_runs(contract_bounds.drop_columns(["rule_id"]), "request_id")
     instants = zip(*(micros(contracts[name], null).tolist() for name, null in _CLOCK.items()), strict=True)
-    known: dict[str, int] = {}
+    known: dict[tuple[str, int, tuple[int, ...] | None], int] = {}
     scopes, of_request = list[_Scope](), list[int]()
     asked = contracts.select(["request_id", "denied", *CONTRACT_COLUMNS]).to_pylist()
     for contract, instant in zip(asked, instants, strict=True):
-        own = bounds.get(contract.pop("request_id"), [])
+        own = bounds.get(contract.pop("request_id"), ())
         if contract.pop("denied"):
             of_request.append(-1)
             continue
         scope = _Scope(contract, own, instant if contract["workspace_root"] is not None else None)
-        of_request.append(known.setdefault(repr(scope), len(scopes)))
+        of_request.append(known.setdefault((repr(contract), id(own), scope.instant), len(scopes)))
         if of_request[-1] == len(scopes):
             scopes.append(scope)
     return scopes, np.array(of_request, dtype=np.int64)
@@ -238,16 +238,17 @@ class _Visible:
         self.reached = len(rows) + withheld
         self.lines = _lines(gathered(evidence["evidence_id"], rows))
         self.sources = source_pairs(*(gathered(evidence[name], rows) for name in ("origin_class", "source_id")))
-        self._moments: Moments[_Moment] = Moments(rows, row_index)
+        self._moments, self._kept = Moments(rows, row_index), Recent[_Moment](MOMENTS)
 
     def at(self, as_of: int, start: int, end: int, history: bool) -> _Moment:
         """What passes under a clock; with `history`, superseded and deleted text passes, too."""
 
+        clock = np.array([[as_of], [start], [end]])
+
         def judge() -> _Moment:
-            clock = (np.array([bound]) for bound in (as_of, start, end))
             return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history]))[0])
 
-        return self._moments.at(as_of, start, end, history, judge)
+        return self._kept.get((self._moments.at(clock).tobytes(), history), judge)
 
 
 @OfTable

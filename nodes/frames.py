@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import flat
-from .columns.ragged import expand_ranges
+from .columns.keys import first_of_runs, flat, run_lengths
+from .columns.ragged import expand_ranges, starts_of
 
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c", "literal": "l"}
 """Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length, and `literal` keys are
@@ -116,9 +116,46 @@ class PostingIndex:
         if len(found) > 1:
             order = owner.argsort(kind="stable")
             owner, rows, freqs = owner[order], rows[order], freqs[order]
-        starts = np.zeros(len(keys) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(owner, minlength=len(keys)), out=starts[1:])
-        return Matches(starts, rows, freqs)
+        return Matches(starts_of(np.bincount(owner, minlength=len(keys))), rows, freqs)
+
+    def merged(
+        self, segments: NDArray[np.int64], starts: NDArray[np.int64], place: NDArray[np.int32]
+    ) -> SegmentPostings | None:
+        """The lists of some rows of the given segments as one part; None where two keys have the same hash.
+
+        `place[starts[s] + r]` is the number of row `r` of the `s`-th of them, -1 leaves it out.
+        """
+        parts = [self.parts[segment] for segment in segments.tolist()]
+        hashes, keys, counts, rows, freqs = [], [], [], [], []
+        for part, start in zip(parts, starts.tolist(), strict=True):
+            own = slice(part.starts[0], part.starts[-1])  # segments of one file share its arrays
+            row = place[start:][part.rows[own]]
+            kept = row >= 0
+            count = np.diff(starts_of(kept)[part.starts - own.start])
+            used = count.nonzero()[0]
+            hashes.append(part.hashes[used])
+            keys.append(part.keys.take(pa.array(used)))
+            counts.append(count[used])
+            rows.append(row[kept])
+            freqs.append(part.freqs[own][kept])
+        hash_, count = np.concatenate(hashes), np.concatenate(counts)
+        order = hash_.argsort(kind="stable")
+        first = first_of_runs(hash_[order])
+        text = pa.concat_arrays(keys).take(pa.array(order))
+        own = text.take(pa.array(first))
+        if not pc.all(
+            pc.equal(text, own.take(pa.array(np.arange(len(first)).repeat(run_lengths(first, len(order))))))
+        ).as_py():
+            return None
+        starts, count = starts_of(count)[order], count[order]
+        at = expand_ranges(starts, count)
+        return SegmentPostings(
+            hash_[order][first],
+            own,
+            starts_of(count)[np.append(first, len(order))],
+            np.concatenate(rows)[at],
+            np.concatenate(freqs)[at],
+        )
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,6 @@ def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
 def contracts(
     requests: Requests,
     reach: ActiveGrants,
-    contract_bounds: ContractBounds,
     purpose_policies: PurposePolicies,
     mode_policies: ModePolicies,
     role_policies: RolePolicies,
@@ -122,7 +121,7 @@ def contracts(
     }
     table = CONTRACTS.build(columns | CONTRACTS.others(resolved, columns))
     position = CONTRACTS.schema.get_field_index("contract_id")
-    return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, contract_bounds))
+    return table.set_column(position, CONTRACTS.schema.field(position), _contract_ids(table, reach))
 
 
 def contract_layers(
@@ -239,18 +238,23 @@ def _resolved(layers: _Layered, allowed: list[bool]) -> dict[str, Any]:
     }
 
 
-def _contract_ids(contracts: pa.Table, contract_bounds: pa.Table) -> pa.Array:
+def _contract_ids(contracts: pa.Table, reach: ActiveGrants) -> pa.Array:
     """The first 16 hex digits of the SHA-256 of each contract and its bounds as JSON, ids and envelope apart."""
-    bounds: dict[str, list[dict[str, Any]]] = {}
-    for row in contract_bounds.drop_columns(["rule_id"]).to_pylist():
-        bounds.setdefault(row.pop("request_id"), []).append(row)
-    ids, digests = contracts["request_id"].to_pylist(), []
-    for request_id, row in zip(
-        ids, contracts.drop_columns(["request_id", "contract_id", "asked_at"]).to_pylist(), strict=True
+    texts = {
+        place: _json([{name: row[name] for name in row if name != "rule_id"} for row in bounds])
+        for place, bounds in {id(bounds): bounds for bounds in reach.bounds}.items()
+    }
+    digests = []
+    for row, bounds in zip(
+        contracts.drop_columns(["request_id", "contract_id", "asked_at"]).to_pylist(), reach.bounds, strict=True
     ):
-        text = json.dumps([row, bounds.get(request_id, [])], sort_keys=True, default=str)
+        text = f"[{_json(row)}, {'[]' if row['denied'] else texts[id(bounds)]}]"
         digests.append(hashlib.sha256(text.encode()).hexdigest()[:16])
     return pa.array(digests, pa.string())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _empty_list(request: dict[str, Any], roles: Mapping[str, Mapping[str, Any]]) -> str | None:

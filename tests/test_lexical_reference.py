@@ -1,4 +1,5 @@
-"""BM25 of any small world equals a plain loop over its admissible rows to the last bit, by arrays and by the compiled loop."""
+"""BM25 of any small world equals a plain loop over its admissible rows to the last bit: by arrays, by the compiled loop, and
+from merged lists."""
 
 from __future__ import annotations
 
@@ -13,19 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_world import day, frame, line, passes, rules
 from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.recall import posting_recall
+from scoped_retrieval.nodes.recall import posting_recall, recall_scope
 from scoped_retrieval.nodes.text.text_analysis import analyze, query_tokens
 
 WORDS = ("session", "token", "cache", "create_user", "retry", "login")
 
 
-@pytest.fixture(params=["arrays", "compiled"], scope="module", autouse=True)
-def _loops(request: pytest.FixtureRequest) -> Iterator[None]:
-    if request.param != "arrays":
+@pytest.fixture(params=["arrays", "compiled", "merged"], scope="module", autouse=True)
+def _ways(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param == "compiled":
         pytest.importorskip("numba", reason="needs the extra fast")
-    loaded = compiled.load() if request.param != "arrays" else None
+    loaded = compiled.load() if request.param == "compiled" else None
     with pytest.MonkeyPatch.context() as chosen:
         chosen.setattr(posting_recall, "kernels", lambda visits: loaded)
+        if request.param == "merged":
+            chosen.setattr(recall_scope, "MERGED_AFTER", 0)
         yield
 
 

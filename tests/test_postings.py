@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from scoped_retrieval.nodes.frames import PostingIndex, SegmentPostings
 from scoped_retrieval.pipeline.corpus.postings import Postings, posting_lists
 
 Listed = list[tuple[str, list[int], list[int]]]
@@ -55,3 +57,29 @@ def test_lists_are_those_of_a_plain_loop(keys: int, counted: int, moved: bool) -
         for n in (0, 1)
     ]
     assert lists(some, [0, 20, 50]) == by_hand
+
+
+def test_lists_of_some_rows_are_merged_unless_keys_of_one_hash_differ() -> None:
+    parts = [
+        SegmentPostings(
+            np.array([4, 5], np.uint64),
+            pa.array(keys, pa.large_string()),
+            np.array([0, 2, 3]),
+            *np.int32([rows, freqs]),
+        )
+        for keys, rows, freqs in ((["c", "a"], [0, 2, 1], [1, 2, 3]), (["c", "a"], [0, 1, 1], [4, 5, 6]))
+    ]
+    index = PostingIndex(tuple(parts), np.array([0, 3]))
+    place = np.array([-1, 0, 1, 2, -1], np.int32)  # neither the first row nor the last
+    merged = index.merged(np.array([0, 1]), np.array([0, 3]), place)
+    assert merged is not None
+    assert [merged.keys.to_pylist(), merged.starts.tolist(), merged.rows.tolist(), merged.freqs.tolist()] == [
+        ["c", "a"], [0, 2, 3], [1, 2, 0], [2, 4, 3],
+    ]  # fmt: skip
+    other = replace(parts[1], keys=pa.array(["c", "b"], pa.large_string()))
+    assert (
+        PostingIndex((parts[0], replace(other, rows=np.int32([0, 0, 0]))), np.array([0, 3])).merged(
+            np.array([0, 1]), np.array([0, 3]), place
+        )
+        is None
+    )

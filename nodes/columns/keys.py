@@ -205,6 +205,23 @@ def distinct_values(columns: Sequence[Column]) -> tuple[list[tuple[Any, ...]], N
     return [*zip(*(flat(column).take(index).to_pylist() for column in columns), strict=True)], which
 
 
+def rows_of_runs(table: pa.Table, owner: str) -> dict[Any, list[dict[str, Any]]]:
+    """The rows of each run of equal owners as dictionaries, without the owner; runs with equal rows share one list."""
+    if not table.num_rows:
+        return {}
+    ids, batch = flat(table[owner]), table.drop_columns([owner]).combine_chunks().to_batches()[0]
+    change = np.asarray(pc.not_equal(ids[1:], ids[:-1])).nonzero()[0] + 1
+    known: dict[bytes, list[dict[str, Any]]] = {}
+    found = {}
+    for low, high in pairwise([0, *change.tolist(), len(ids)]):
+        own = batch.slice(low, high - low)
+        key = own.serialize().to_pybytes()
+        if key not in known:
+            known[key] = own.to_pylist()
+        found[ids[low].as_py()] = known[key]
+    return found
+
+
 def take_or(column: Column, index: NDArray[np.int64], default: object = None) -> pa.Array:
     """The values at `index`; `default` (or null) where the index is -1 and where the value is null."""
     missing = index < 0

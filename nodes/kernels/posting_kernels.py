@@ -19,28 +19,46 @@ _I8, _I4, _F8, _B = types.int64, types.int32, types.float64, types.boolean
 
 
 @loop(
-    _I8, _I8, given(_I8), given(_I8), given(_F8), given(_I8), given(_I8), given(_I4), given(_F8), given(_B, 2), given(_I8),
-    given(_I8), given(_I8), given(_I8), filled(_I8), filled(_I8), filled(_F8),
+    _I8, _I8, given(_I8), given(_I8), given(_F8), given(_I8), given(_I8), given(_I4), given(_I4), given(_I8), given(_F8, 2),
+    given(_B, 2), given(_I8), given(_I8), given(_I8), given(_I8), filled(_I8), filled(_I8), filled(_F8),
 )  # fmt: skip
 def best_rows(
-    first, last, starts, key, weight, lists, row, frequency, half, gates, gate, k, place, to, found, best, scores
+    first,
+    last,
+    starts,
+    key,
+    weight,
+    low,
+    high,
+    row,
+    frequency,
+    line,
+    half,
+    gates,
+    gate,
+    k,
+    place,
+    to,
+    found,
+    best,
+    scores,
 ) -> None:
     """Writes the `k` best rows of the sub-queries from `first` to `last`, and their scores, in no order.
 
-    The look-ups of a sub-query are `key[starts[sub]:starts[sub + 1]]`, the postings of a key `row[lists[key]:lists[key +
-    1]]`. Only rows that pass the line `gate` of `gates` count; of equal scores the least `place` is better. The rows of
-    a sub-query are written from `to` on, their number to `found`.
+    The look-ups of a sub-query are `key[starts[sub]:starts[sub + 1]]`, the postings of a key `row[low[key]:high[key]]`.
+    Only rows that pass the line `gate` of `gates` count, and each is weighed by the line `line` of `half`; of equal
+    scores the least `place` is better. The rows of a sub-query are written from `to` on, their number to `found`.
     """
     sums, totals, touched = np.zeros(len(place)), np.empty(len(place)), np.empty(len(place) + 1, dtype=np.int64)
     counts = np.empty(BINS, dtype=np.int64)
     for sub in range(first, last):
-        passed, many = gates[gate[sub]], np.int64(0)
+        passed, halves, many = gates[gate[sub]], half[line[sub]], np.int64(0)
         most = 4194304.0 / (starts[sub + 1] - starts[sub])
         for look_up in range(starts[sub], starts[sub + 1]):
-            for posting in range(lists[key[look_up]], lists[key[look_up] + 1]):
+            for posting in range(low[key[look_up]], high[key[look_up]]):
                 own, often = index(row[index(posting)]), frequency[index(posting)]
                 if passed[own]:
-                    part, old = weight[look_up] * (often / (often + half[own])), sums[own]
+                    part, old = weight[look_up] * (often / (often + halves[own])), sums[own]
                     sums[own] = old + np.rint(min(part, most) * 1073741824.0) / 1073741824.0
                     touched[index(many)] = own
                     many += np.int64((old == 0) & (sums[own] > 0))

@@ -142,7 +142,7 @@ def _open(scope: ScopeGroup, request: Int, row: Int) -> NDArray[np.bool_]:
     passes = np.empty(len(row), dtype=bool)
     for number in set(clock.tolist()):
         own = clock == number
-        passes[own] = scope.open(number)[row[own]]
+        passes[own] = scope.open(np.array([number]))[0, row[own]]
     return passes
 
 
@@ -238,12 +238,11 @@ def _looked_up(
     places: dict[str, int] = {}
     codes = np.array([places.setdefault(key, len(places)) for key in keys])
     row = np.asarray(rows)
-    matches = postings.lookup(list(places), scope.segments)
-    counts = np.diff(matches.starts)[codes]
+    first, last, found, _ = scope.look_up(postings, list(places))
+    counts = (last - first)[codes]
     for low, high in slabs(counts, PAIRS):
-        of, at = spread(matches.starts[codes[low:high]], counts[low:high])
-        local = scope.local(matches.rows[at])
-        yield row[low + of[local >= 0]], local[local >= 0]
+        of, at = spread(first[codes[low:high]], counts[low:high])
+        yield row[low + of], found[at].astype(np.int64)
 
 
 def _neighbors(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:

@@ -159,7 +159,7 @@ def _best(
     sub, file, share = sub[order], file[order], share[order]
     near = rank_within(sub) < -(-lane_k[sub] // CHUNKS)
     asked = part.asked.subs[sub]
-    found = _chunks(scope, files, part.asked.open, asked[near], file[near], share[near], postings, weights, bm25)
+    found = _chunks(scope, files, part.asked.open[0], asked[near], file[near], share[near], postings, weights, bm25)
     return FileRecall(found, scope.request[asked], scope.rows[files.first(file)], share)
 
 

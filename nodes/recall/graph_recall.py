@@ -241,14 +241,13 @@ def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex
         return
     keys = references.key.dictionary_encode()
     codes = integers(keys.indices)
-    matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
-    counts = np.diff(matches.starts)[codes]
+    first, last, found, _ = scope.look_up(postings, keys.dictionary.to_pylist())
+    counts = (last - first)[codes]
     for low, high in slabs(counts, PAIRS):
-        of, at = spread(matches.starts[codes[low:high]], counts[low:high])
-        local = scope.local(matches.rows[at])
-        of, local = low + of[local >= 0], local[local >= 0]
-        group = codes[of] if kind == "call" else np.full(len(of), -1)
-        yield _Edges(references.row[of], local, np.full(len(of), EDGES.index(kind)), group)
+        of, at = spread(first[codes[low:high]], counts[low:high])
+        group = codes[low + of] if kind == "call" else np.full(len(of), -1)
+        to = found[at].astype(np.int64)
+        yield _Edges(references.row[low + of], to, np.full(len(of), EDGES.index(kind)), group)
 
 
 @dataclass(frozen=True)

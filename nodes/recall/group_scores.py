@@ -45,14 +45,13 @@ class Groups:
         return cls(of, len(used))
 
     def statistics(self, open_: Bool, length: Int) -> _Statistics:
-        """The groups under some open rows; as the value holds these, no other array can have their identity."""
-        return self.kept.get(id(open_), lambda: _Statistics.of(self, open_, length))
+        """The groups under some open rows."""
+        return self.kept.get(open_.tobytes(), lambda: _Statistics.of(self, open_, length))
 
 
 class _Statistics(NamedTuple):
     """The groups that have an open row: how many there are, and the length of each."""
 
-    open: Bool
     member: Bool
     """Which rows of the scope are open and in a group."""
     groups: int
@@ -63,7 +62,7 @@ class _Statistics(NamedTuple):
         member = open_ & (groups.of >= 0)
         at = groups.of[member]
         count = int(np.count_nonzero(np.bincount(at, minlength=groups.count)))
-        return cls(open_, member, count, np.bincount(at, length[member], minlength=groups.count).astype(np.int64))
+        return cls(member, count, np.bincount(at, length[member], minlength=groups.count).astype(np.int64))
 
     def half(self, bm25: Bm25) -> Float:
         """`Bm25.half` of the groups."""
@@ -97,21 +96,23 @@ def of_groups(
     if not len(entries.sub) or not groups.count:
         return
     found = KeyRows.of(scope, postings, entries.keys)
-    for own in settings(scope, entries):
-        statistics = groups.statistics(own.open, scope.length)
+    for own in settings(scope, entries, 1):
+        statistics = groups.statistics(own.open[0], scope.length)
         used, key = distinct_numbers(entries.key[own.at])
         places = found.places(used)
-        kept = places[statistics.member[found.row[places]]]
-        of_key = np.searchsorted(found.starts, kept, side="right") - 1
+        member = statistics.member[found.row[places]]
+        kept = places[member]
+        of_key = np.arange(len(used)).repeat(found.counts(used))[member]
         codes, place = distinct_numbers(of_key * groups.count + groups.of[found.row[kept]])
         times = np.bincount(place, found.frequency[kept], minlength=len(codes)).astype(np.int32)
-        starts = codes.searchsorted(np.append(used, len(entries.keys)) * groups.count)
-        keys = KeyRows(starts, codes % groups.count, times)
+        starts = codes.searchsorted(np.arange(len(used) + 1) * groups.count)
+        keys = KeyRows(starts[:-1], starts[1:], (codes % groups.count).astype(np.int32), times)
         frequency = keys.counts(key)
         weight = entries.weight[own.at] * bm25.idf(frequency, np.array(statistics.groups))
         asked = Asked(
-            own.subs, own.starts, key, weight, frequency > 0, np.full(len(key), True), own.open, statistics.half(bm25)
-        )
+            own.subs, own.starts, key, weight, frequency > 0, np.full(len(key), True), own.line, own.open,
+            statistics.half(bm25)[None],
+        )  # fmt: skip
         counts = np.diff(own.starts)
         most = np.minimum(weight, share(counts).repeat(counts)) * asked.held
         yield OfGroups(keys, asked, np.add.reduceat(quantise(most), own.starts[:-1]), statistics.groups)

@@ -68,7 +68,7 @@ def recall_newest(tables: RecallTables) -> Found:
         first, of = distinct_rows(clock[scope.request], filter_)
         for number, example in enumerate(first.tolist()):
             at = int(clock[scope.request[example]])
-            rows = scope.rows[passed[filter_[example]] & scope.open(at)]
+            rows = scope.rows[passed[filter_[example]] & scope.open(np.array([at]))[0]]
             _, placement = tables.clock[0].judge(index, np.full(len(rows), at), rows)
             subs = scope.sub[of == number]
             k = np.minimum(tables.lane_k[subs], len(rows))

@@ -10,7 +10,7 @@ the compiled loop, which a batch is worth loading for, gives the same rows and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.kept import Recent
-from ..columns.keys import distinct_numbers, first_of_runs, gathered
+from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, gathered
 from ..columns.numbers import EXACT_BELOW, quantise
 from ..columns.ragged import expand_ranges, slabs, starts_of
 from ..errors import SchemaError
-from ..frames import Matches, PostingIndex, posting_keys
+from ..frames import PostingIndex, posting_keys
 from ..kernels.compiled import in_threads, kernels
 from ..text.text_analysis import query_tokens
 from .bm25 import Bm25
@@ -36,38 +36,52 @@ from .recall_selection import VIA, Found, best_withheld, top
 
 @dataclass(frozen=True)
 class KeyRows:
-    """The postings of some keys: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
+    """The postings of some keys: those of key `k` are `first[k]:last[k]` of `row` and `frequency`."""
 
-    starts: Int
-    row: Int
+    first: Int
+    last: Int
+    row: NDArray[np.int32]
     """Positions in the rows of the scope, ascending inside a key."""
     frequency: NDArray[np.int32]
 
     @classmethod
     def of(cls, scope: ScopeGroup, postings: PostingIndex, keys: Sequence[str]) -> KeyRows:
-        """The postings of keys inside a scope."""
+        """The postings of keys inside a scope; of a literal, the rows whose text has it."""
 
         def look_up() -> KeyRows:
-            found = _matches(scope, postings, keys)
-            local = scope.local(found.rows)
-            kept = local >= 0
-            if kept.all():
-                return cls(found.starts, local, found.freqs)
-            return cls(starts_of(kept)[found.starts], local[kept], found.freqs[kept])
+            prefix = posting_keys("literal", [""])[0]
+            literals = {at: key.removeprefix(prefix) for at, key in enumerate(keys) if key.startswith(prefix)}
+            found = cls(*scope.look_up(postings, keys))
+            return found._with_literals(scope, postings, literals) if literals else found
 
         return scope.tables.looked_up.get((scope.group, *keys), look_up)
 
     def counts(self, keys: Int) -> Int:
         """The number of postings of some keys."""
-        return self.starts[keys + 1] - self.starts[keys]
+        return self.last[keys] - self.first[keys]
 
     def places(self, keys: Int) -> Int:
         """The places of all postings of some keys, key after key."""
-        return expand_ranges(self.starts[keys], self.counts(keys))
+        return expand_ranges(self.first[keys], self.counts(keys))
+
+    def _with_literals(self, scope: ScopeGroup, postings: PostingIndex, literals: Mapping[int, str]) -> KeyRows:
+        """The rows of literals in addition: of those that have all of its words, the ones whose text has it."""
+        rows, (first, last) = [self.row], (self.first.copy(), self.last.copy())
+        for at, literal in literals.items():
+            words = posting_keys("text", query_tokens(pa.array([literal])).flatten().unique().to_pylist())
+            with_words = KeyRows(*scope.look_up(postings, words))
+            row, count = np.unique(with_words.row[with_words.places(np.arange(len(words)))], return_counts=True)
+            row = row[count == len(words)]
+            text = gathered(scope.tables.evidence["text"], scope.rows[row])
+            rows.append(row[np.asarray(pc.match_substring(text, literal))])
+            first[at] = sum(map(len, rows[:-1]))
+            last[at] = first[at] + len(rows[-1])
+        times = np.ones(sum(map(len, rows[1:])), dtype=np.int32)
+        return KeyRows(first, last, np.concatenate(rows), np.concatenate([self.frequency, times]))
 
 
 class Asked(NamedTuple):
-    """The look-ups of sub-queries of a scope that share its open rows and their statistics."""
+    """The look-ups of sub-queries of a scope, with their weights."""
 
     subs: Int
     """Positions in `scope.sub`, ascending."""
@@ -80,17 +94,27 @@ class Asked(NamedTuple):
     """Whether an open row has the key."""
     direct: Bool
     """Whether the look-up comes from the request itself."""
+    line: Int
+    """Of each sub-query, the line of the two that follow."""
     open: Bool
+    """Which rows are admissible, bool[lines, rows]."""
     half: Float
-    """The frequency at which a term reaches half of the maximum factor, for each row; 0 = frequencies do not count."""
+    """The frequency at which a term reaches half of the maximum factor; 0 = frequencies do not count. float[lines, rows]."""
 
-    def of_request(self) -> Asked:
-        """The look-ups that come from the request itself."""
-        if self.direct.all():
-            return self
-        starts = starts_of(self.direct)[self.starts]
-        key, weight, held = (column[self.direct] for column in (self.key, self.weight, self.held))
-        return self._replace(starts=starts, key=key, weight=weight, held=held, direct=self.direct[self.direct])
+    def only(self, look_ups: Bool) -> Asked:
+        """Some of the look-ups."""
+        starts = starts_of(look_ups)[self.starts]
+        key, weight, held, direct = (each[look_ups] for each in (self.key, self.weight, self.held, self.direct))
+        return self._replace(starts=starts, key=key, weight=weight, held=held, direct=direct)
+
+    def of(self, subs: Int) -> Asked:
+        """The look-ups of the sub-queries at some places, ascending."""
+        chosen = np.zeros(len(self.subs), dtype=bool)
+        chosen[subs] = True
+        some = self.only(chosen.repeat(np.diff(self.starts)))
+        return some._replace(
+            subs=self.subs[subs], starts=some.starts[np.append(subs, len(self.subs))], line=self.line[subs]
+        )
 
 
 def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
@@ -104,14 +128,14 @@ def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm2
     """
     if not len(entries.sub):
         return Weighed.concat([])
-    keys, found, weights = KeyRows.of(scope, postings, entries.keys), list[Found](), list[TermWeights]()
+    keys, found, weights = KeyRows.of(scope, postings, entries.keys), list[Found](), list[tuple[Int, Int, Float]]()
     for asked in asked_together(scope, entries, keys, bm25):
-        found += [_shown(scope, keys, asked), *_hidden(scope, keys, asked.of_request())]
+        found += [_shown(scope, keys, asked), *_hidden(scope, keys, asked)]
         sub = scope.sub[asked.subs].repeat(np.diff(asked.starts))
-        weights.append(
-            TermWeights(tuple(entries.keys), sub[asked.held], asked.key[asked.held], asked.weight[asked.held])
-        )
-    return Weighed(Found.concat(found), TermWeights.concat(weights))
+        weights.append((sub[asked.held], asked.key[asked.held], asked.weight[asked.held]))
+    return Weighed(
+        Found.concat(found), TermWeights(tuple(entries.keys), *map(np.concatenate, zip(*weights, strict=True)))
+    )
 
 
 def score_rows(
@@ -135,26 +159,8 @@ def score_rows(
     return EntryScores(score, reach)
 
 
-def _matches(scope: ScopeGroup, postings: PostingIndex, keys: Sequence[str]) -> Matches:
-    """The postings of keys; of a literal, the rows whose text has it, among those that have all of its words."""
-    found = postings.lookup(keys, scope.segments)
-    prefix = posting_keys("literal", [""])[0]
-    literals = {at: key.removeprefix(prefix) for at, key in enumerate(keys) if key.startswith(prefix)}
-    if not literals:
-        return found
-    rows, frequencies = np.split(found.rows, found.starts[1:-1]), np.split(found.freqs, found.starts[1:-1])
-    for at, literal in literals.items():
-        words = posting_keys("text", query_tokens(pa.array([literal])).flatten().unique().to_pylist())
-        row, count = np.unique(postings.lookup(words, scope.segments).rows, return_counts=True)
-        row = row[(count == len(words)) & (scope.local(row) >= 0)]
-        text = gathered(scope.tables.evidence["text"], row)
-        rows[at] = row[np.asarray(pc.match_substring(text, literal))]
-        frequencies[at] = np.ones(len(rows[at]), dtype=np.int32)
-    return Matches(starts_of(np.array([len(row) for row in rows])), np.concatenate(rows), np.concatenate(frequencies))
-
-
 class Setting(NamedTuple):
-    """Sub-queries of a scope that share its open rows and their statistics: all that a score depends on."""
+    """The look-ups of sub-queries of a scope, by the open rows and their statistics: all that a score depends on."""
 
     subs: Int
     """Positions in `scope.sub`, ascending."""
@@ -162,47 +168,59 @@ class Setting(NamedTuple):
     """Where the look-ups of each one start in `at`, and where those of the last one end."""
     at: Int
     """Positions in the entries."""
+    line: Int
+    """Of each sub-query, the line of the three that follow."""
     open: Bool
+    """Which rows are admissible, bool[lines, rows]."""
+    rows: Int
+    length: Int
+    """N and the total length, int64[lines]."""
 
 
-def settings(scope: ScopeGroup, entries: Entries) -> Iterator[Setting]:
-    """The sub-queries that look up keys, by clock and statistics."""
+def settings(scope: ScopeGroup, entries: Entries, most: int) -> Iterator[Setting]:
+    """The sub-queries that look up keys, with at most so many different lines at once."""
     bounds = entries.sub.searchsorted(np.arange(len(scope.sub) + 1))
     asking = np.diff(bounds).nonzero()[0]
-    of = scope.tables.setting[scope.request[asking]]
-    order = of.argsort(kind="stable")
-    for low, high in pairwise([*first_of_runs(of[order]).tolist(), len(order)]):
-        subs = asking[order[low:high]]
+    request = scope.request[asking]
+    clock, statistics = scope.tables.clock[1][request], [values[request] for values in scope.tables.statistics]
+    first, line = distinct_rows(*scope.moments(clock), *statistics)
+    for low in range(0, len(first), most):
+        own = ((line >= low) & (line < low + most)).nonzero()[0]
+        subs, example = asking[own], first[low : low + most]
         counts = np.diff(bounds)[subs]
-        open_ = scope.open(int(scope.tables.clock[1][scope.request[subs[0]]]))
-        yield Setting(subs, starts_of(counts), expand_ranges(bounds[subs], counts), open_)
+        yield Setting(
+            subs, starts_of(counts), expand_ranges(bounds[subs], counts), line[own] - low, scope.open(clock[example]),
+            *(values[example] for values in statistics),
+        )  # fmt: skip
 
 
 def asked_together(scope: ScopeGroup, entries: Entries, keys: KeyRows, bm25: Bm25 | None) -> Iterator[Asked]:
-    """The look-ups of the sub-queries of each setting, with their weights in it."""
-    for own in settings(scope, entries):
-        count, length = (int(values[scope.request[own.subs[0]]]) for values in scope.tables.statistics)
-        key = entries.key[own.at]
-        held = _held(own.open, keys, key)
-        weight = entries.weight[own.at] * (bm25 or Bm25()).idf(held, np.array(count))
-        half = np.zeros(len(scope.rows)) if bm25 is None else _half(scope, bm25, length / count if count else 0.0)
+    """The look-ups of the sub-queries of a scope, with their weights."""
+    for own in settings(scope, entries, max(1, CELLS // len(scope.rows))):
+        key, line = entries.key[own.at], own.line.repeat(np.diff(own.starts))
+        held = _held(own.open, keys, line, key)
+        weight = entries.weight[own.at] * (bm25 or Bm25()).idf(held, own.rows[line])
+        mean = own.length / np.maximum(own.rows, 1)
+        half = np.zeros(own.open.shape) if bm25 is None else _half(scope, bm25, mean)
         direct = np.full(len(key), True) if entries.hop is None else ~entries.hop[own.at]
-        yield Asked(own.subs, own.starts, key, weight, held > 0, direct, own.open, half)
+        yield Asked(own.subs, own.starts, key, weight, held > 0, direct, own.line, own.open, half)
 
 
-def _held(open_: Bool, keys: KeyRows, key: Int) -> Int:
-    """The document frequency of some keys: the number of their open rows."""
+def _held(open_: Bool, keys: KeyRows, line: Int, key: Int) -> Int:
+    """The document frequency of some keys under a line of open rows each: the number of their open rows."""
     if open_.all():
         return keys.counts(key)
-    used, of = distinct_numbers(key)
-    before = starts_of(open_[keys.row[keys.places(used)]])
-    return np.diff(before[starts_of(keys.counts(used))])[of]
+    used, of = distinct_numbers(line * len(keys.first) + key)
+    at_line, at_key = np.divmod(used, len(keys.first))
+    counts = keys.counts(at_key)
+    passes = open_.reshape(-1)[(at_line * open_.shape[1]).repeat(counts) + keys.row[keys.places(at_key)]]
+    return np.diff(starts_of(passes)[starts_of(counts)])[of]
 
 
-def _half(scope: ScopeGroup, bm25: Bm25, mean: float) -> Float:
-    """`Bm25.half` of the rows of a scope, kept for the mean lengths that were asked last."""
+def _half(scope: ScopeGroup, bm25: Bm25, mean: Float) -> Float:
+    """`Bm25.half` of the rows of a scope, float[means, rows], kept for the mean lengths that were asked last."""
     kept: Recent[Float] = scope.once("half", lambda: Recent(4))
-    return kept.get((bm25, mean), lambda: bm25.half(scope.length, np.array([mean])))
+    return kept.get((bm25, mean.tobytes()), lambda: bm25.half(scope.length, mean[:, None]))
 
 
 def scores_of(keys: KeyRows, asked: Asked, number: int) -> Float:
@@ -211,19 +229,19 @@ def scores_of(keys: KeyRows, asked: Asked, number: int) -> Float:
     key = asked.key[own]
     at = keys.places(key)
     row, frequency, weight = keys.row[at], keys.frequency[at], asked.weight[own].repeat(keys.counts(key))
-    part = weight * (frequency / (frequency + asked.half[row]))
+    half = asked.half[asked.line[number]]
+    part = weight * (frequency / (frequency + half[row]))
     part = quantise(np.minimum(part, share(len(key))))
-    return np.bincount(row, part, minlength=len(asked.half)).astype(np.float64, copy=False)
+    return np.bincount(row, part, minlength=len(half)).astype(np.float64, copy=False)
 
 
 def _shown(scope: ScopeGroup, keys: KeyRows, asked: Asked) -> Found:
     """The `lane_k` best open rows of each sub-query."""
-    passed, filter_ = scope.returned(asked.subs)
     k = scope.tables.lane_k[scope.sub[asked.subs]]
-    number, row, score = best_rows(keys, asked, passed & asked.open, filter_, k, scope.place)
+    number, row, score = best_rows(keys, asked, *_gates(scope, asked, asked.open), k, scope.place)
     via = None
     if not asked.direct.all():
-        via, own = np.empty(len(row), dtype=np.int64), asked.of_request()
+        via, own = np.empty(len(row), dtype=np.int64), asked.only(asked.direct)
         for one in range(len(asked.subs)):
             direct = np.zeros(len(scope.rows), dtype=bool)
             direct[keys.row[keys.places(own.key[own.starts[one] : own.starts[one + 1]])]] = True
@@ -233,20 +251,26 @@ def _shown(scope: ScopeGroup, keys: KeyRows, asked: Asked) -> Found:
 
 def _hidden(scope: ScopeGroup, keys: KeyRows, asked: Asked) -> Iterator[Found]:
     """The `withheld_k` best rows of each request that are not open."""
-    if asked.open.all():
+    closed = (~np.all(asked.open, axis=1)[asked.line]).nonzero()[0]
+    if not len(closed):
         return
-    passed, filter_ = scope.returned(asked.subs)
+    asked = asked.only(asked.direct).of(closed)  # a withheld row is found by the request alone
     first = first_of_runs(scope.request[asked.subs])
     room = np.minimum(np.add.reduceat(np.append(keys.counts(asked.key), 0), asked.starts[:-1]), len(scope.rows))
     ends = np.append(first, len(asked.subs))
     for low, high in slabs(np.add.reduceat(room, first), CELLS):
-        some = slice(ends[low], ends[high])
-        part = asked._replace(subs=asked.subs[some], starts=asked.starts[ends[low] : ends[high] + 1])
+        part = asked.of(np.arange(ends[low], ends[high]))
         every = np.full(len(part.subs), len(scope.rows))
-        number, row, score = best_rows(keys, part, passed & ~asked.open, filter_[some], every, scope.place)
+        number, row, score = best_rows(keys, part, *_gates(scope, part, ~part.open), every, scope.place)
         sub = part.subs[number]
         best = best_withheld(scope, sub, row, score)
         yield Found.of(scope.sub[sub[best]], scope.rows[row[best]], score[best], withheld=True)
+
+
+def _gates(scope: ScopeGroup, asked: Asked, lines: Bool) -> tuple[Bool, Int]:
+    """The sets of rows that sub-queries may return, those of a line that pass a filter, and the set of each one."""
+    passed, filter_ = scope.returned(asked.subs)
+    return (lines[:, None] & passed).reshape(-1, lines.shape[1]), asked.line * len(passed) + filter_
 
 
 def best_rows(keys: KeyRows, asked: Asked, gates: Bool, gate: Int, k: Int, place: Int) -> tuple[Int, Int, Float]:
@@ -260,14 +284,14 @@ def best_rows(keys: KeyRows, asked: Asked, gates: Bool, gate: Int, k: Int, place
         found = np.zeros(len(k), dtype=np.int64)
         row, score = np.empty(int(starts[-1]), dtype=np.int64), np.empty(int(starts[-1]))
         in_threads(
-            loops.postings.best_rows, np.diff(visits), asked.starts, asked.key, asked.weight, keys.starts, keys.row,
-            keys.frequency, asked.half, gates, gate, k, place, starts, found, row, score,
+            loops.postings.best_rows, np.diff(visits), asked.starts, asked.key, asked.weight, keys.first, keys.last,
+            keys.row, keys.frequency, asked.line, asked.half, gates, gate, k, place, starts, found, row, score,
         )  # fmt: skip
         at = expand_ranges(starts[:-1], found)
         return np.arange(len(k)).repeat(found), row[at], score[at]
     found, last, scores = list[tuple[Int, Int, Float]](), None, np.empty(0)
     for number, (low, high) in enumerate(pairwise(asked.starts.tolist())):
-        looked_up = asked.key[low:high].tobytes(), asked.weight[low:high].tobytes()
+        looked_up = asked.line[number], asked.key[low:high].tobytes(), asked.weight[low:high].tobytes()
         if looked_up != last:  # a plan often repeats a text for several kinds of evidence
             last, scores = looked_up, scores_of(keys, asked, number)
         row = (gates[gate[number]] & (scores > 0)).nonzero()[0]

@@ -25,14 +25,14 @@ from ..columns.keys import (
     codes_of,
     constants,
     distinct_numbers,
-    distinct_rows,
     first_of_runs,
     flat,
     integers,
     positions,
     run_lengths,
 )
-from ..frames import OPEN_START, RowIndex, micros
+from ..columns.ragged import starts_of
+from ..frames import OPEN_START, PostingIndex, RowIndex, SegmentPostings, key_hashes, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
 from ..walls.clocks import ContractClock, distinct_clocks
 from ..walls.moments import Moments
@@ -40,12 +40,17 @@ from ..walls.moments import Moments
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Float = NDArray[np.float64]
+Rows = NDArray[np.int32]
 Value = TypeVar("Value")
 
 CELLS = 1 << 21
 """(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
+MOST_POSTINGS = 1 << 26
+"""Postings of the lists that are kept for a scope: half a GiB."""
+MERGED_AFTER = 1.0
+"""Look-ups, per key of a scope's segments, after which its lists are merged: they then have cost as much as this does."""
 
 
 _columns_of = OfTable[tuple[Int, Int, Bool]](
@@ -118,11 +123,6 @@ class RecallTables:
             values[known] = integers(self.admissible[name])[at[known]]
             out.append(values)
         return out[0], out[1]
-
-    @cached_property
-    def setting(self) -> Int:
-        """A number per contract row, equal where time bounds, N and total length are: all that a score depends on."""
-        return distinct_rows(self.clock[1], *self.statistics)[1]
 
     @cached_property
     def lane_k(self) -> Int:
@@ -245,16 +245,20 @@ class ScopeGroup:
         """The place of each row's id: smaller ids come first where scores are equal."""
         return self.tables.row_index.id_rank[self.rows]
 
-    def open(self, clock: int) -> Bool:
-        """Which rows are admissible under a clock."""
-        clocks, index = self.tables.clock[0], self.tables.row_index
-        moments: Moments[Bool] = self.once("moments", lambda: Moments(self.rows, index))
-        as_of, start, end = (int(bound[clock]) for bound in (clocks.as_of, clocks.start, clocks.end))
+    def moments(self, clock: Int) -> Int:
+        """The moment of each of some clocks, int64[7, clocks]: equal where the same rows are admissible."""
+        clocks = self.tables.clock[0]
+        moments: Moments = self.once("moments", lambda: Moments(self.rows, self.tables.row_index))
+        found = moments.at(np.array([clocks.as_of[clock], clocks.start[clock], clocks.end[clock]]))
+        return np.concatenate([found, clocks.history[None, clock].astype(np.int64)])
 
-        def judge() -> Bool:
-            return clocks.grid(index, np.array([clock]), self.rows)[0] & ~self.withheld
-
-        return moments.at(as_of, start, end, bool(clocks.history[clock]), judge)
+    def open(self, clock: Int) -> Bool:
+        """Which rows are admissible under some clocks, bool[clocks, rows]."""
+        kept: Recent[Bool] = self.once("open", lambda: Recent(4))
+        judged = self.tables.clock[0]
+        return kept.get(
+            self.moments(clock).tobytes(), lambda: judged.grid(self.tables.row_index, clock, self.rows) & ~self.withheld
+        )
 
     @cached_property
     def _ranges(self) -> tuple[Int, Int]:
@@ -281,6 +285,22 @@ class ScopeGroup:
         The rows must belong to the scope's segments, as posting look-ups return them.
         """
         return self._table[self._offset(frame_rows)].astype(np.int64)
+
+    def look_up(self, postings: PostingIndex, keys: Sequence[str]) -> tuple[Int, Int, Rows, Rows]:
+        """The postings of distinct keys inside the scope: where those of each key start and end in the other two, the
+        positions in `rows` (ascending inside a key) and how often the row has the key.
+        """
+        lists: _Lists = self.once("lists", lambda: _Lists.of(postings, self.segments))
+        if (one := lists.serving(self, postings, keys)) is not None:
+            at = one.find(pa.array(keys, pa.large_string()), key_hashes(keys))
+            known = at >= 0
+            first, last = np.where(known, one.starts[at], 0), np.where(known, one.starts[at + 1], 0)
+            return first, last, one.rows, one.freqs
+        found = postings.lookup(keys, self.segments)
+        local = self._table[self._offset(found.rows)]
+        kept = local >= 0
+        starts = starts_of(kept)[found.starts]
+        return starts[:-1], starts[1:], local[kept], found.freqs[kept]
 
     def column(self, name: str) -> pa.Array:
         """An evidence column of the scope's rows; the cost follows the scope's segments."""
@@ -383,6 +403,35 @@ class ScopeGroup:
             _, placement = self.tables.clock[0].judge(index, np.full(len(undated), clock), rows[undated])
             time[undated] = index.recorded_at(placement)
         return time
+
+
+@dataclass
+class _Lists:
+    """The posting lists of the rows of a scope: those of its segments, or one merged part for a scope that is asked often."""
+
+    keys: int
+    """The number of keys of all segments of the scope."""
+    small: bool
+    looked_up: int = 0
+    merged: SegmentPostings | None = None
+
+    @classmethod
+    def of(cls, postings: PostingIndex, segments: Int) -> _Lists:
+        parts = [postings.parts[segment] for segment in segments.tolist()]
+        return cls(
+            sum(len(part.hashes) for part in parts),
+            sum(int(part.starts[-1] - part.starts[0]) for part in parts) <= MOST_POSTINGS,
+        )
+
+    def serving(self, scope: ScopeGroup, postings: PostingIndex, keys: Sequence[str]) -> SegmentPostings | None:
+        """The lists in which to look up some keys; None = those of each segment."""
+        if len(scope.segments) == 1 and len(scope.rows) == len(scope._table):
+            return postings.parts[int(scope.segments[0])]
+        self.looked_up += len(keys) * len(scope.segments)
+        if self.merged is None and self.small and self.looked_up >= MERGED_AFTER * self.keys:
+            self.merged = postings.merged(scope.segments, starts_of(scope._ranges[1])[:-1], scope._table)
+            self.small = self.merged is not None
+        return self.merged
 
 
 def sub_query_of(sub_queries: pa.Table, table: pa.Table) -> Int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,8 @@ class ActiveGrants:
     """What grants give each request."""
 
     held: list[list[Grant]]
-    """Those that are active at `asked_at`, by project and rule; none unless one of the request's own project is."""
+    """Those that are active at `asked_at`, by project and rule; none unless one of the request's own project is. Requests
+    with the same ones share a list."""
     own: list[list[Grant]]
     """Those of them of its own project."""
     acting: list[bool]
@@ -46,6 +48,14 @@ class ActiveGrants:
         """The principal's groups."""
         groups = [sorted({name for grant in held for name in grant["groups"] or ()}) for held in self.held]
         return pa.array(groups, pa.list_(pa.string()))
+
+    @cached_property
+    def bounds(self) -> list[list[dict[str, Any]]]:
+        """The bounds that each request's grants set, without the request; a denied path applies to all grants of its
+        project.
+        """
+        of = {place: _bounds(held) for place, held in {id(held): held for held in self.held}.items()}
+        return [of[id(held)] for held in self.held]
 
     @property
     def states(self) -> list[list[bool]]:
@@ -67,13 +77,15 @@ class ActiveGrants:
 def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
     """The active grants of each request; one with an empty list of sources or paths gives no access."""
     held, own, acting = [], [], []
+    known: dict[tuple[int, ...], list[Grant]] = {}
     for request in requests.select(_ASKED).to_pylist():
         acts = _may_act(request, grants)
         usable = [grant for grant in _opening(grants).get(request["principal"], ()) if _usable(grant, request)]
         home = [grant for grant in usable if _is_own(grant, request)] if acts else []
         acting.append(acts)
         own.append(home)
-        held.append(usable if home else [])
+        reached = usable if home else []
+        held.append(known.setdefault(tuple(map(id, reached)), reached))
     return ActiveGrants(held, own, acting)
 
 
@@ -126,24 +138,35 @@ _opening = OfTable[dict[str | None, list[Grant]]](_opening_rows)
 _rights = OfTable[dict[tuple[str | None, str], list[Grant]]](_act_as_rows)
 
 
+def _bounds(held: Sequence[Grant]) -> list[dict[str, Any]]:
+    shut: dict[str, set[str]] = {}
+    for grant in held:
+        shut.setdefault(grant["project"], set()).update(grant["denied_paths"] or ())
+    return [
+        {
+            **{name: grant[name] for name in _COPIED},
+            "users": sorted({*(grant["users"] or ()), grant["principal"]}),
+            **{name: distinct(grant[name]) for name in ("sources", "paths", "namespaces", "states")},
+            "denied_paths": sorted(shut[grant["project"]]),
+        }
+        for grant in held
+    ]
+
+
 def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: Iterable[bool]) -> pa.Table:
-    """CONTRACT_BOUNDS of the requests that are not denied. A denied path applies to all grants of its project."""
-    rows = []
-    for request, held, refused in zip(requests["request_id"].to_pylist(), reach.held, denied, strict=True):
-        shut: dict[str, set[str]] = {}
-        for grant in held:
-            shut.setdefault(grant["project"], set()).update(grant["denied_paths"] or ())
-        rows += [
-            {
-                **{name: grant[name] for name in _COPIED},
-                "request_id": request,
-                "users": sorted({*(grant["users"] or ()), grant["principal"]}),
-                **{name: distinct(grant[name]) for name in ("sources", "paths", "namespaces", "states")},
-                "denied_paths": sorted(shut[grant["project"]]),
-            }
-            for grant in (() if refused else held)
-        ]
-    return CONTRACT_BOUNDS.from_rows(rows)
+    """CONTRACT_BOUNDS of the requests that are not denied."""
+    rows, places, at, owner = list[dict[str, Any]](), dict[int, int](), list[int](), list[int]()
+    for number, (bounds, refused) in enumerate(zip(reach.bounds, denied, strict=True)):
+        if refused:
+            continue
+        if id(bounds) not in places:
+            places[id(bounds)] = len(rows)
+            rows += bounds
+        at += range(places[id(bounds)], places[id(bounds)] + len(bounds))
+        owner += [number] * len(bounds)
+    ids = requests["request_id"].take(pa.array(owner, pa.int64()))
+    table = CONTRACT_BOUNDS.from_rows([{"request_id": "", **row} for row in rows]).take(pa.array(at, pa.int64()))
+    return table.set_column(0, table.schema.field(0), ids)
 
 
 def distinct(values: Iterable[str] | None) -> list[str] | None:

@@ -1,31 +1,21 @@
-"""What some rows show at an instant, kept for the instants that were asked last.
+"""The instants between which a set of rows changes: what passes the time gates changes only at the times that rows have.
 
 Reads: the time columns of the rows. Gives: `Moments`.
-
-Note: what passes the time gates changes only at the times that rows have. Between two of them, all instants are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns.kept import Recent
 from ..columns.ragged import expand_ranges
 from ..frames import RowIndex
 
 __all__ = ["Moments"]
 
-Value = TypeVar("Value")
-KEPT = 16
-"""Moments of a set of rows that are kept: requests of one instant follow one another."""
 
-
-class Moments(Generic[Value]):
-    """A value per moment of some frame rows."""
+class Moments:
+    """The moments of some frame rows."""
 
     def __init__(self, rows: NDArray[np.int64], index: RowIndex) -> None:
         starts = index.placement_starts
@@ -33,11 +23,11 @@ class Moments(Generic[Value]):
         times = [column[rows] for column in (index.valid_from, index.valid_until, index.event_time)]
         times += [column[placed] for column in (index.recorded, index.superseded, index.deleted)]
         self._times = np.unique(np.concatenate(times))
-        self._kept: Recent[Value] = Recent(KEPT)
 
-    def at(self, as_of: int, start: int, end: int, history: bool, make: Callable[[], Value]) -> Value:
-        """What `make` returns for a clock; with `history`, superseded and deleted text passes, too."""
-        bounds = np.array([as_of, start, end])
+    def at(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The moment of each clock, int64[2 x bounds, clocks], of its time bounds, int64[bounds, clocks].
+
+        Rows show the same at clocks of equal moments, if both or neither of these show superseded text.
+        """
         # The number of times before each bound, and up to it: equal for bounds that compare alike with every time.
-        place = (*self._times.searchsorted(bounds).tolist(), *self._times.searchsorted(bounds, "right").tolist())
-        return self._kept.get((*place, history), make)
+        return np.concatenate([self._times.searchsorted(bounds, side) for side in ("left", "right")])

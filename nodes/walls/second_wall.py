@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, gathered_columns, last_of_runs
+from ..columns.keys import distinct_numbers, gathered_columns, last_of_runs, rows_of_runs
 from ..columns.ragged import expand_ranges
 from ..frames import OPEN_END, OPEN_START, micros
 from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
@@ -101,14 +101,12 @@ def _judged(
 
 def _scopes(contracts: pa.Table, contract_bounds: pa.Table) -> tuple[list[Scope], Ints]:
     """The distinct scopes, and that of each contract."""
-    bounds: dict[str, list[Words]] = {}
-    for bound in contract_bounds.drop_columns(["rule_id"]).to_pylist():
-        bounds.setdefault(bound.pop("request_id"), []).append(bound)
-    known: dict[str, int] = {}
+    bounds = rows_of_runs(contract_bounds.drop_columns(["rule_id"]), "request_id")
+    known: dict[tuple[str, int], int] = {}
     scopes, number = list[Scope](), list[int]()
     for row in contracts.to_pylist():
-        scope = Scope(row, bounds.get(row.pop("request_id"), []))
-        number.append(known.setdefault(repr(scope), len(scopes)))
+        scope = Scope(row, bounds.get(row.pop("request_id"), ()))
+        number.append(known.setdefault((repr(row), id(scope.bounds)), len(scopes)))
         if number[-1] == len(scopes):
             scopes.append(scope)
     return scopes, np.array(number, dtype=np.int64)

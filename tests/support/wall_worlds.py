@@ -134,8 +134,7 @@ def contracts_of(
 ) -> pa.Table:
     """CONTRACTS under the bundled purposes, or other policies of them, and these worlds' roles."""
     held = reach(requests, grants, ROLES)
-    bounds = contract_bounds(requests, held)
-    return contracts(requests, held, bounds, policies, modes, ROLES)
+    return contracts(requests, held, policies, modes, ROLES)
 
 
 def contract_bounds_of(requests: pa.Table, grants: pa.Table) -> pa.Table:
