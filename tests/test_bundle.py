@@ -29,7 +29,7 @@ def audited(found: Any) -> dict[str, Any]:
 
 
 def test_a_bundle_is_valid_and_survives_json():
-    from scoped_retrieval.pipeline.cli.output import to_json
+    from scoped_retrieval.pipeline.views.printed import to_json
 
     made = asked(FORBIDS, context_summary="We spoke of queues.").bundle
     assert validate_bundle(made) == {"valid": True, "errors": []}

@@ -21,42 +21,39 @@ from typing import Any
 
 import typer
 
-from .global_options import GIVEN, Command, root
+from .options import GIVEN, Command, root
 from .output import EXIT, note, print_error
-
-__all__ = ["COMMANDS", "application", "main"]
 
 COMMANDS = {
     "retrieval_commands": ("ask", "run"),
-    "corpus_commands": ("index", "status"),
+    "corpus_commands": ("index", "status", "doctor", "demo"),
     "evaluation_commands": ("eval", "tune"),
     "log_commands": ("log",),
-    "verify_commands": ("verify", "gc"),
+    "verify_commands": ("verify", "gc", "erase", "leak-test"),
     "view_commands": ("show", "xray", "lineage"),
     "contract_commands": ("contract", "why"),
     "audit_commands": ("diff", "what-if", "sql"),
     "policy_commands": ("policies", "grants"),
-    "safety_commands": ("erase", "leak-test"),
     "context_commands": ("context",),
     "serving_commands": ("serve", "connect", "prompt-hook"),
-    "system_commands": ("doctor", "demo"),
 }
-"""The modules of this package with their commands."""
+"""The modules of this package with their commands, functions or groups of the same names."""
+HIDDEN = ("prompt-hook",)
 USAGE = 2
 """The exit code of a usage or input error."""
 
 
 def application(args: Sequence[str]) -> Any:
-    """The application for these arguments: only the module of the command they begin with, else all modules. Typer
-    builds every flag of every registered command, which takes longer than the imports of `--help`.
+    """The application for these arguments: only the command that they begin with, else all. Typer builds every flag of
+    every registered command, which takes longer than the imports of `--help`.
     """
-    named = tuple(module for module, commands in COMMANDS.items() if args and args[0] in commands)
-    return _application(named or tuple(COMMANDS))
+    known = {command: module for module, commands in COMMANDS.items() for command in commands}
+    return _application((args[0],) if args and args[0] in known else tuple(known))
 
 
 @cache
-def _application(modules: tuple[str, ...]) -> Any:
-    """The commands of these modules, built once in a process."""
+def _application(names: tuple[str, ...]) -> Any:
+    """These commands, built once in a process."""
     app = typer.Typer(
         name="scoped-retrieval",
         help="Retrieve evidence inside an access boundary and record what was shown. Start with `ask`.",
@@ -66,8 +63,13 @@ def _application(modules: tuple[str, ...]) -> Any:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback(invoke_without_command=True)(root)
-    for module in modules:
-        import_module(f".{module}", __package__).register(app)
+    for module, commands in COMMANDS.items():
+        for name in (name for name in commands if name in names):
+            found = getattr(import_module(f".{module}", __package__), name.replace("-", "_"))
+            if isinstance(found, typer.Typer):
+                app.add_typer(found, name=name)
+            else:
+                app.command(name, hidden=name in HIDDEN)(found)
     return typer.main.get_command(_completed(app))
 
 

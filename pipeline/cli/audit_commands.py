@@ -10,16 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..views.text_table import folded, text_table
 from .options import fields_of, given, named, settings_of
-from .output import EXIT, deliver, emit, note_other_runs, write_table
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    for command in (diff, what_if, sql):
-        app.command(command.__name__.replace("_", "-"))(command)
+from .output import deliver, emit, note_other_runs
 
 
 def diff(
@@ -29,7 +22,7 @@ def diff(
     after: Annotated[
         str, typer.Argument(metavar="B", help="What to compare with; with a file, A and B are compared as contracts.")
     ],
-) -> int:
+) -> None:
     """Compare two snapshots, runs, model inputs or contracts. Shows what entered, left or moved, and why."""
     from ..reading.auditing.difference import compared
     from ..storage.places import at_home
@@ -47,7 +40,6 @@ def diff(
             found = compared(settings, *(name for _, name in sides))
             value, text = found.as_dict(), _diff_text(found)
     emit(value, text=text)
-    return EXIT["ok"]
 
 
 def what_if(
@@ -63,7 +55,7 @@ def what_if(
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
-) -> int:
+) -> None:
     """Show a snapshot or run under other settings. Changes weights, budgets, merge policy or role; nothing is written."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing import what_if as questions
@@ -72,7 +64,7 @@ def what_if(
     found = questions.what_if(settings, snapshot_named(settings, name), fields_of(changes), "--set")
     if block and len(found.blocks) == 1 and not given("json"):
         deliver(next(iter(found.blocks.values())), None)
-        return EXIT["ok"]
+        return
     frozen = "frozen; ranked, packed and trimmed again as a fresh run would"
     head = [f"what if: {found.name}", f"changes: {', '.join(changes)}"]
     head.append(f"recall: {frozen if found.frozen else 'ran again: ' + '; '.join(found.recalled)}")
@@ -81,7 +73,6 @@ def what_if(
         value,
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items),
     )
-    return EXIT["ok"]
 
 
 def sql(
@@ -92,7 +83,7 @@ def sql(
         list[str] | None, typer.Option("--run", metavar="RUN", help="A run; default: every run that you may audit.")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-) -> int:
+) -> None:
     """Query the tables of runs with DuckDB. Without a query, lists tables and views. For auditors."""
     from ...nodes.errors import InputError
     from ..reading.auditing.sql import VIEWS, queried, rows_of
@@ -104,9 +95,9 @@ def sql(
         named += [{"name": table.name, "kind": "table", "doc": table.doc} for table in READABLE]
         emit(
             named,
-            text=write_table("", ("name", "kind", "what"), [list(row.values()) for row in named]),
+            text=text_table(("name", "kind", "what"), [list(row.values()) for row in named]),
         )
-        return EXIT["ok"]
+        return
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise InputError.described("a query", "nothing", "QUERY")
@@ -117,9 +108,8 @@ def sql(
     rows = rows_of(found)
     if as_csv:
         emit(None, text=csv_table(found.column_names, ([*row.values()] for row in rows)))
-        return EXIT["ok"]
-    emit(rows, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
-    return EXIT["ok"]
+        return
+    emit(rows, text=text_table(found.column_names, [list(row.values()) for row in rows]))
 
 
 def _diff_text(found: Any) -> str:
@@ -137,28 +127,17 @@ def _changes_text(pairs: Any, items: Any) -> str:
     lines = [
         f"requests: {len(pairs)} compared, {int(differ.sum())} differ",
         "items: " + ", ".join(f"{int(pairs[name].sum())} {name}" for name in names),
+        "",
     ]
-    shown = items[items["change"] != "same"]
     asked = dict(zip(pairs["pair"], pairs["request_id_after"], strict=True))
-    several = len(pairs) > 1
-    rows = [
-        [*([asked[row.pair]] if several else []), row.change, _place(row.position_before), _place(row.position_after),
-         _score(row.final_before), _score(row.final_after), row.locator, row.evidence_id, row.why]
-        for row in shown.itertuples()
-    ]  # fmt: skip
-    titles = [
-        *(["request"] if several else []),
-        "change",
-        "was",
-        "now",
-        "score was",
-        "score now",
-        "where",
-        "evidence",
-        "why",
-    ]
-    nothing = "every item is where it was\n" if len(pairs) else "no request is on both sides\n"
-    return "\n".join(lines) + "\n\n" + (write_table("", titles, rows) if rows else nothing)
+    for row in items[items["change"] != "same"].itertuples():
+        moved = f"{row.change} {_place(row.position_before)} -> {_place(row.position_after)}"
+        score = f"score {_score(row.final_before)} -> {_score(row.final_after)}"
+        of = f" of {asked[row.pair]}" if len(pairs) > 1 else ""
+        lines += [f"{moved}{of}, {score}: {row.locator}", f"    {row.evidence_id}; {row.why}"]
+    if (items["change"] == "same").all():
+        lines += ["every item is where it was" if len(pairs) else "no request is on both sides"]
+    return "\n".join(map(folded, lines)) + "\n"
 
 
 def _place(value: float) -> str:

@@ -8,27 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from ..views.printed import json_document, printed
+from ..views.printed import json_document, printed, to_json
 from .options import given, settings_of
-from .output import EXIT, deliver, emit, note, to_json
+from .output import EXIT, deliver, emit, note
 
-__all__ = ["difference_of_inputs", "register", "show_input", "why_of_input"]
-
-context_app = typer.Typer(
-    help="Build the model input of a turn. A ledger records every decision.", no_args_is_help=True
-)
+context = typer.Typer(help="Build the model input of a turn. A ledger records every decision.", no_args_is_help=True)
 
 LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log, or a file of JSON lines.")]
 FormatFlag = Annotated[str, typer.Option("--format", help="text, neutral, openai, anthropic, decisions or ledger.")]
 FORMATS = ("text", "neutral", "openai", "anthropic", "decisions", "ledger")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(context_app, name="context")
-
-
-@context_app.command()
+@context.command()
 def project(
     log: Annotated[
         Path | None,
@@ -94,12 +85,12 @@ def project(
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
 
 
-@context_app.command("import")
+@context.command("import")
 def import_(
     transcript: Annotated[Path, typer.Argument(metavar="TRANSCRIPT", help="A transcript of Claude Code or Codex CLI.")],
     out: Annotated[Path, typer.Option("--out", metavar="LOG", help="Folder of the session log to write.")],
     kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: detected.")] = None,
-) -> int:
+) -> None:
     """Convert an agent's transcript into a session log."""
     from ..context.projections import import_transcript
 
@@ -113,17 +104,16 @@ def import_(
     for what, count in found["left_out"].items():
         note(f"skipped: {what}: {count:,}")
     note(f"next: `context project {out}`, with --all for every request that the agent made")
-    return EXIT["ok"]
 
 
-@context_app.command()
+@context.command()
 def log(
     session: Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log.")],
     append: Annotated[
         Path | None, typer.Option("--append", metavar="FILE", help="Append these events (JSON lines).")
     ] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Id of a new log.")] = None,
-) -> int:
+) -> None:
     """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
     from ..context.log import SessionLog, of_other_file, read_event_file
@@ -142,22 +132,20 @@ def log(
     value = {"session_id": opened.session_id, "events": events, "appended": added}
     text = f"session {opened.session_id}: {counted(events, 'event')}, {added} appended"
     emit(value, text=text)
-    return EXIT["ok"]
 
 
-@context_app.command("open")
+@context.command("open")
 def open_(
     log: LogArgument,
     reference: Annotated[
         str, typer.Argument(metavar="REFERENCE", help="artifact:ID, event:ID or log:FIRST-LAST, as an input names it.")
     ],
-) -> int:
+) -> None:
     """Print the full text behind a reference of a model input."""
     from ..context.log import open_reference
 
     text = open_reference(log, reference)
     emit({"reference": reference, "text": text}, text=text)
-    return EXIT["ok"]
 
 
 def difference_of_inputs(settings: Any, first: str, second: str) -> tuple[dict[str, Any], str]:
@@ -172,8 +160,8 @@ def difference_of_inputs(settings: Any, first: str, second: str) -> tuple[dict[s
     return found, "\n".join([*_compared(found), "", *found["diff"]])
 
 
-def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) -> int:
-    """Print what happened to a source in an input, and the layer that dropped it, for `why`."""
+def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) -> tuple[dict[str, Any], str]:
+    """What happened to a source in an input, and the layer that dropped it, as values and as text, for `why`."""
     from ..context.log import read_session
     from ..context.projections import snapshots_of
     from ..context.store import ContextStore
@@ -189,8 +177,7 @@ def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) 
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
         for each in found["sources"]
     ]
-    emit(found, text="\n".join(lines))
-    return EXIT["ok"]
+    return found, "\n".join(lines)
 
 
 def show_input(settings: Any, input_id: str, form: str, out: Path | None) -> int:

@@ -12,12 +12,11 @@ import typer
 from typer.core import TyperGroup
 
 from ..progress import counted
-from ..views.printed import json_document
+from ..views.printed import json_document, to_json
+from ..views.text_table import text_table
 from .context_commands import why_of_input
-from .options import SetFlag, named, pairs_of, settings_of
-from .output import EXIT, emit, note, to_json, write_file, write_table
-
-__all__ = ["difference_of_contracts", "register"]
+from .options import SetFlag, fields_of, named, settings_of
+from .output import EXIT, emit, note, write_file
 
 
 class _Contracts(TyperGroup):
@@ -28,7 +27,7 @@ class _Contracts(TyperGroup):
         return super().parse_args(ctx, args if named else ["check", *args])
 
 
-contract_app = typer.Typer(cls=_Contracts, help="Show what a request could see: `contract [REQUEST]`.")
+contract = typer.Typer(cls=_Contracts, help="Show what a request could see: `contract [REQUEST]`.")
 
 Subject = Annotated[
     str | None,
@@ -36,13 +35,7 @@ Subject = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(contract_app, name="contract")
-    app.command()(why)
-
-
-@contract_app.command()
+@contract.command()
 def check(request: Subject = None, given: SetFlag = None) -> int:
     """Show what a contract admits. Counts rows, names the rule of each gate and likely mistakes, without a retrieval."""
     from ..contracts.explain import explain
@@ -73,10 +66,10 @@ def _contract_text(found: dict[str, Any]) -> str:
         (("layer", "version", "effect"), layers),
         (("by", "value", "rows"), rows),
     )
-    return text + "".join(write_table("", columns, cells) for columns, cells in tables if cells)
+    return text + "".join(text_table(columns, cells) for columns, cells in tables if cells)
 
 
-@contract_app.command()
+@contract.command()
 def delegate(
     parent: Annotated[str, typer.Argument(metavar="PARENT", help="A file of request fields, or a snapshot id.")],
     given: SetFlag = None,
@@ -126,7 +119,7 @@ def why(
     log: Annotated[
         Path | None, typer.Option("--log", metavar="LOG", help="Of an input, the session log, to look up later events.")
     ] = None,
-) -> int:
+) -> None:
     """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.why import audit_trail, is_audit_entry, why_not
@@ -135,17 +128,17 @@ def why(
     if evidence is None and name == "@":
         raise InputError.described("what to explain: a label, an evidence id or path[:line]", "nothing", "WHAT")
     if evidence is None and is_audit_entry(name):
-        trail = audit_trail(settings, name)
-        emit(trail, text=_trail_text(trail))
-        return EXIT["ok"]
-    if evidence is None:
-        name, evidence = "@", name
-    kind, name = named(settings, name)
-    if kind == "input":
-        return why_of_input(settings, name, evidence, log)
-    found = why_not(settings, name, evidence)
-    emit(found, text=_explanations(found))
-    return EXIT["ok"]
+        found = audit_trail(settings, name)
+        text = _trail_text(found)
+    else:
+        name, evidence = (name, evidence) if evidence is not None else ("@", name)
+        kind, name = named(settings, name)
+        if kind == "input":
+            found, text = why_of_input(settings, name, evidence, log)
+        else:
+            found = why_not(settings, name, evidence)
+            text = _explanations(found)
+    emit(found, text=text)
 
 
 def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[str, Any], str]:
@@ -159,7 +152,7 @@ def difference_of_contracts(settings: Any, one: str, other: str) -> tuple[dict[s
     found = difference(first, second, ids=audits(settings, reached))
     fields = [(field["field"], *(_shown(field[side]) for side in ("a", "b"))) for field in found["fields"]]
     rows = found["rows"]
-    text = write_table("", ("field", "A", "B"), fields) if fields else "no field differs\n"
+    text = text_table(("field", "A", "B"), fields) if fields else "no field differs\n"
     text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
     text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
     return found, text
@@ -229,12 +222,9 @@ def _resolver(settings: Any) -> Any:
 
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     """The request fields of a file or snapshot, if any, with those of --set replacing them."""
-    from ...nodes.errors import InputError
     from ..contracts.scope import fields_of_snapshot
-    from ..requests.fields import column_of, columns_of
-    from ..requests.files import cell
-    from ..requests.narrowing import PLACES, Fields
-    from ..requests.presets import fields_in
+    from ..requests.narrowing import Fields
+    from ..requests.presets import fields_in, fields_named
     from ..runs.ids import is_snapshot
     from ..storage.places import at_home
 
@@ -244,15 +234,7 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
         found = fields_of_snapshot(settings, subject)
     else:
         found = fields_in(at_home(Path(subject), "REQUEST"))
-    row: dict[str, Any] = {}
-    without = set(found.without)
-    for name, value in pairs_of(given):
-        if value:
-            row[name] = cell(name, value)
-        elif (column := column_of(name)) in PLACES:
-            without.add(str(column))
-        else:
-            raise InputError.described(f"a value, or nothing for {', '.join(PLACES)}", "nothing", f"--set {name}")
-    changed = columns_of(row, "--set")
+    changed = fields_named(fields_of(given), "--set")
+    without = (found.without | changed.without) - changed.given.keys()
     kept = {name: value for name, value in found.given.items() if name not in without}
-    return Fields({**kept, **changed}, frozenset(without) - changed.keys())
+    return Fields({**kept, **changed.given}, without)

@@ -1,4 +1,4 @@
-"""`index`: from paths and flags to a corpus; `status`: whether it is as its files are."""
+"""`index`: from paths and flags to a corpus; `status`: whether it is as its files are; `doctor` and `demo`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,9 @@ import typer
 from ..config.settings import Settings
 from ..progress import counted
 from ..sources.readers import READERS
+from ..views.text_table import folded, text_table
 from .options import pairs_of, settings_of
-from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command()(index)
-    app.command()(status)
-
+from .output import EXIT, InterruptedCommandError, emit, note, shows_progress
 
 Paths = list[Path] | None
 
@@ -92,7 +84,7 @@ def index(
     return EXIT["unreadable"] if report.unreadable else 0
 
 
-def status() -> int:
+def status() -> None:
     """Show whether files changed since they were read. Lists the projects that you may search; auditors of all projects also
     see generations, rows and sizes.
     """
@@ -102,8 +94,42 @@ def status() -> int:
     settings = settings_of("corpus")
     found = corpus_facts(settings) | {"followed": followed(settings)}
     facts = [(name, value) for name, value in found.items() if name != "followed"]
-    emit(found, text="".join(map(_following, found["followed"])) + write_table("", ("what", "value"), facts))
-    return 0
+    emit(found, text="".join(map(_following, found["followed"])) + text_table(("what", "value"), facts))
+
+
+def doctor() -> int:
+    """Check corpus, model, grants and runs. Shows each setting and its source."""
+    from ..maintenance.doctor import examine
+
+    found = examine(settings_of("corpus", "runs"))
+    lines = [
+        " ".join((f"{c['status']:<4}", f"{c['name']}:", c["found"], c["hint"] and f"({c['hint']})"))
+        for c in found["checks"]
+    ]
+    settings = [(s["name"], s["value"], s["origin"]) for s in found["settings"]]
+    text = "\n".join(map(folded, lines)) + "\n\n" + text_table(("setting", "value", "from"), settings)
+    emit(found, text=text)
+    return EXIT["ok"] if found["healthy"] else EXIT["unreadable"]
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Folder for the demo's output.")] = Path(
+        ".demo"
+    ),
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
+) -> None:
+    """Run a demo on the bundled sample and this repository. Shows a question, the same question refused, and a report."""
+    from ..demo import run_demo
+
+    settings = settings_of()
+    demonstration = run_demo(
+        folder,
+        repository=Path.cwd(),
+        semantic=not no_semantic,
+        progress=shows_progress(settings["progress"]),
+        say=note,
+    )
+    emit(demonstration.as_dict(), text=demonstration.screen())
 
 
 def _following(row: dict[str, Any]) -> str:

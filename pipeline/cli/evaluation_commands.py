@@ -9,9 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import settings_of
-from .output import EXIT, emit, frame_table, note
-
-__all__ = ["register"]
+from .output import emit, frame_table, note
 
 Texts = list[str] | None
 WORK = Path(".scoped-retrieval/eval")
@@ -19,13 +17,7 @@ BLOCKS = (900, 2000, 4000)
 """Default token budgets at which the block is measured."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("eval")(evaluate)
-    app.command()(tune)
-
-
-def evaluate(
+def eval(  # noqa: A001 - the name of the command
     collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
     work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Folder for corpora, runs and figures.")] = WORK,
     metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
@@ -37,16 +29,16 @@ def evaluate(
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
     ] = None,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-) -> int:
+) -> None:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
-    from ..evaluation.evaluate import evaluate as measure
+    from ..evaluation.evaluate import evaluate
     from ..evaluation.metrics import DEFAULT_METRICS
     from ..evaluation.rankings import DOCUMENTS, FULL, LINES, TOKENS
     from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of()
     metrics = tuple(metric or DEFAULT_METRICS)
-    done = measure(
+    done = evaluate(
         opened(settings, collections, split),
         _asking(settings, work, limit, purpose, semantic=not no_semantic),
         metrics=metrics,
@@ -58,9 +50,8 @@ def evaluate(
         if len(means := done.means(name).rename_axis("system").dropna(how="all")):
             text += frame_table(name, means)
     for kind, table in done.compared(metrics[0]).items():
-        text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table)
+        text += frame_table(f"{metrics[0]}, {kind}, compared with {FULL}", table.drop(columns=["low", "high"]))
     emit(done.records(), text=text)
-    return EXIT["ok"]
 
 
 def _asking(settings: Any, work: Path, limit: int | None, purpose: str | None, *, semantic: bool) -> Any:
@@ -116,7 +107,7 @@ def tune(
         typer.Option("--least-queries", min=2, metavar="N", help="Minimum number of informative queries to fit to."),
     ] = 20,
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
-) -> int:
+) -> None:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ...nodes.errors import InputError
     from ..evaluation.commit_tuning import draw, tune_commits
@@ -140,7 +131,6 @@ def tune(
     _write_weights(file, done.weights, content)
     emit({"file": str(file), "weights": done.weights, "fitted": content}, text=_tables(done))
     note(f"wrote {file}: -c weights={file} for `ask` and `run`, or the setting `weights`")
-    return EXIT["ok"]
 
 
 def _tables(done: Any) -> str:

@@ -11,10 +11,9 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document, printed
+from ..views.text_table import text_table
 from .options import given, settings_of
-from .output import EXIT, deliver, note, note_left_out, note_other_runs, write_table
-
-__all__ = ["register"]
+from .output import deliver, note, note_left_out, note_other_runs
 
 LAST = 100
 """Entries that `log` lists by default."""
@@ -22,11 +21,6 @@ QUESTION_SHOWN = 76
 """Characters of a question, which fit a line of a terminal; `--json` and the x-ray have all of it."""
 KINDS = ("answers", "runs", "checks", "inputs")
 FORMS = ("text", "events", "csv")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command()(log)
 
 
 def log(
@@ -59,7 +53,7 @@ def log(
         ),
     ] = "text",
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
-) -> int:
+) -> None:
     """List what was recorded, newest first. Shows what you may read."""
     from ...nodes.errors import InputError
     from ...nodes.vocabulary import STATUSES
@@ -82,7 +76,6 @@ def log(
     else:
         value, text = _inputs(settings, last)
     deliver(json_document(value) if given("json") else printed(text), out)
-    return EXIT["ok"]
 
 
 def _answers(settings: Any, name: str | None, last: int, status: str | None, form: str) -> tuple[Any, str]:
@@ -165,7 +158,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")
-    text = write_table("", ("run", "state", "created at", "kind", "answers"), sorted(cells, key=str, reverse=True))
+    text = text_table(("run", "state", "created at", "kind", "answers"), sorted(cells, key=str, reverse=True))
     return {"runs": rows, "unfinished": unfinished, "not_ok": others}, text
 
 
@@ -186,12 +179,14 @@ def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:
         )
         for entry in found
     ]
-    return found, write_table("", ("verified at", "snapshot", "principal", "ok", "wrong", "records"), rows)
+    return found, text_table(("verified at", "snapshot", "principal", "ok", "wrong", "records"), rows)
 
 
 def _inputs(settings: Any, last: int) -> tuple[Any, str]:
+    from ..config.opening import runs_of
     from ..context.store import ContextStore, inputs_of
 
+    runs_of(settings)  # there are some
     store = ContextStore.of(settings)
     found = inputs_of(store.records())[::-1][: last or None]
     for name in store.damaged:

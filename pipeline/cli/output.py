@@ -9,33 +9,16 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, last_frame
 from ..progress import counted
-from ..views.printed import json_document, printed, to_json, visible
-from .global_options import given
-
-__all__ = [
-    "EXIT",
-    "InterruptedCommandError",
-    "deliver",
-    "emit",
-    "exit_code_of",
-    "frame_table",
-    "note",
-    "note_left_out",
-    "note_other_runs",
-    "print_error",
-    "shows_progress",
-    "to_json",
-    "write_file",
-    "write_table",
-]
+from ..views.printed import json_document, printed, visible
+from ..views.text_table import text_table
+from .options import given
 
 EXIT = {
     "ok": 0,
@@ -150,22 +133,13 @@ def shows_progress(setting: bool) -> bool:
     return setting and sys.stderr.isatty()
 
 
-def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as text, as wide as the terminal or, elsewhere, as its cells."""
-    from ..views.text_table import text_table
-
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
-    cells = ([visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    return text_table(visible(title), columns, cells, width=width)
-
-
 def frame_table(title: str, frame: Any) -> str:
     """A frame as text, its index first and its figures to four places."""
     rows = [
         (name, *(value if not isinstance(value, float) else "-" if value != value else f"{value:.4f}" for value in row))
         for name, *row in frame.itertuples(name=None)
     ]
-    return write_table(title, (frame.index.name, *frame.columns), rows)
+    return text_table([str(name).replace("_", " ") for name in (frame.index.name, *frame.columns)], rows, title)
 
 
 _OF_THE_DISK = {

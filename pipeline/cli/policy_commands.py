@@ -7,30 +7,19 @@ from typing import Annotated
 
 import typer
 
+from ..views.printed import to_json
+from ..views.text_table import text_table
 from .options import settings_of
-from .output import EXIT, emit, frame_table, note, to_json, write_table
+from .output import EXIT, emit, frame_table, note
 
-__all__ = ["register"]
+policies = typer.Typer(help="List, check and measure roles and other policies.", no_args_is_help=True)
+grants = typer.Typer(help="Show grants, and create tokens.", no_args_is_help=True)
 
 INVALID = 2
 """Exit code for an invalid document: the same as for any other input error."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    policies = typer.Typer(
-        help="List, check and measure roles and other policies.", no_args_is_help=True, rich_markup_mode=None
-    )
-    policies.command("list")(list_roles)
-    policies.command("check")(check)
-    policies.command("score")(score)
-    app.add_typer(policies, name="policies")
-    grants = typer.Typer(help="Show grants, and create tokens.", no_args_is_help=True, rich_markup_mode=None)
-    grants.command("show")(show_grants)
-    grants.command("token")(token)
-    app.add_typer(grants, name="grants")
-
-
+@policies.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A role overlay or a RetrievalBundle, JSON.")],
 ) -> int:
@@ -54,16 +43,17 @@ def check(
     return EXIT["ok"] if found["valid"] else INVALID
 
 
-def list_roles() -> int:
+@policies.command("list")
+def list_roles() -> None:
     """List the roles that requests may name. Includes those of the `policies` folder."""
     from ..config.policies.roles import load_roles
 
     columns = ("role", "version", "label", "mission")
     rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
-    emit(rows, text=write_table("", columns, [tuple(row.values()) for row in rows]))
-    return EXIT["ok"]
+    emit(rows, text=text_table(columns, [tuple(row.values()) for row in rows]))
 
 
+@policies.command()
 def score(
     evidence: Annotated[
         Path | None,
@@ -88,7 +78,8 @@ def score(
     return EXIT["differs"] if done.failed else EXIT["ok"]
 
 
-def show_grants() -> int:
+@grants.command("show")
+def show_grants() -> None:
     """Show your grants that hold now. Auditors also see those of others in their projects."""
     from ..reading.grants import grants_of_readers
 
@@ -99,13 +90,13 @@ def show_grants() -> int:
         (*(row.get(name) for name in named), ", ".join(f"{k}={to_json(v)}" for k, v in row.items() if k not in named))
         for row in rows
     ]
-    emit(rows, text=write_table("", ("rule", "principal", "project", "zone", "audit", "more"), cells))
-    return EXIT["ok"]
+    emit(rows, text=text_table(("rule", "principal", "project", "zone", "audit", "more"), cells))
 
 
+@grants.command()
 def token(
     principal: Annotated[str, typer.Argument(metavar="NAME", help="A principal of the grants file.")],
-) -> int:
+) -> None:
     """Create a bearer token of a principal. It is printed once; the grants file gets its SHA-256. Comments of the file are not kept."""
     from ..config.grants import write_token
 
@@ -113,4 +104,3 @@ def token(
     made = write_token(settings.grants_path, principal)
     emit({"principal": principal, "token": made}, text=made)
     note(f"{settings.grants_path} has its SHA-256; a server with `tokens` refuses every request without one")
-    return EXIT["ok"]

@@ -12,22 +12,15 @@ import typer
 
 from ..progress import counted
 from ..views.printed import json_document
+from ..views.text_table import text_table
 from .options import PresetFlag, SetFlag, fields_of, given, settings_of
-from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress, write_table
-
-__all__ = ["register"]
+from .output import InterruptedCommandError, deliver, emit, exit_code_of, note, shows_progress
 
 Texts = list[str] | None
 READABLE = "`doctor` lists the projects that you may search"
 """The hint for a refusal, the same whether or not the project exists."""
 FAILURES_SHOWN = 10
 """Failed requests that `run` lists; the others are counted."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command()(ask)
-    app.command()(run)
 
 
 def run(
@@ -54,10 +47,6 @@ def run(
     if requests is not None and resume is not None:
         hint = "a resumed run already has its requests; omit the file"
         raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
-    if resume is not None and (finished := _finished(settings, resume)):
-        emit(finished, text=f"run: {resume}\nalready finished\n")
-        _note_failures(finished["failures"], resume)
-        return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None
     before, summary = _unfinished(settings), None
     try:
@@ -83,9 +72,10 @@ def run(
         raise InterruptedCommandError("Interrupted", hint=hint) from None
     result = summary.as_dict()
     counts = [(status, count) for status, count in result["statuses"].items()]
-    text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
+    text = text_table(("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
     finished = Runs(summary.path.parent).open(summary.run_id)
-    failed = _failures(finished)
+    named = ("request_id", "snapshot_id", "error")
+    failed = [row for row in finished.table("snapshots", texts=True).select(named).to_pylist() if row["error"]]
     conditions = finished.table("conditions", texts=True).to_pylist()
     off = Counter((row["subject"], row["message"]) for row in conditions if row["condition"] == "lane_off")
     result["lanes_off"] = [
@@ -97,22 +87,11 @@ def run(
         note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
         note(f"denied: {denied}; {READABLE}")
-    _note_failures(failed, summary.run_id)
-    return exit_code_of(result["statuses"])
-
-
-def _failures(run: Any) -> list[dict[str, str]]:
-    """The failed requests of a finished run, each with its reason."""
-    named = ("request_id", "snapshot_id", "error")
-    rows = run.table("snapshots", texts=True).select(named).to_pylist()
-    return [row for row in rows if row["error"]]
-
-
-def _note_failures(failed: list[dict[str, str]], run_id: str) -> None:
     for row in failed[:FAILURES_SHOWN]:
         note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
-        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `log {run_id} --status failed` lists them")
+        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `log {summary.run_id} --status failed` lists them")
+    return exit_code_of(result["statuses"])
 
 
 def _unfinished(settings: Any) -> set[str]:
@@ -120,18 +99,6 @@ def _unfinished(settings: Any) -> set[str]:
     from ..runs import Runs
 
     return set(Runs(settings["runs"], create=False).unfinished()) if settings["runs"].is_dir() else set()
-
-
-def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
-    """The summary of a finished run of the principal; None if it is unfinished or not theirs."""
-    from ..runs import Runs
-
-    store = Runs(settings["runs"], create=False)
-    if not store.holds(run_id) or store.starter_of(run_id) != settings.principal or (run := store.open(run_id)).live:
-        return None
-    statuses = dict(sorted(run.manifest["statuses"].items()))
-    summary = {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
-    return summary | {"failures": _failures(run)}
 
 
 def ask(

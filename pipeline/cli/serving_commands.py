@@ -14,20 +14,11 @@ from ..servers.clients import CLIENTS
 from .options import PresetFlag, given, settings_of
 from .output import EXIT, emit, note
 
-__all__ = ["register"]
-
 PORT = 8765
 TOKENS = 1_200
 """Tokens of the block before a prompt."""
 LEAST_WORDS = 2
 """Words of a prompt, without stop words, below which it gets no block."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command()(serve)
-    app.command()(connect)
-    app.command("prompt-hook", hidden=True)(prompt_hook)
 
 
 def serve(
@@ -39,7 +30,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any free port.")] = PORT,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the OpenAPI document and exit.")] = False,
     preset: PresetFlag = None,
-) -> int:
+) -> None:
     """Serve retrieval over HTTP or MCP. Bearer tokens in the grants file map to principals; --json shows the address or scope without serving (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", *(["mcp"] * (mcp or stdio)))
     settings = settings_of("corpus", "runs")
@@ -52,7 +43,7 @@ def serve(
             mcp_server.serve_stdio(settings, preset=preset)
         else:
             mcp_server.serve_http(settings, host, port, preset=preset)
-        return EXIT["ok"]
+        return
     from ..servers import http_app
 
     if openapi:
@@ -61,7 +52,6 @@ def serve(
         emit({"host": host, "port": port})
     else:
         http_app.serve(settings, host, port, preset=preset)
-    return EXIT["ok"]
 
 
 def _expect_extra(*modules: str) -> None:
@@ -87,7 +77,7 @@ def connect(
     ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take out what `connect` added.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the file, and write nothing.")] = False,
-) -> int:
+) -> None:
     """Configure a coding agent to start the MCP server. Other entries of the project's file are kept.
 
     Options such as --project and --corpus are passed on to the server. Without them, it answers from the folder in which
@@ -121,7 +111,6 @@ def connect(
         emit(None, text=text if show else f"{path}: {'written' if changes else 'nothing to change'}\n")
     for warning in warnings:
         note(f"warning: {warning}")
-    return EXIT["ok"]
 
 
 def _options() -> list[str]:

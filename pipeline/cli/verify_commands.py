@@ -1,4 +1,6 @@
-"""`verify`: checks what was recorded, without retrieving again unless `--rerun` asks for it; `gc`: removes what nothing needs."""
+"""`verify`: checks what was recorded, without retrieving again unless `--rerun` asks for it; `gc`: removes what nothing needs;
+`erase`: removes texts for good; `leak-test`: probes a corpus for leaks.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from ..progress import counted
-from .options import settings_of
-from .output import EXIT, emit, note, write_table
-
-__all__ = ["register"]
+from ..views.text_table import text_table
+from .options import given, settings_of
+from .output import EXIT, InterruptedCommandError, emit, note
 
 _STATE_CODES = {
     "unfinished": EXIT["failed"],
     "unreadable": EXIT["unreadable"],
 }
 """Exit codes of `verify` for runs in which nothing was rewritten; any other difference is 5."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command()(verify)
-    app.command()(gc)
 
 
 def verify(
@@ -142,7 +137,7 @@ def _verify_turn(event: Path) -> int:
         (one.replay.snapshot_id, one.replay.status, one.replay.citations.num_rows, words[one.in_input])
         for one in turn.snapshots
     ]
-    text = write_table("", ("snapshot", "status", "citations", "block in the input"), rows)
+    text = text_table(("snapshot", "status", "citations", "block in the input"), rows)
     text += f"model input: sha256 {turn.input_sha256 or '-'}, as the event has it: {words[turn.input_matches]}\n"
     text += f"visible tools: {', '.join(turn.event.visible_tool_set) or '-'}\n"
     emit(turn.as_dict(), text=text)
@@ -285,3 +280,71 @@ def _without_old_generations(settings: Any, keep: int) -> dict[str, Any]:
 def _sizes(found: dict[str, int]) -> str:
     """`{"packs": 1, "bytes": 2048}` as `1 pack, 2,048 bytes`."""
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in found.items())
+
+
+def erase(
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its full id.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
+    evidence: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")
+    ] = None,
+    questions: Annotated[
+        bool | None,
+        typer.Option(
+            "--questions/--no-questions",
+            help="Also erase the text of requests in runs: questions, anchors, query vectors. Default: on with --user or --project.",
+        ),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the receipts.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be erased; write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; erased text cannot be restored.")] = False,
+) -> int:
+    """Permanently erase evidence and questions. Applies to a corpus and its runs; several selectors, with --project for those of one project, are combined with AND."""
+    from ...nodes.errors import InputError
+    from ..maintenance.erasure import erase as erased
+
+    if dry_run == yes:
+        hint = "--dry-run counts what would be erased; --yes erases it, which cannot be undone."
+        raise InputError.described("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
+    try:
+        done = erased(
+            settings_of("corpus", "runs"),
+            source=source,
+            user=user,
+            project=given("project"),
+            evidence=evidence or (),
+            questions=questions,
+            reason=reason,
+            dry_run=dry_run,
+        )
+    except KeyboardInterrupt:
+        left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
+        raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
+    emit(done.as_dict(), text=done.text())
+    return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]
+
+
+def leak_test(
+    principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
+    tenants: Annotated[int | None, typer.Option(min=1, help="Test at most N (principal, project) pairs.")] = None,
+    probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
+    canaries: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most this many canaries per tenant and angle; default: one per role and reason."),
+    ] = None,
+) -> int:
+    """Test that nothing leaks between tenants. Tests all projects, or --project. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    from ..leaktest import leak_test as tested
+    from ..progress import quiet
+
+    report = tested(
+        settings_of("corpus"),
+        principal=principal,
+        project=given("project"),
+        tenants=tenants,
+        probes=probes,
+        canaries=canaries,
+        say=note if sys.stderr.isatty() else quiet,
+    )
+    emit(report.as_dict(), text=report.text())
+    return EXIT["ok"] if report.ok else EXIT["differs"]

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .options import given, named, settings_of
 from .output import EXIT, deliver, note, write_file
-
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    for command in (show, xray, lineage):
-        app.command(command.__name__.replace("_", "-"))(command)
 
 
 def show(
@@ -44,22 +36,22 @@ def show(
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """Show an answer again, or explain it. Nothing is retrieved again; with --json, all of its values."""
+    from ...nodes.errors import InputError
+    from ..reading.reports import report_of
+    from ..servers.renderings import FORMATS, rendered
     from .context_commands import show_input
 
     settings = settings_of("runs")
     kind, name = named(settings, name)
-    if kind == "snapshot":
-        return _show_snapshot(settings, name, form or "block", out)
+    if kind == "input":
+        return show_input(settings, name, form or "text", out)
     if kind == "run":
-        return _show_run(settings, name, form, out)
-
-    return show_input(settings, name, form or "text", out)
-
-
-def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int:
-    from ..servers.renderings import FORMATS, rendered
-
-    form = FORMATS.canonical(form, "--as")
+        if form != "html":
+            hint = f"`show {name} --as html` is its report, `log {name}` lists its answers."
+            raise InputError.one_of(("html",), form, "--as", hint=hint)
+        deliver(report_of(settings, name), out)
+        return EXIT["ok"]
+    form = FORMATS.canonical(form or "block", "--as")
     if given("json"):
         form = {"block": "replay", "text": "json", "xray": "json"}.get(form, form)
     found = rendered(settings, name, form)
@@ -68,24 +60,13 @@ def _show_snapshot(settings: Any, name: str, form: str, out: Path | None) -> int
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 
 
-def _show_run(settings: Any, run_id: str, form: str | None, out: Path | None) -> int:
-    from ...nodes.errors import InputError
-    from ..reading.reports import report_of
-
-    if form != "html":
-        hint = f"`show {run_id} --as html` is its report, `log {run_id}` lists its answers."
-        raise InputError.one_of(("html",), form, "--as", hint=hint)
-    deliver(report_of(settings, run_id), out)
-    return EXIT["ok"]
-
-
 def xray(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The question.")],
     budget: Annotated[int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block.")] = None,
     namespace: Annotated[str | None, typer.Option(metavar="NS", help="Namespace of the question.")] = None,
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, markdown or json.")] = "text",
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write to this file.")] = None,
-) -> int:
+) -> None:
     """Ask a question and show why each item was selected. Its formats are those of document 002."""
     from ...nodes.errors import InputError, StoreError
     from ..asking.opening import open_retriever
@@ -111,7 +92,6 @@ def xray(
         raise StoreError(f"Expected a stored snapshot, got none ({reason}) - at {settings['runs']}")
     note(f"snapshot: {found.snapshot_id} ({found.status})")
     deliver(rendered(settings, found.snapshot_id, format_).text, out)
-    return EXIT["ok"]
 
 
 def lineage(
@@ -127,7 +107,7 @@ def lineage(
         typer.Option("--format", help="json, dot, svg or png; default: by --out, else json."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
-) -> int:
+) -> None:
     """Draw the dataflow. It has steps, or nodes, tables, columns and edges; JSON contains everything."""
     from ...nodes.errors import InputError
     from ..reading.reports import measured
@@ -148,4 +128,3 @@ def lineage(
     else:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    return EXIT["ok"]

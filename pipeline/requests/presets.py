@@ -25,7 +25,7 @@ from ..parsing.yaml_files import parse
 from .fields import PATTERNS, column_of, columns_of
 from .narrowing import PLACES, Fields, narrowed
 
-__all__ = ["Preset", "fields_in", "load_preset", "plain_fields", "preset_of"]
+__all__ = ["Preset", "fields_in", "fields_named", "load_preset", "plain_fields", "preset_of"]
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,25 @@ def fields_in(path: str | Path) -> Fields:
     content = parse(data, path.name)
     if not isinstance(content, dict):
         raise InputError.of_kind("one object of request fields", content, path.name)
+    return fields_named(content, path.name)
+
+
+def fields_named(content: Mapping[str, Any], at: str) -> Fields:
+    """The fields of an object as a request has it; `null` fixes a place as none.
+
+    Raises:
+        InputError: it is not one row of request fields.
+    """
     columns = {name: column_of(name) for name, value in content.items() if value is None}
     for name, column in columns.items():
         if column not in PLACES:
             raise InputError.described(
-                f"a value, or null of {', '.join(PLACES)}", "null", f"{path.name}.{shown_key(name)}"
+                f"a value, or none for {', '.join(PLACES)}", "none", f"{at}.{shown_key(name)}"
             )
     try:
-        read = columns_of(content, path.name)
+        read = columns_of(content, at)
     except InputError:
-        columns_of(shown_row(content), path.name)
+        columns_of(shown_row(content), at)
         raise
     return Fields(read, frozenset(column for column in columns.values() if column))
 

@@ -1,4 +1,4 @@
-"""Plain tables: for people, columns aligned, long cells folded if a width is given, no escape codes; for programs, CSV."""
+"""Plain tables: for people, columns aligned, long cells folded, no escape codes; for programs, CSV."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import zip_longest
+from shutil import get_terminal_size
 from typing import Any
 
-from rich.cells import cell_len
+from .printed import in_utc, to_json, visible
 
-from .printed import in_utc, to_json
-
-__all__ = ["csv_table", "text_table"]
-
-WHOLE = 40
-"""Length of the longest id that is never folded."""
+LEAST = 12
+"""Width below which no column is folded."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters that a spreadsheet interprets as a formula."""
 
 
-def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None) -> str:
-    """The rows as text, newline at the end; absent values print as `-`, times in UTC to the second.
-
-    `width` is in characters; None = that of the cells, with each row on one line.
+def text_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> str:
+    """The rows as text, as wide as the terminal, elsewhere 80 characters, newline at the end; absent values print as `-`,
+    times in UTC to the second. The widest cells are folded, words only where nothing else helps.
     """
-    body = [[" ".join(_cell(value).split()) for value in row] for row in rows]
+    from rich.cells import cell_len, set_cell_size
+
+    body = [[visible(" ".join(_cell(value).split())) for value in row] for row in rows]
+    columns, width = [visible(name) for name in columns], get_terminal_size().columns
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
-    while width is not None and sum(widths) + 2 * len(widths) > width and max(widths) > WHOLE:
-        widths[widths.index(max(widths))] -= 1
-    rule = "\u2500" * (sum(widths) + 2 * max(len(widths) - 1, 0))
-    lines = [title, ""] if title else []
-    lines += [_line(columns, widths), f" {rule}" if rule else ""]
-    for cells in body:
-        folded = [[c] if cell_len(c) <= w else textwrap.wrap(c, w) for c, w in zip(cells, widths, strict=True)]
-        lines += [_line(parts, widths) for parts in zip_longest(*folded, fillvalue="")]
-    return "\n".join(line.rstrip() for line in [*lines, ""]) + "\n"
+    words = [max(map(cell_len, " ".join(cells).split())) for cells in zip(columns, *body, strict=True)]
+    while sum(widths) + 2 * len(widths) > width and max(widths) > LEAST:
+        widths[max(range(len(widths)), key=lambda at: (widths[at] > words[at], widths[at]))] -= 1
+    lines = [visible(title), ""] if title else []
+    for number, cells in enumerate([columns, *body]):
+        parts = [[c] if cell_len(c) <= w else textwrap.wrap(c, w) for c, w in zip(cells, widths, strict=True)]
+        lines += [" " + "  ".join(map(set_cell_size, of, widths)).rstrip() for of in zip_longest(*parts, fillvalue="")]
+        lines += [" " + "\u2500" * (sum(widths) + 2 * len(widths) - 2)] if number == 0 else []
+    return "\n".join([*lines, "", ""])
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return " " + "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
+def folded(line: str) -> str:
+    """A line of text, folded to the same width between words; what follows is indented."""
+    width = get_terminal_size().columns
+    return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _cell(value: Any) -> str:
