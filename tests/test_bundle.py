@@ -9,17 +9,15 @@ import pytest
 from role_world import NOW, ROWS, asked, overlay
 from scoped_retrieval.pipeline.views.bundle import (
     STATES,
-    bundle,
-    evidence_provenance,
-    fallback_decisions,
-)
-from scoped_retrieval.pipeline.views.bundle import TABLES_READ as TABLES
-from scoped_retrieval.pipeline.views.bundle_models import (
     EvidenceProvenance,
     FallbackDecision,
     RetrievalBundle,
+    bundle,
+    evidence_provenance,
+    fallback_decisions,
     validate_bundle,
 )
+from scoped_retrieval.pipeline.views.bundle import TABLES_READ as TABLES
 
 FORBIDS = overlay({"source_policy.forbidden_sources": ["external"], "vocabulary.preferred_terms": ["attacker"]})
 

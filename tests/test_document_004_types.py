@@ -9,7 +9,7 @@ import pytest
 from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
 from scoped_retrieval.pipeline.config.policies import roles as overlays
-from scoped_retrieval.pipeline.views import bundle_models as models
+from scoped_retrieval.pipeline.views import bundle as models
 
 FIELDS = {
     "RetrievalBundle": "version role_id query summary selected rejected provenance warnings diagnostics",

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from role_world import NOW, asked, overlay
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
-from scoped_retrieval.pipeline.views import bundle_models as models
+from scoped_retrieval.pipeline.views import bundle as models
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle, packet_knowledge
 
 Row = dict[str, Any]

@@ -27,7 +27,7 @@ def check(
     from ...nodes.errors import InputError
     from ..config.policies.roles import validate_overlay
     from ..sources.jsonl import parse_json
-    from ..views.bundle_models import validate_bundle
+    from ..views.bundle import validate_bundle
 
     try:
         data = file.read_bytes()

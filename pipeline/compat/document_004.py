@@ -26,8 +26,7 @@ from ...nodes.errors import InputError
 from ..config.policies.roles import RoleOverlay, validate_overlay
 from ..parsing.documents import ModelDocument, checked
 from ..sources.jsonl import parse_json
-from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
-from ..views.bundle_models import validate_bundle
+from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge, validate_bundle
 from ..views.xray import rows_of
 from .stages import (
     DEFAULT_MODEL,

@@ -81,9 +81,7 @@ def fields_named(content: Mapping[str, Any], at: str) -> Fields:
     columns = {name: column_of(name) for name, value in content.items() if value is None}
     for name, column in columns.items():
         if column not in PLACES:
-            raise InputError.described(
-                f"a value, or none for {', '.join(PLACES)}", "none", f"{at}.{shown_key(name)}"
-            )
+            raise InputError.described(f"a value, or none for {', '.join(PLACES)}", "none", f"{at}.{shown_key(name)}")
     try:
         read = columns_of(content, at)
     except InputError:

@@ -1,7 +1,7 @@
-"""The `RetrievalBundle` 1.0 of document 004, built from the tables of one snapshot.
+"""The `RetrievalBundle` 1.0 of document 004 (S4.7, S4.10 to S4.14, S4.18): its types, built from the tables of one snapshot.
 
-Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, and the document's
-derived values: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
+Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, its check
+`validate_bundle`, and the document's derived values: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
 
 Note: a caller's bundle covers only admissible rows. Rows that a gate withheld, including forbidden sources, are neither
 listed nor counted there; an auditor's bundle has them. A caller's bundle is masked as the contract requires, including
@@ -11,39 +11,208 @@ the places of rejected rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, get_args
+from typing import Any, Literal, get_args
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
-from .bundle_models import (
-    AppliedFilter,
-    ChunkFreshness,
-    ChunkMetadata,
-    Citation,
-    ContentType,
-    EvidenceProvenance,
-    FallbackDecision,
-    FreshnessPosture,
-    KnowledgeStatus,
-    ProvenanceSummary,
-    QueryTrace,
-    RejectedCandidate,
-    RejectionReason,
-    RetrievalBundle,
-    RetrievalDiagnostics,
-    RetrievalSummary,
-    RetrievalWarning,
-    RetrievedChunk,
-    Scores,
-    State,
-    TrustPosture,
-    WarningCode,
-)
+from ..parsing.documents import checked
 from .xray import Row, Rows, masked_places, one_of
 
-__all__ = ["TABLES_READ", "bundle", "evidence_provenance", "fallback_decisions", "packet_knowledge", "query_trace"]
+ContentType = Literal["paragraph", "table", "list", "code", "excerpt"]
+TrustTier = Literal["authoritative", "preferred", "general", "untrusted"]
+Freshness = Literal["fresh", "aging", "stale", "undated"]
+RejectionReason = Literal[
+    "forbidden_source", "stale", "low_score", "role_mismatch", "duplicate", "conflict_downrank", "budget_cut"
+]
+WarningCode = Literal[
+    "NO_HIGH_TRUST_MATCH",
+    "ONLY_SHARED_CORPUS",
+    "STALE_DOMINANT",
+    "FORBIDDEN_SOURCE_HIT",
+    "LOW_DIVERSITY",
+    "CONFLICTING_EVIDENCE",
+    "SEMANTIC_UNAVAILABLE",
+]
+TrustPosture = Literal["strong", "mixed", "weak"]
+FreshnessPosture = Literal["fresh", "mixed", "stale"]
+KnowledgeStatus = Literal["strong", "weak", "stale", "conflicted", "none"]
+FallbackAction = Literal["continue", "warn", "degrade", "block"]
+State = Literal["healthy", "no_overlay", "no_strong_match", "stale_dominant", "forbidden_hit", "conflicting"]
+FilterOp = Literal["eq", "neq", "in", "not_in", "gt", "lt", "contains"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class AppliedFilter(_Part):
+    """One condition on every row."""
+
+    field: str
+    op: FilterOp
+    value: Any
+
+
+class QueryTrace(_Part):
+    """The derivation of the query (S4.10)."""
+
+    task_text: str
+    packet_context_summary: str | None = None
+    lexical_query: list[str]
+    semantic_query: list[str]
+    applied_overlay_rules: list[str]
+    applied_filters: list[AppliedFilter]
+    generated_at: AwareDatetime
+
+
+class RetrievalSummary(_Part):
+    """Counts (S4.11)."""
+
+    total_candidates: int = Field(ge=0)
+    selected_count: int = Field(ge=0)
+    stale_count: int = Field(ge=0)
+    forbidden_hits: int = Field(ge=0)
+    trust_tier_breakdown: dict[TrustTier, int]
+    source_breakdown: dict[str, int]
+    rerank_strategy: str
+
+
+class Scores(_Part):
+    """The score classes by kind; the four add up to `final` exactly."""
+
+    lexical: float
+    semantic: float
+    metadata: float
+    rerank: float
+    final: float
+
+
+class ChunkFreshness(_Part):
+    """The age of a chunk, and the age from which it is stale."""
+
+    status: Freshness
+    updated_at: AwareDatetime | None = None
+    max_age_days: float | None = None
+
+
+class ChunkMetadata(_Part):
+    """Metadata of a chunk."""
+
+    trust_tier: TrustTier
+    freshness: ChunkFreshness
+    tags: list[str]
+    applicable_roles: list[str] | None = None
+    excluded_roles: list[str] | None = None
+    document_type: str | None = None
+    domain: str | None = None
+    version: str | None = None
+
+
+class Citation(_Part):
+    """The label in the block, and its target."""
+
+    reference: str
+    locator: str | None = None
+
+
+class RetrievedChunk(_Part):
+    """One item of the block (S4.12)."""
+
+    chunk_id: str
+    document_id: str
+    source_id: str
+    source_type: str
+    title: str | None = None
+    uri: str | None = None
+    content: str
+    content_type: ContentType
+    scores: Scores
+    reasons_selected: list[str]
+    overlay_hits: list[str]
+    metadata: ChunkMetadata
+    citation: Citation
+
+
+class RejectedCandidate(_Part):
+    """A candidate that is not in the block, and why."""
+
+    chunk_id: str
+    document_id: str
+    source_id: str
+    reason: RejectionReason
+    detail: str
+    score: float | None = None
+
+
+class ProvenanceSummary(_Part):
+    """The reliability of the whole."""
+
+    trust_posture: TrustPosture
+    freshness_posture: FreshnessPosture
+    sources: list[str]
+
+
+class RetrievalWarning(_Part):
+    """A signal of degradation."""
+
+    code: WarningCode
+    message: str
+
+
+class RetrievalDiagnostics(_Part):
+    """Sizes and duration; the duration is null if a snapshot is read again."""
+
+    latency_ms: float | None = Field(ge=0)
+    candidate_pool_size: int = Field(ge=0)
+    deduped_count: int = Field(ge=0)
+    dropped_forbidden_count: int = Field(ge=0)
+    dropped_stale_count: int = Field(ge=0)
+    lanes_unavailable: list[str] = []
+
+
+class RetrievalBundle(_Part):
+    """The governed output of a retrieval (S4.7)."""
+
+    version: Literal["1.0"]
+    role_id: str
+    query: QueryTrace
+    summary: RetrievalSummary
+    selected: list[RetrievedChunk]
+    rejected: list[RejectedCandidate]
+    provenance: ProvenanceSummary
+    warnings: list[RetrievalWarning]
+    diagnostics: RetrievalDiagnostics
+
+
+class PacketKnowledge(_Part):
+    """A bundle with one word for its quality (S4.18)."""
+
+    retrieval_bundle: RetrievalBundle
+    status: KnowledgeStatus
+
+
+class EvidenceProvenance(_Part):
+    """The origin of one item (S4.18)."""
+
+    source_id: str
+    document_id: str
+    chunk_id: str
+    trust_tier: TrustTier
+    freshness_status: Freshness
+    citation_reference: str
+
+
+class FallbackDecision(_Part):
+    """A state of the answer, and its action (S4.9, S4.18)."""
+
+    state: State
+    action: FallbackAction
+    message: str
+
 
 TABLES_READ = ("requests", "failures", "contracts", "snapshots", "sub_queries", "ranked", "trimmed", "citations", "item_details",
                "decisions", "conditions", "score_terms")  # fmt: skip
@@ -125,7 +294,8 @@ def bundle(
     decisions = [d for d in rows.get("decisions", ()) if audit or d["evidence_id"] in ranked]
     if not audit:
         decisions = masked_places(decisions, rows.get("contracts", ()))
-    rejected = [_rejected(d, stale, names) for d in _in_rank(decisions) if d["outcome"] != "selected"]
+    decisions = sorted(decisions, key=lambda d: (d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
+    rejected = [_rejected(d, stale, names) for d in decisions if d["outcome"] != "selected"]
     reasons = Counter(one.reason for one in rejected)
     conditions = [c for c in rows.get("conditions", ()) if audit or c.get("audience", "caller") == "caller"]
     tiers = Counter[str](chunk.metadata.trust_tier for chunk in selected)
@@ -134,7 +304,7 @@ def bundle(
     made = RetrievalBundle(
         version="1.0",
         role_id=one_of(rows, "requests").get("role") or NO_ROLE,
-        query=_query(rows, one_of(rows, "snapshots")["created_at"]),
+        query=QueryTrace.model_validate(query_trace(rows, one_of(rows, "snapshots")["created_at"])),
         summary=RetrievalSummary(
             total_candidates=len(decisions),
             selected_count=len(selected),
@@ -164,6 +334,12 @@ def bundle(
     return made.model_dump(mode="json")
 
 
+def validate_bundle(value: Any, file: str = "bundle") -> dict[str, Any]:
+    """`{valid, errors}` (S4.5): every error names file, key, expected and actual value; no text is quoted."""
+    _, errors = checked(RetrievalBundle, value, file)
+    return {"valid": not errors, "errors": errors}
+
+
 def fallback_decisions(answer: Any) -> list[dict[str, Any]]:
     """The states of an answer as a set, worst action first (S4.9); no state hides another.
 
@@ -183,8 +359,17 @@ def fallback_decisions(answer: Any) -> list[dict[str, Any]]:
 
 
 def packet_knowledge(made: Mapping[str, Any]) -> dict[str, Any]:
-    """The bundle with one word for its quality (S4.18)."""
-    return {"retrieval_bundle": dict(made), "status": _status(made)}
+    """The bundle with one word for its quality (S4.18), the first that applies."""
+    codes = {warning["code"] for warning in made["warnings"]}
+    weak = made["provenance"]["trust_posture"] == "weak" or "NO_HIGH_TRUST_MATCH" in codes
+    found: dict[KnowledgeStatus, bool] = {
+        "none": not made["selected"],
+        "conflicted": "CONFLICTING_EVIDENCE" in codes,
+        "stale": "STALE_DOMINANT" in codes,
+        "weak": weak,
+        "strong": True,
+    }
+    return {"retrieval_bundle": dict(made), "status": next(status for status, holds in found.items() if holds)}
 
 
 def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -198,19 +383,6 @@ def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
         ).model_dump()
         for chunk in made["selected"]
     ]
-
-
-def _status(made: Mapping[str, Any]) -> KnowledgeStatus:
-    """The first that applies: none, conflicted, stale, weak, strong."""
-    codes = {warning["code"] for warning in made["warnings"]}
-    if not made["selected"]:
-        return "none"
-    if "CONFLICTING_EVIDENCE" in codes:
-        return "conflicted"
-    if "STALE_DOMINANT" in codes:
-        return "stale"
-    weak = made["provenance"]["trust_posture"] == "weak" or "NO_HIGH_TRUST_MATCH" in codes
-    return "weak" if weak else "strong"
 
 
 def _selected(
@@ -278,16 +450,8 @@ def _rejected(decision: Row, stale: set[str], names: Mapping[str, str]) -> Rejec
     )
 
 
-def _in_rank(decisions: Iterable[Row]) -> list[Row]:
-    return sorted(decisions, key=lambda d: (d["rank"] is None, d["rank"] or 0, d["evidence_id"]))
-
-
 def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
     """The derivation of the query (S4.10), from `requests`, `contracts` and `sub_queries`."""
-    return _query(rows, generated_at).model_dump(mode="json")
-
-
-def _query(rows: Rows, generated_at: datetime) -> QueryTrace:
     queries, contract = rows.get("sub_queries", ()), one_of(rows, "contracts")
     lexical = [
         " ".join(filter(None, (query["query_text"], query["expansion"])))
@@ -313,7 +477,7 @@ def _query(rows: Rows, generated_at: datetime) -> QueryTrace:
         applied_overlay_rules=rules,
         applied_filters=_filters(contract) if contract else [],
         generated_at=generated_at,
-    )
+    ).model_dump(mode="json")
 
 
 def _filters(contract: Row) -> list[AppliedFilter]:
