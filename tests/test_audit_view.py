@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
 from golden_file import expect_golden
-from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import replayed
 from scoped_retrieval.pipeline.servers.renderings import rendered
 from scoped_retrieval.pipeline.views.audit_snapshot import RetrievalAuditSnapshot, audit_snapshot
@@ -35,8 +34,6 @@ def test_every_field_says_what_the_snapshot_holds(world):
     value = rendered(settings, world.ana, "audit").value
     kept = replayed(settings, world.ana)
     assert RetrievalAuditSnapshot.model_validate(value).model_dump(exclude_none=True) == value
-    with pytest.raises(ValidationError):
-        RetrievalAuditSnapshot.model_validate(value | {"extra": 1})
     assert value["id"] == world.ana
     assert (value["scope"]["userId"], value["scope"]["projectId"]) == ("ana", "shop")
     assert value["plan"]["scopeId"] == kept.snapshot["contract_id"]

@@ -8,31 +8,24 @@ other rows, without rejected items and without the sub-queries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_snake
 
 from .harness_forms import citation_map
 from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 
-__all__ = ["RetrievalAuditSnapshot", "audit_snapshot"]
-
 _LEVELS = ("low", "medium", "high", "high")
 """The names of authorities 0 to 3 in document 000."""
+Instant = Annotated[str, BeforeValidator(text_of)]
 
 
 class _Part(BaseModel):
-    """A part in the names of document 000; `of` reads the columns of the same names, in snake case."""
+    """A part in the names of document 000, made of a row whose columns have the same names in snake case."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    @classmethod
-    def of(cls, row: Row, **others: Any) -> Self:
-        known = {name: row.get(to_snake(name)) for name in cls.model_fields if name not in others}
-        return cls(**{name: value for name, value in (known | others).items() if value is not None})
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, alias_generator=to_snake, validate_by_name=True)
 
 
 class PermissionContext(_Part):
@@ -48,9 +41,9 @@ class PermissionContext(_Part):
 class TimeBoundary(_Part):
     """The instant at which facts are judged, and the time window."""
 
-    asOf: str | None = None
-    includeAfter: str | None = None
-    excludeAfter: str | None = None
+    asOf: Instant | None = None
+    includeAfter: Instant | None = Field(default=None, alias="window_start")
+    excludeAfter: Instant | None = Field(default=None, alias="window_end")
     allowStaleMemory: bool = False
 
 
@@ -75,14 +68,14 @@ class RetrievalScope(_Part):
     """The resolved contract; `allowedSources` null means all granted sources."""
 
     sessionId: str | None = None
-    userId: str | None = None
-    projectId: str | None = None
+    userId: str | None = Field(default=None, alias="principal")
+    projectId: str | None = Field(default=None, alias="project")
     workspaceRoot: str | None = None
     branch: str | None = None
     taskId: str | None = None
     purpose: str | None = None
     allowedSources: list[str] | None = None
-    deniedSources: list[str]
+    deniedSources: list[str] = []
     permissionContext: PermissionContext
     timeBoundary: TimeBoundary
     evidencePolicy: EvidencePolicy
@@ -92,11 +85,11 @@ class RetrievalScope(_Part):
 class RetrievalSubQuery(_Part):
     """One question of the plan."""
 
-    id: str
+    id: str = Field(alias="sub_query_id")
     intent: str
     queryText: str | None = None
-    sources: list[str]
-    topK: int
+    sources: list[str] = []
+    topK: int = Field(alias="lane_k")
     minAuthority: Literal["low", "medium", "high"]
     maxAge: str | None = None
 
@@ -105,7 +98,7 @@ class RetrievalPlan(_Part):
     """How the scope was searched."""
 
     requestId: str | None = None
-    scopeId: str | None = None
+    scopeId: str | None = Field(default=None, alias="contract_id")
     subQueries: list[RetrievalSubQuery]
     mergePolicy: str | None = None
     outputShape: str | None = None
@@ -116,57 +109,57 @@ class CandidateStats(_Part):
 
     recalled: int | None = Field(default=None, ge=0)
     filtered: int | None = Field(default=None, ge=0)
-    selected: int = Field(ge=0)
+    selected: int = Field(default=0, ge=0, alias="selected_rows")
     redacted: int | None = Field(default=None, ge=0)
 
 
 class SnapshotItem(_Part):
     """One item as shown; `visibleText` null means that it was erased."""
 
-    candidateId: str
-    sourceRef: str
-    sourceVersion: str | None = None
-    capturedAt: str | None = None
-    evidenceKind: str
-    selectedReason: str
+    candidateId: str = Field(alias="evidence_id")
+    sourceRef: Annotated[str, BeforeValidator(line_of)] = Field(alias="locator")
+    sourceVersion: str | None = Field(default=None, alias="version")
+    capturedAt: Instant | None = Field(default=None, alias="captured_time")
+    evidenceKind: Annotated[str, BeforeValidator(text_of)]
+    selectedReason: str = "selected"
     visibleText: str | None = None
-    visibleTextHash: str
-    citationId: str
+    visibleTextHash: str = Field(alias="visible_sha256")
+    citationId: str = Field(alias="label")
 
 
 class RejectedSnapshotItem(_Part):
     """One candidate that was not shown: its id, stage and reason, without text."""
 
-    candidateId: str
+    candidateId: str = Field(alias="evidence_id")
     outcome: str
     stage: str
-    reason: str
+    reason: str = Field(alias="reason_code")
 
 
 class SnapshotBudget(_Part):
     """Token limit and tokens of the block."""
 
-    maxTokens: int = Field(ge=0)
-    estimatedTokens: int = Field(ge=0)
-    trimmingPolicy: str
+    maxTokens: int = Field(default=0, ge=0)
+    estimatedTokens: int = Field(default=0, ge=0)
+    trimmingPolicy: Annotated[str, BeforeValidator(text_of)] = "-"
 
 
 class ContextProjection(_Part):
     """The block for the model, by reference and hash, and the targets of its labels."""
 
-    messageBlockRef: str | None = None
-    visibleTextHash: str | None = None
+    messageBlockRef: str | None = Field(default=None, alias="block_ref")
+    visibleTextHash: str | None = Field(default=None, alias="visible_sha256")
     citationMap: dict[str, dict[str, Any]]
 
 
 class RetrievalAuditSnapshot(_Part):
     """The shape of document 000."""
 
-    id: str
+    id: Annotated[str, BeforeValidator(text_of)] = Field(alias="snapshot_id")
     sessionId: str | None = None
     turnId: str | None = None
     modelRequestId: str | None = None
-    createdAt: str
+    createdAt: Instant
     scope: RetrievalScope
     plan: RetrievalPlan
     candidateStats: CandidateStats
@@ -185,107 +178,43 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     """
     reasons = {row["evidence_id"]: row.get("selected_reason") for row in rows.get("ranked", ())}
     rows = rows if audit else caller_rows(rows)
-    request, contract, snapshot = (one_of(rows, name) for name in ("requests", "contracts", "snapshots"))
-    failure = one_of(rows, "failures")
-    rejected = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
-    lost = {"recalled": snapshot.get("recalled"), "redacted": snapshot.get("redacted")}
-    if audit:
-        lost["filtered"] = (snapshot.get("hidden") or 0) + (snapshot.get("rejected") or 0)
-    return RetrievalAuditSnapshot(
-        id=text_of(snapshot.get("snapshot_id")),
-        sessionId=request.get("session_id"),
-        turnId=request.get("turn_id"),
-        modelRequestId=request.get("model_request_id"),
-        createdAt=text_of(snapshot.get("created_at")),
-        scope=_scope(request or failure, contract),
-        plan=_plan(rows.get("sub_queries", ()) if audit else (), request or failure, contract),
-        candidateStats=CandidateStats(selected=snapshot.get("selected_rows") or 0, **lost),
-        selectedItems=_selected(rows, reasons),
-        rejectedItems=[
-            RejectedSnapshotItem(
-                candidateId=d["evidence_id"], outcome=d["outcome"], stage=d["stage"], reason=d["reason_code"]
-            )
-            for d in rejected
-        ],
-        budget=SnapshotBudget(
-            maxTokens=snapshot.get("max_tokens") or contract.get("max_tokens") or 0,
-            estimatedTokens=snapshot.get("estimated_tokens") or 0,
-            trimmingPolicy=text_of(snapshot.get("trimming_policy")),
-        ),
-        contextProjection=ContextProjection(
-            messageBlockRef=snapshot.get("block_ref"),
-            visibleTextHash=snapshot.get("visible_sha256"),
-            citationMap=citation_map(rows.get("citations", ())),
-        ),
-    ).model_dump(exclude_none=True)
-
-
-def _scope(request: Row, contract: Row) -> RetrievalScope:
-    asked = {
-        name: contract.get(name) or request.get(name) for name in ("principal", "project", "purpose", "session_id")
-    }
-    return RetrievalScope.of(
-        {**contract, **asked, "task_id": request.get("task_id")},
-        userId=asked["principal"],
-        projectId=asked["project"],
-        deniedSources=contract.get("denied_sources") or [],
-        permissionContext=PermissionContext.of({**contract, "principal": asked["principal"]}),
-        timeBoundary=TimeBoundary.of(
-            contract,
-            asOf=_iso(contract.get("as_of")),
-            includeAfter=_iso(contract.get("window_start")),
-            excludeAfter=_iso(contract.get("window_end")),
-        ),
-        evidencePolicy=EvidencePolicy.of(contract),
-        budget=RetrievalBudget.of(contract),
-    )
-
-
-def _plan(sub_queries: Sequence[Row], request: Row, contract: Row) -> RetrievalPlan:
-    return RetrievalPlan(
-        requestId=request.get("request_id"),
-        scopeId=contract.get("contract_id"),
-        subQueries=[
-            RetrievalSubQuery(
-                id=q["sub_query_id"],
-                intent=q["intent"],
-                queryText=q.get("query_text"),
-                sources=q.get("sources") or [],
-                topK=q["lane_k"],
-                minAuthority=_LEVELS[q.get("min_authority") or 0],
-                maxAge=_age(q.get("oldest"), contract.get("as_of")),
-            )
-            for q in sub_queries
-        ],
-        mergePolicy=contract.get("merge_policy"),
-        outputShape=contract.get("output_shape"),
-    )
-
-
-def _selected(rows: Rows, reasons: Row) -> list[SnapshotItem]:
+    request, contract, snapshot = (_known(one_of(rows, name)) for name in ("requests", "contracts", "snapshots"))
+    asked = request or _known(one_of(rows, "failures"))  # of a row that was refused on arrival
     texts = {row["label"]: row.get("visible_text") for row in rows.get("trimmed", ())}
-    return [
-        SnapshotItem(
-            candidateId=c["evidence_id"],
-            sourceRef=line_of(c["locator"]),
-            sourceVersion=c.get("version"),
-            capturedAt=_iso(c.get("captured_time")),
-            evidenceKind=text_of(c.get("evidence_kind")),
-            selectedReason=reasons.get(c["evidence_id"]) or "selected",
-            visibleText=texts.get(c["label"]),
-            visibleTextHash=c["visible_sha256"],
-            citationId=c["label"],
-        )
-        for c in rows.get("citations", ())
-    ]
+    citations = rows.get("citations", ())
+    scope = {**asked, **contract}
+    filtered = {"filtered": snapshot.get("hidden", 0) + snapshot.get("rejected", 0)} if audit else {}
+    found = {
+        **asked,
+        **snapshot,
+        "scope": {
+            **scope, "permission_context": scope, "time_boundary": contract, "evidence_policy": contract, "budget": contract,
+        },
+        "plan": {
+            **scope,
+            "sub_queries": [
+                _known(q) | {"min_authority": _LEVELS[q.get("min_authority") or 0], "max_age": _age(q, contract)}
+                for q in (rows.get("sub_queries", ()) if audit else ())
+            ],
+        },
+        "candidate_stats": {**snapshot, **filtered},
+        "selected_items": [
+            _known({**c, "selected_reason": reasons.get(c["evidence_id"]), "visible_text": texts.get(c["label"])})
+            for c in citations
+        ],
+        "rejected_items": [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"],
+        "budget": {**contract, **snapshot},
+        "context_projection": {**snapshot, "citation_map": citation_map(citations)},
+    }  # fmt: skip
+    return RetrievalAuditSnapshot.model_validate(found).model_dump(exclude_none=True)
 
 
-def _age(oldest: datetime | None, as_of: datetime | None) -> str | None:
+def _known(row: Row) -> dict[str, Any]:
+    """The values of a row that are not absent."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _age(sub_query: Row, contract: Row) -> str | None:
     """Maximum age of a row at `as_of`, in days."""
-    if oldest is None or as_of is None:
-        return None
-    return f"{(as_of - oldest).total_seconds() / 86_400:g}d"
-
-
-def _iso(value: Any) -> str | None:
-    return None if value is None else text_of(value)
+    oldest: datetime | None = sub_query.get("oldest")
+    return f"{(contract['as_of'] - oldest).total_seconds() / 86_400:g}d" if oldest and "as_of" in contract else None
