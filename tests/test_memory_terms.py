@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import recall_xray
+from scoped_retrieval.pipeline.views.recall_xray import recall_xray, render_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
 from small_corpus import Story, row
 

@@ -15,8 +15,7 @@ from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import replay
-from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import RecallXraySnapshot, recall_xray
+from scoped_retrieval.pipeline.views.recall_xray import RecallXraySnapshot, recall_xray, render_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
 from snapshot_rows import ROWS
 

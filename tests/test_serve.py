@@ -14,7 +14,7 @@ import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
 from scoped_retrieval.pipeline.runs.log import RunLog
-from scoped_retrieval.pipeline.views.recall_text import render_xray
+from scoped_retrieval.pipeline.views.recall_xray import render_xray
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 from scoped_retrieval.pipeline.servers.http_app import application, serve

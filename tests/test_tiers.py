@@ -9,8 +9,7 @@ import pytest
 from portfolio import VARIABLES, asked, indexed
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.views.recall_text import render_xray
-from scoped_retrieval.pipeline.views.recall_xray import recall_xray
+from scoped_retrieval.pipeline.views.recall_xray import recall_xray, render_xray
 from scoped_retrieval.pipeline.views.xray import rows_of
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)

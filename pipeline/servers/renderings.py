@@ -24,8 +24,7 @@ from ..views.audit_snapshot import audit_snapshot
 from ..views.bundle import bundle
 from ..views.harness_forms import search_results
 from ..views.printed import json_document, printed
-from ..views.recall_text import envelope, render_xray
-from ..views.recall_xray import recall_xray
+from ..views.recall_xray import envelope, recall_xray, render_xray
 from ..views.report import Timings, snapshot_page
 from ..views.xray import listed_rows, render_text, rows_of
 

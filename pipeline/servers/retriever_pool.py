@@ -24,7 +24,7 @@ from ..config.settings import Settings, SettingValue
 from ..indexing.following import defaults_in
 from ..indexing.freshness import up_to_date
 from ..reading.across_runs import latest
-from ..views.recall_text import envelope
+from ..views.recall_xray import envelope
 from .renderings import Rendering, answer_values, explained, rendered, shown
 
 if TYPE_CHECKING:

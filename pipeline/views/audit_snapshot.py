@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_snake
 
 from .harness_forms import citation_map
-from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
+from .xray import Row, Rows, caller_rows, items_of, line_of, one_of, text_of
 
 _LEVELS = ("low", "medium", "high", "high")
 """The names of authorities 0 to 3 in document 000."""
@@ -176,12 +176,10 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         rows: rows of one request by table name, those of an x-ray; a missing table reads as empty.
         audit: False leaves out everything about rows that the caller may not know of.
     """
-    reasons = {row["evidence_id"]: row.get("selected_reason") for row in rows.get("ranked", ())}
+    ranked = rows.get("ranked", ())
     rows = rows if audit else caller_rows(rows)
     request, contract, snapshot = (_known(one_of(rows, name)) for name in ("requests", "contracts", "snapshots"))
     asked = request or _known(one_of(rows, "failures"))  # of a row that was refused on arrival
-    texts = {row["label"]: row.get("visible_text") for row in rows.get("trimmed", ())}
-    citations = rows.get("citations", ())
     scope = {**asked, **contract}
     filtered = {"filtered": snapshot.get("hidden", 0) + snapshot.get("rejected", 0)} if audit else {}
     found = {
@@ -199,12 +197,12 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         },
         "candidate_stats": {**snapshot, **filtered},
         "selected_items": [
-            _known({**c, "selected_reason": reasons.get(c["evidence_id"]), "visible_text": texts.get(c["label"])})
-            for c in citations
+            _known({**item.citation, **item.ranked, "visible_text": item.shown.get("visible_text")})
+            for item in items_of({**rows, "ranked": ranked})
         ],
         "rejected_items": [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"],
         "budget": {**contract, **snapshot},
-        "context_projection": {**snapshot, "citation_map": citation_map(citations)},
+        "context_projection": {**snapshot, "citation_map": citation_map(rows.get("citations", ()))},
     }  # fmt: skip
     return RetrievalAuditSnapshot.model_validate(found).model_dump(exclude_none=True)
 

@@ -20,7 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from ..parsing.documents import checked
-from .xray import Row, Rows, masked_places, one_of
+from .xray import Row, Rows, items_of, masked_places, one_of
 
 ContentType = Literal["paragraph", "table", "list", "code", "excerpt"]
 TrustTier = Literal["authoritative", "preferred", "general", "untrusted"]
@@ -288,8 +288,8 @@ def bundle(
         chunk_ids: names of chunks by evidence id, which replace the ids.
     """
     names = chunk_ids or {}
-    ranked = {row["evidence_id"]: row for row in rows.get("ranked", ())}
-    selected = _selected(rows, ranked, max_age_days, names)
+    ranked = {row["evidence_id"] for row in rows.get("ranked", ())}
+    selected = _selected(rows, max_age_days, names)
     stale = {row["evidence_id"] for row in rows.get("score_terms", ()) if row["freshness"] == "stale"}
     decisions = [d for d in rows.get("decisions", ()) if audit or d["evidence_id"] in ranked]
     if not audit:
@@ -385,16 +385,10 @@ def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _selected(
-    rows: Rows, ranked: Mapping[str, Row], max_age_days: float | None, names: Mapping[str, str]
-) -> list[RetrievedChunk]:
-    items = {row["label"]: row for row in rows.get("trimmed", ())}
-    details = {row["evidence_id"]: row for row in rows.get("item_details", ())}
-    terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
+def _selected(rows: Rows, max_age_days: float | None, names: Mapping[str, str]) -> list[RetrievedChunk]:
     chunks = []
-    for citation in rows.get("citations", ()):
-        id_ = citation["evidence_id"]
-        detail, score = details[id_], ranked[id_]
+    for item in items_of(rows):
+        citation, detail, score, id_ = item.citation, item.detail, item.ranked, item.citation["evidence_id"]
         kind, freshness = detail["content_type"], detail["freshness"]
         updated = None if freshness == "undated" else detail["updated_at"]
         chunks.append(
@@ -405,11 +399,11 @@ def _selected(
                 source_type=detail["origin_class"],
                 title=detail["title"],
                 uri=detail["uri"],
-                content=items[citation["label"]]["visible_text"] or "",
+                content=item.shown["visible_text"] or "",
                 content_type=kind if kind in _KINDS else _CONTENT.get(citation["evidence_kind"], "paragraph"),
                 scores=_scores(score),
                 reasons_selected=[score["selected_reason"]],
-                overlay_hits=_overlay_hits(score, terms.get(id_, {})),
+                overlay_hits=_overlay_hits(score, item.terms),
                 metadata=ChunkMetadata(
                     trust_tier=AUTHORITY.values[detail["authority"]],  # type: ignore[arg-type]  # words of its vocabulary
                     freshness=ChunkFreshness(status=freshness, updated_at=updated, max_age_days=max_age_days),

@@ -36,8 +36,6 @@ from .xray import (
     withheld_of,
 )
 
-__all__ = ["Timings", "named", "rendered", "snapshot_page"]
-
 _TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
 _SCALE = 1.0
 Timings = tuple[float, int, Mapping[str, float]]
@@ -65,7 +63,7 @@ def snapshot_page(
     head, status, found = header_of(rows), text_of(snapshot.get("status")), items_of(rows)
     known = (*SCORE_TERMS, *terms_of_plugins(next((item.ranked for item in found), {})))
     terms = [term for term in known if any(row.get(term) for row in rows.get("ranked", ()))]
-    items = _items(found, {row["evidence_id"]: row for row in rows.get("item_details", ())}, terms)
+    items = _items(found, terms)
     used, most = block.get("tokens") or 0, contract.get("max_tokens") or 0
     return rendered(
         "snapshot.html",
@@ -132,11 +130,10 @@ def _linked(block: str | None, items: Sequence[Mapping[str, Any]]) -> list[dict[
     return pieces
 
 
-def _items(found: Sequence[Item], details: Mapping[str, Row], terms: Sequence[str]) -> list[dict[str, Any]]:
+def _items(found: Sequence[Item], terms: Sequence[str]) -> list[dict[str, Any]]:
     listed = []
     for item in found:
-        citation, ranked = item.citation, item.ranked
-        detail = details.get(citation["evidence_id"], {})
+        citation, ranked, detail = item.citation, item.ranked, item.detail
         parts = [
             {"name": term, "value": ranked[term], "shown": f"{ranked[term]:.4f}", "color": _color(term)}
             for term in terms
@@ -150,7 +147,7 @@ def _items(found: Sequence[Item], details: Mapping[str, Row], terms: Sequence[st
         listed.append(
             {
                 "position": citation["position"], "label": citation["label"], "locator": line_of(citation["locator"]),
-                "lines": [text for text in (item.why, item.about, item.cut) if text],
+                "lines": item.lines,
                 "final": f"{ranked['final']:.4f}" if ranked else "", "total": ranked.get("final", 0.0), "parts": parts,
                 "text": item.shown.get("visible_text"),
                 "facts": [(name, text_of(value)) for name, value in facts.items() if value not in (None, "")],

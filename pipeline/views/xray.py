@@ -22,27 +22,6 @@ from ...nodes.tables import TABLES
 from ...nodes.vocabulary import SCORE_TERMS
 from ..progress import counted
 
-__all__ = [
-    "LISTED",
-    "STAGES",
-    "TABLES_READ",
-    "Row",
-    "Rows",
-    "Rung",
-    "caller_rows",
-    "header_of",
-    "items_of",
-    "ladder",
-    "line_of",
-    "listed_rows",
-    "masked_places",
-    "one_of",
-    "render_text",
-    "rows_of",
-    "text_of",
-    "withheld_of",
-]
-
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
 """Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each, a failed request has
@@ -145,7 +124,7 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     for name, table_rows in rows.items():
         columns = {k for k in (table_rows[0] if table_rows else ()) if TABLES[name].shows(k)}
         table_rows = [row for row in table_rows if row.get("audience") != "audit"]
-        shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows]
+        shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows if columns]
     shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]
     shown["decisions"] = []
     shown["candidates"] = []
@@ -202,29 +181,25 @@ def header_of(rows: Rows) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the block: its citation, its row of TRIMMED and its score, why it is there and what it is, in words."""
+    """One item of the block: its citation, and its rows in other tables, each empty where there is none."""
 
     citation: Row
     shown: Row
+    """Of TRIMMED."""
     ranked: Row
-    why: str
-    about: str
-    cut: str
+    terms: Row
+    found: Row
+    """Of CANDIDATES."""
+    decision: Row
+    detail: Row
+    trim: Row
 
-
-def items_of(rows: Rows) -> list[Item]:
-    """The items in the order of the block."""
-    ranked = {r["evidence_id"]: r for r in rows.get("ranked", ())}
-    candidates = {r["evidence_id"]: r for r in rows.get("candidates", ())}
-    decisions = {r["evidence_id"]: r for r in rows.get("decisions", ())}
-    items = {r["label"]: r for r in rows.get("trimmed", ())}
-    trims = {r["evidence_id"]: r for r in rows.get("trims", ())}
-    listed = []
-    for citation in rows.get("citations", ()):
-        id_ = citation["evidence_id"]
-        item, decision, found = items.get(citation["label"], {}), decisions.get(id_, {}), candidates.get(id_, {})
+    @property
+    def lines(self) -> list[str]:
+        """Why it is there, what it is, and what was cut from it, in words."""
+        citation, item, found, decision = self.citation, self.shown, self.found, self.decision
         why = [
-            ranked.get(id_, {}).get("selected_reason"),
+            self.ranked.get("selected_reason"),
             f"found by {', '.join(found['lanes'])}" if found.get("lanes") else None,
             f"by way of {found['via']}" if found.get("via") else None,
         ]
@@ -239,21 +214,29 @@ def items_of(rows: Rows) -> list[Item]:
             "a span is masked" if decision.get("redacted") else None,
             f"would be rejected by {decision['would_reject_by']}" if decision.get("would_reject_by") else None,
         ]
-        cut = ""
-        if trim := trims.get(id_):
+        cut = []
+        if trim := self.trim:
             kept, dropped = ranges_of(trim["kept_ranges"]), ranges_of(trim["dropped_ranges"])
-            cut = f"cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not"
-        listed.append(
-            Item(citation, item, ranked.get(id_, {}), "; ".join(filter(None, why)), "; ".join(filter(None, about)), cut)
-        )
-    return listed
+            cut = [f"cut by {trim['bound_by']}: bytes {kept} are shown, {dropped} are not"]
+        return [text for part in (why, about, cut) if (text := "; ".join(filter(None, part)))]
+
+
+def items_of(rows: Rows) -> list[Item]:
+    """The items in the order of the block."""
+    tables = ("ranked", "score_terms", "candidates", "decisions", "item_details", "trims")
+    by_id = [{row["evidence_id"]: row for row in rows.get(table, ())} for table in tables]
+    shown = {row["label"]: row for row in rows.get("trimmed", ())}
+    return [
+        Item(c, shown.get(c["label"], {}), *(table.get(c["evidence_id"], {}) for table in by_id))
+        for c in rows.get("citations", ())
+    ]
 
 
 def _results(rows: Rows) -> list[str]:
     lines: list[str] = []
     for item in items_of(rows):
         lines += ["", f"[{item.citation['label']}] {text_of(item.citation['locator'])}", *_score(item.ranked)]
-        lines += [f"    {text}" for text in (item.why, item.about, item.cut) if text]
+        lines += [f"    {text}" for text in item.lines]
     return lines[1:] or ["nothing is shown"]
 
 
