@@ -26,6 +26,7 @@ from .asking.opening import open_retriever
 from .config.grants import write_starter_grants
 from .config.opening import adopt, corpus_of
 from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
+from .contracts.why import refusals
 from .indexing.importing import index_into
 from .indexing.report import IndexReport
 from .indexing.request import IndexRequest
@@ -33,7 +34,6 @@ from .progress import counted
 from .runs import Runs, replay
 from .servers.renderings import rendered
 from .sources.git_commands import work_tree_root
-from .views.refusal import refusals
 from .views.xray import Rows, rows_of
 
 __all__ = ["Demonstration", "run_demo"]

@@ -12,12 +12,11 @@ from command_line import run
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
-from scoped_retrieval.pipeline.contracts.why import audit_trail, remedies, why_not
+from scoped_retrieval.pipeline.contracts.why import audit_trail, refusals, remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.servers.renderings import shown
-from scoped_retrieval.pipeline.views.refusal import refusals
 from small_corpus import NOON, Story, days_ago, row, settings_of
 
 SAYS = "the default role of a cart session is guest"
@@ -304,3 +303,18 @@ def test_the_lines_of_a_row_are_those_as_of_the_question(tmp_path):
         now, then = (retriever.retrieve(asked | at) for at in ({}, {"as_of": days_ago(50).isoformat()}))
     for answer, lines in ((now, "40-40"), (then, "1-1")):
         assert [each["lines"] for each in why_not(settings_of(tmp_path), answer.snapshot_id, "a.md")] == [lines]
+
+
+def test_a_line_that_trimming_cut_is_not_said_to_be_shown(tmp_path):
+    lines = [f"{SAYS}, says line {number}" for number in range(1, 41)]
+    story = Story(
+        tmp_path, row("workspace", "long.md", "\n".join(lines), evidence_kind="doc", line_start=1, line_end=40)
+    )
+    with story.open(runs=tmp_path / "runs") as retriever:
+        asked = {"question": SAYS, "project": "shop", "purpose": "explain-code", "max_tokens": 160}
+        snapshot = retriever.retrieve(asked).snapshot_id
+    (item,) = open_run(settings_of(tmp_path), snapshot).table("trimmed", texts=True, snapshot_id=snapshot).to_pylist()
+    for number, line in enumerate(lines, start=1):
+        (told,) = why_not(settings_of(tmp_path), snapshot, f"long.md:{number}")
+        assert (told["outcome"] == "selected") == (line in item["visible_text"].splitlines())
+        assert told["stage"] == ("project" if told["outcome"] == "selected" else "trim")

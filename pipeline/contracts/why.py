@@ -17,9 +17,9 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from ...nodes.errors import AccessError, InputError, StoreError
 from ...nodes.frames import posting_keys
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
-from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
+from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
 from ...nodes.walls.gates.gate import Case
 from ..config.settings import Settings
 from ..plugins import plugins_of
@@ -39,11 +39,8 @@ from ..reading.auditing.export import own_line
 from ..reading.snapshots import audited_projects
 from ..runs import replay
 from ..runs.ids import is_snapshot
-from ..views.refusal import refusals
 from ..views.xray import masked_places
 from .explain import refusal_of
-
-__all__ = ["Remedy", "audit_trail", "is_audit_entry", "not_recalled", "remedies", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)[:#]L?(?P<line>\d+)(?:-L?\d+)?(?: .*)?")
 ROWS_ANSWERED = 20
@@ -105,73 +102,63 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         VerificationError: the stored snapshot does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
-    audience = audience_of(settings, run, snapshot_id)
+    audits = audience_of(settings, run, snapshot_id) != "caller"
     seen = replay(run, snapshot_id)
     decisions = seen.decisions.to_pylist()
     labels = zip(seen.citations["label"].to_pylist(), seen.citations["evidence_id"].to_pylist(), strict=True)
     evidence = dict(labels).get(evidence.removeprefix("[").removesuffix("]"), evidence)
     scores = _scores(seen.tables["ranked"].to_pylist(), decisions)
-    if audience == "caller":
-        return _of_caller(settings, run, seen, decisions, evidence, scores)
+    own = [row for row in decisions if audits or row["stage"] != "gate"]  # of A(r): of others a caller learns nothing
+    contracts, bounds = (run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds"))
+    known = {row["evidence_id"]: row for row in (own if audits else masked_places(own, contracts.to_pylist()))}
     try:
         corpus = pinned_corpus(settings, run)
     except StoreError:  # erased or removed since: use the record of the run
-        if recorded := [
-            row for row in decisions if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)
-        ]:
-            return [_decided(row, scores) for row in recorded]
+        if recorded := [row for row in own if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]:
+            return [_decided(known[row["evidence_id"]], scores) for row in recorded]
         raise
-    frame = corpus.frame(sorted(audited_projects(settings, run) & set(corpus.projects())))
-    meant = _rows_meant(frame, evidence)
-    if not meant:
+    projects = audited_projects(settings, run) if audits else set(bounds["project"].to_pylist())
+    frame = corpus.frame(sorted(projects & set(corpus.projects())))
+    meant, line = _rows_meant(frame, evidence)
+    ids = dict(zip(meant, frame.evidence["evidence_id"].take(pa.array(meant, pa.int64())).to_pylist(), strict=True))
+    others = [row for row in meant if ids[row] not in known][:ROWS_ANSWERED] if audits else []
+    rows = [*(row for row in meant if ids[row] in known), *others]
+    if not rows:
         raise _nothing(evidence)
-    known = {decision["evidence_id"]: decision for decision in decisions}
-    case = _Case(run, snapshot_id, frame, known, scores)
-    as_of, ids = seen.request["as_of"], frame.evidence["evidence_id"]
-    decided = {row: ids[row].as_py() in known for row in meant}
-    others = [row for row in meant if not decided[row]][:ROWS_ANSWERED]
-    rows = [*(row for row in meant if decided[row]), *others]
-    return [case.answer(row) | _lines(frame, row, as_of) for row in rows]
+    case = _Case(run, snapshot_id, frame, known, scores, contracts, bounds)
+    visible = {id_: item for item in seen.tables["trimmed"].to_pylist() for id_ in item["merged_rows"]}
+    answers = []
+    for row in rows:
+        lines = _lines(frame, row, seen.request["as_of"])
+        answer = case.answer(row) | ({"lines": "{}-{}".format(*lines)} if lines else {})
+        if line is not None and lines and answer["outcome"] == "selected" and ids[row] in visible:
+            text = frame.evidence["text"][row].as_py().splitlines()[line - lines[0] : line - lines[0] + 1]
+            answer |= _cut(visible[ids[row]], "".join(text).strip(), line)
+        answers.append(answer)
+    return answers
 
 
-def _of_caller(
-    settings: Settings,
-    run: Any,
-    seen: Any,
-    decisions: Sequence[dict[str, Any]],
-    evidence: str,
-    scores: Mapping[str, str],
-) -> list[dict[str, Any]]:
-    """The decisions about rows of A(r); rows that a gate stopped are not reported."""
-    own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
-    meant = [row for row in own.values() if evidence == row["evidence_id"] or _ends_with(row["path"], evidence)]
-    bounds = run.table("contract_bounds", snapshot_id=seen.snapshot_id)
-    frame = None
-    with suppress(StoreError):  # erased or removed since: the record of the run has the decisions, without lines
-        frame = pinned_corpus(settings, run).frame(pc.unique(bounds["project"]).to_pylist())
-    if frame is not None and not meant and _LINE.fullmatch(evidence):
-        ids = frame.evidence["evidence_id"].take(pa.array(_rows_meant(frame, evidence), pa.int64())).to_pylist()
-        meant = [own[id_] for id_ in ids if id_ in own]
-    if not meant:
-        raise _nothing(evidence)
-    contracts = run.table("contracts", snapshot_id=seen.snapshot_id).to_pylist()
-    found = [_decided(row, scores) for row in masked_places(meant, contracts)]
-    if frame is None:
-        return found
-    places = pc.index_in(pa.array([row["evidence_id"] for row in meant]), value_set=frame.evidence["evidence_id"])
-    as_of = seen.request["as_of"]
-    return [
-        row | (_lines(frame, at, as_of) if at is not None else {})
-        for row, at in zip(found, places.to_pylist(), strict=True)
-    ]
+def _cut(item: dict[str, Any], text: str, line: int) -> dict[str, Any]:
+    """What is other in the answer about a line that its item does not show."""
+    if item["masked"] or text in map(str.strip, item["visible_text"].splitlines()):
+        return {}
+    said = f"lines {item['line_start']}-{item['line_end']} of it are shown, and line {line} is not"
+    admits = ["a higher max_tokens, max_chars or max_chunk_tokens"]
+    return {
+        "outcome": "rejected",
+        "stage": "trim",
+        "reason_code": "budget_part",
+        "reason_text": said,
+        "would_admit": admits,
+    }
 
 
-def _lines(frame: Any, row: int, as_of: datetime) -> dict[str, str]:
+def _lines(frame: Any, row: int, as_of: datetime) -> tuple[int, int] | None:
     """The lines of a frame row in its file as of an instant, if it has any."""
     first, end = frame.row_index.placement_starts[row : row + 2].tolist()
     placed = frame.placements.slice(first, end - first)
     placed = placed.filter(pc.less_equal(placed["recorded_time"], as_of)).select(["line_start", "line_end"]).to_pylist()
-    return {"lines": "{line_start}-{line_end}".format(**placed[-1])} if placed and placed[-1]["line_start"] else {}
+    return tuple(placed[-1].values()) if placed and placed[-1]["line_start"] else None
 
 
 def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -183,17 +170,21 @@ def _scores(ranked: Sequence[dict[str, Any]], decisions: Sequence[dict[str, Any]
     return {row["evidence_id"]: f"number {row['rank']} with a score of {row['final']:.4f}{than}" for row in others}
 
 
+@dataclass(frozen=True)
 class _Case:
-    """One snapshot, seen by an auditor."""
+    """One snapshot, as its reader may see it."""
 
-    def __init__(
-        self, run: Any, snapshot_id: str, frame: Any, decided: dict[str, Any], scores: Mapping[str, str]
-    ) -> None:
-        self.run, self.snapshot_id, self.frame, self.decided, self.scores = run, snapshot_id, frame, decided, scores
-        self.plugins = plugins_of(run)
-        self.contracts, self.bounds = (
-            run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds")
-        )
+    run: Any
+    snapshot_id: str
+    frame: Any
+    decided: dict[str, Any]
+    scores: Mapping[str, str]
+    contracts: pa.Table
+    bounds: pa.Table
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        return plugins_of(self.run)
 
     def answer(self, row: int) -> dict[str, Any]:
         """Where one frame row was lost."""
@@ -221,19 +212,19 @@ class _Case:
         }
 
 
-def _rows_meant(frame: Any, evidence: str) -> list[int]:
+def _rows_meant(frame: Any, evidence: str) -> tuple[list[int], int | None]:
     """Frame rows with this evidence id, at this path or one that ends with it, or with a placement that covers this line
-    of it; ascending.
+    of it; ascending. And the line, if it is one that names them.
     """
     rows = np.flatnonzero(np.asarray(pc.equal(frame.evidence["evidence_id"], evidence)) | _at(frame, evidence))
     if len(rows) or not (place := _LINE.fullmatch(evidence)):
-        return rows.tolist()
+        return rows.tolist(), None
     line = int(place["line"])
     covers = pc.and_(
         pc.less_equal(frame.placements["line_start"], line), pc.greater_equal(frame.placements["line_end"], line)
     )
     covered = frame.placements["row"].filter(pc.fill_null(covers, False)).to_numpy()
-    return np.intersect1d(covered, np.flatnonzero(_at(frame, place["path"]))).tolist()
+    return np.intersect1d(covered, np.flatnonzero(_at(frame, place["path"]))).tolist(), line
 
 
 def _at(frame: Any, path: str) -> Any:
@@ -432,3 +423,46 @@ def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
     cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)
     stored = cited and {name: cited[name] for name in _STORED} | {"generation": run.settings.get("generation")}
     return found | {"log": log, "stored": stored}
+
+
+def refusals(
+    contracts: pa.Table,
+    bounds: pa.Table,
+    frame: Any,
+    rows: Sequence[int] | None = None,
+    plugins: Plugins = NO_PLUGINS,
+) -> list[dict[str, Any]]:
+    """The verdict of one contract on rows of a frame, by default on every one, in frame order.
+
+    Args:
+        contracts: one row of CONTRACTS.
+        bounds: its rows of CONTRACT_BOUNDS.
+        frame: a `CorpusFrame`, of any projects.
+        rows: frame rows, ascending.
+        plugins: those of the run, whose gates also judge.
+
+    Returns:
+        Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
+    """
+    from ..line.driver import build_driver
+
+    at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
+    stored, count = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at)), len(at)
+    candidates = CANDIDATES.build(
+        {
+            "request_id": contracts["request_id"].to_pylist() * count,
+            "evidence_id": stored["evidence_id"],
+            "row": at,
+            "placement": frame.row_index.placement_starts[at],
+            "pool_rank": np.arange(1, count + 1, dtype=np.int32),
+            "lanes": [[]] * count,
+            "intents": [[]] * count,
+            "withheld": np.zeros(count, dtype=bool),
+            **dict.fromkeys(("merge_score", "bm25_raw", "semantic_raw", "symbol_raw"), np.zeros(count)),
+        }
+    )
+    given = {"candidates": candidates, "contracts": contracts, "contract_bounds": bounds}
+    inputs = {"evidence": frame.evidence, "placements": frame.placements, "plugins": plugins}
+    verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
+    judged = verdicts.select(["admitted", "decided_by", "reason_code"]).to_pylist()
+    return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]

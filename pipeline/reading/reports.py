@@ -29,8 +29,8 @@ def report_of(settings: Settings, run_id: str) -> str:
         AccessError: it does not exist or belongs to another principal.
         StoreError: the run is damaged.
     """
-    from ..views.run_report import TABLES_READ as COUNTED
-    from ..views.run_report import run_report
+    from ..views.report import TABLES_READ as COUNTED
+    from ..views.report import run_report
 
     run = open_run(settings, run_id)
     expect_reader(settings, run)
