@@ -107,7 +107,7 @@ def test_damage_that_hides_whose_a_run_is_does_not_tell_strangers_that_it_is_the
     snapshot, batch, begun = runs_of_ana
     name = {"interactive": f"run-{snapshot.split('-')[2]}", "batch": batch, "begun": begun}[which]
     folder = shop / ".scoped-retrieval" / "runs" / name
-    file = {"batch": folder / "manifest.json", "begun": folder / "stage" / "run.json"}.get(which)
+    file = {"batch": folder / "tables/snapshots/part-00000.parquet", "begun": folder / "stage" / "run.json"}.get(which)
     file = file or folder.parent / f"live/{snapshot}{SUFFIX}"
     file.write_bytes(file.read_bytes()[:9])
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")

@@ -54,7 +54,7 @@ def test_a_closed_run_is_read_as_before_and_takes_no_more(
     session = session_of(store, line_tables)
     session.write([packed(line_tables(1, run_id=session.run_id))])
     with monkeypatch.context() as patched, pytest.raises(OSError, match="gone"):
-        patched.setattr(compacting, "write_manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
+        patched.setattr(compacting, "manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
         compact(store, session.run_id)
     assert verify(store, session.run_id).ok
     assert [*store.not_ok()] == []

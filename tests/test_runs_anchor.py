@@ -44,12 +44,13 @@ def test_an_anchor_of_a_session_vouches_for_what_it_is_compacted_into(tmp_path: 
         ("live", {**line.body, "snapshots": [line.body["snapshots"][0] | {"snapshot_digest": digests[0]}]})
         for line in lines
     ]
-    manifest = sha256_of(run.folder / "manifest.json")
-    log_again(store, *other, ("run", {"run_id": run.run_id, "manifest_sha256": manifest}))
+    log_again(store, *other, ("run", dict(compacted.manifest)))
     assert [problem.part for problem in verify(store, run.run_id).problems] == [f"snapshots/{ids[1]}"]
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "tables/candidate_record/part-00000.parquet"])
+@pytest.mark.parametrize(
+    "file", ["tables/candidate_record/part-00000.parquet", "tables/provenance/part-inputs.parquet"]
+)
 def test_a_receipt_accounts_for_erased_texts_and_no_other_file(tmp_path: Path, line_tables: Maker, file: str):
     store = Runs(tmp_path)
     run = batch(store, line_tables)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from pathlib import Path
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.pipeline.runs import Run, Runs, erase_texts, packed, replay, verify
-from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, sha256_of, write_json, write_parquet
+from scoped_retrieval.pipeline.runs.files import files_below, read_parquet, write_parquet
 from scoped_retrieval.pipeline.runs.parts import TEXTS
 from written_runs import Maker, batch, file_of, head, live, log_again, session_of
 
@@ -64,13 +63,12 @@ def test_a_file_that_cannot_be_read_is_named(run: Run):
 def test_a_text_changed_by_someone_who_signs_the_files_anew_is_found(tmp_path: Path, line_tables: Maker):
     store = Runs(tmp_path)
     run = batch(store, line_tables)
-    manifest = json.loads((run.folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = dict(run.manifest)
     path, parts = run.folder / "texts/part-00000.parquet", manifest["shards"]["00000"]["parts"]
     texts = read_parquet(path, TEXTS)
     changed = texts.set_column(1, TEXTS.field("text"), pc.utf8_swapcase(texts["text"]))
     parts["texts"] = write_parquet(path, changed)
-    signed = write_json(run.folder / "manifest.json", manifest, sync=False)
-    log_again(store, ("run", {"run_id": run.run_id, "manifest_sha256": signed}))
+    log_again(store, ("run", manifest))
     found = verify(store, run.run_id).problems
     assert {(p.kind, p.detail) for p in found} == {("changed", "the text is not the one that was hashed")}
     assert {p.part for p in found} == {f"texts/{sha256}" for sha256 in texts["sha256"].to_pylist()}
@@ -98,8 +96,7 @@ def test_a_log_rewritten_whole_does_not_hold_the_anchor(tmp_path: Path, line_tab
     anchor = head(store)
     batch(store, line_tables)
     assert verify(store, run.run_id, anchor=anchor).ok
-    manifest = sha256_of(run.folder / "manifest.json")
-    log_again(store, ("run", {"run_id": run.run_id, "manifest_sha256": manifest}))
+    log_again(store, ("run", dict(run.manifest)))
     assert verify(store, run.run_id).ok
     assert verify(store, run.run_id, anchor=anchor).problems[0].detail == "no line has the hash of the anchor"
 

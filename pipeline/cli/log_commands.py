@@ -118,7 +118,6 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     from ..reading.across_runs import other_runs, read_each
     from ..reading.snapshots import readable
     from ..runs import Runs
-    from ..runs.run import INTERACTIVE
     from ..runs.store import DAMAGED, OK
 
     store = Runs(settings["runs"], create=False)
@@ -134,7 +133,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
         {
             "run_id": run.run_id,
             "created_at": rows["created_at"][0].as_py().isoformat() if run.live else run.manifest.get("created_at"),
-            "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
+            "kind": "batch" if run.batch else "interactive",
             "snapshots": rows.num_rows,
             "statuses": dict(sorted(Counter(rows["status"].to_pylist()).items())),
             "state": OK,

@@ -37,8 +37,6 @@ def read_each(
 ) -> tuple[list[tuple[Run, T]], dict[str, str]]:
     """Each run with the result of `read`, and the damaged runs with the reason.
 
-    A run that was compacted after it was opened is read again from its parts.
-
     Damaged runs that the principal may not learn of are omitted silently.
     """
     from ...nodes.errors import StoreError, VerificationError
@@ -48,12 +46,7 @@ def read_each(
     for run in runs:
         expect_time()
         try:
-            try:
-                found.append((run, read(run)))
-            except (StoreError, VerificationError):
-                if (moved := run.moved()) is None:
-                    raise
-                found.append((moved, read(moved)))
+            found.append((run, read(run)))
         except (StoreError, VerificationError) as error:
             if hears_of_damage(settings, run.run_id):
                 damaged[run.run_id] = error.message

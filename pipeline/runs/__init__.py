@@ -4,7 +4,6 @@ runs/LOG                          the commits: lines chained by hash; see `log`
 runs/shared/<sha256>              graphs, and the tables of sessions: once for all runs
 runs/live/<snapshot id>.arrow.lz4 interactive snapshots, one file each, until `gc`
 runs/contexts/<record>/           recorded model inputs, see `context.store`
-runs/<run_id>/manifest.json       provenance, and every part's SHA-256
 runs/<run_id>/tables/<name>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
 runs/<run_id>/stage/              exists while the run is being written

@@ -1,6 +1,6 @@
-"""Compaction: converts the interactive files of a run to Parquet parts under a manifest; no digest changes.
+"""Compaction: converts the interactive files of a run to Parquet parts; no digest changes.
 
-Note: the run is closed first, so that it gets no more snapshots. The files are removed once a line names the manifest; a
+Note: the run is closed first, so that it gets no more snapshots. The files are removed once a line names the parts; a
 crash in between leaves both, and the next erasure removes them. On an object store nothing is held: every compaction
 of a run writes the same bytes, and the first line counts.
 """
@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.audit.records import COVERED
-from ...nodes.errors import StoreError
 from ..storage.durable import make_folders
 from .live import live_file
 from .log import Line, of_kind
 from .parts import FORMAT, PER_RUN
-from .run import INTERACTIVE, Run
+from .run import Run
 from .store import Runs
-from .writing import INPUTS, shard_name, write_manifest, write_parts
+from .writing import INPUTS, manifest, shard_name, write_parts
 
 __all__ = ["compact"]
 
@@ -29,7 +28,7 @@ SNAPSHOTS_EACH = 512
 
 
 def compact(store: Runs, run_id: str) -> Run:
-    """The run as Parquet parts under a manifest; a run that has one is returned unchanged.
+    """The run as Parquet parts; a run that has them is returned unchanged.
 
     Raises:
         StoreError: a file that LOG names is missing or changed. No part of it was named.
@@ -40,13 +39,8 @@ def compact(store: Runs, run_id: str) -> Run:
     with store.log.writing():
         run = Run(store, run_id)
         if run.live:
-            try:
-                body = {"run_id": run_id, "manifest_sha256": _written(run), "started_by": run.started_by}
-            except StoreError:
-                if run.moved() is None:
-                    raise
-            else:
-                store.log.commit("run", body, lambda: not _lines(store, run_id, "run"))
+            body = _written(run)
+            store.log.commit("run", body, lambda: not _lines(store, run_id, "run"))
             run = Run(store, run_id)
     for name in run.kept:
         live_file(store.path, name).unlink(missing_ok=True)
@@ -58,8 +52,8 @@ def _lines(store: Runs, run_id: str, *kinds: str) -> list[Line]:
     return [line for kind in kinds for line in of_kind(lines, kind)]
 
 
-def _written(run: Run) -> str:
-    """Write the parts and the manifest; returns its SHA-256."""
+def _written(run: Run) -> dict[str, Any]:
+    """Write the parts; returns what the line of the run says."""
     make_folders(run.folder, run.store.path)
     names, inputs = [*run.kept], run.tables(dict.fromkeys(PER_RUN))
     receipts = {INPUTS: write_parts(run.folder, INPUTS, inputs)}
@@ -72,7 +66,7 @@ def _written(run: Run) -> str:
         "settings": run.settings,
         "lineage_sha256": run.lineage_sha256,
     }
-    return write_manifest(run.folder, plan, receipts, inputs["provenance"], kind=INTERACTIVE)
+    return manifest(run.folder, plan, receipts, inputs["provenance"])
 
 
 def _write_shard(run: Run, shard: str, names: Sequence[str]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class RunsErased:
     discarded: list[str] = field(default_factory=list)
     """Unfinished runs, which were removed: their generation is gone, or they have such a request."""
     unreadable: list[str] = field(default_factory=list)
-    """Damaged runs, including those without a manifest: their content is unknown."""
+    """Damaged runs: their content is unknown."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: their content is not known yet."""
     lost: set[str] = field(default_factory=set)
@@ -127,13 +127,7 @@ def _erase_from(
     dry_run: bool,
 ) -> None:
     run = store.open(run_id)
-    try:
-        gone = gone_from(run.tables(READS), run.started_by, ids, asked)
-    except StoreError:
-        if (moved := run.moved()) is None:
-            raise
-        run = moved  # it was compacted while it was read
-        gone = gone_from(run.tables(READS), run.started_by, ids, asked)
+    gone = gone_from(run.tables(READS), run.started_by, ids, asked)
     if gone.hashes:
         if not dry_run and run.live:
             run = compact(store, run_id)
@@ -199,7 +193,7 @@ def _parts_without(run: Run, texts: Collection[str]) -> tuple[set[str], dict[str
 
 def _tidy(store: Runs, run: Run) -> None:
     """Remove what crashed writers left in the folder of a finished run: it may contain erased text."""
-    named = {"manifest.json", *(part_path(name, shard) for shard, parts in run.parts.items() for name in parts)}
+    named = {part_path(name, shard) for shard, parts in run.parts.items() for name in parts}
     unnamed = [path for path in files_below(run.folder) if path not in named]
     for path in unnamed:
         (run.folder / path).unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 live     snapshots of a session, each with its id, whose it is, its digest and the SHA-256 of its file
 close    a session's run gets no more snapshots: it is about to be compacted
-run      a finished run: the SHA-256 of its manifest
+run      a finished run, with all that is known of it: its settings, and the SHA-256 of each of its parts
 erase    the receipt of an erasure: the removed texts, and the SHA-256 of each part without them
 sweep    files that no line names are being removed
 answer   the findings in an answer
@@ -25,7 +25,7 @@ from ..storage.durable import exists, make_folders, sync_path, write_atomic
 from ..storage.places import Place
 from ..storage.signing import UNSIGNED, Signer
 
-__all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "manifest_named", "of_kind", "snapshots_named"]
+__all__ = ["LOG", "Line", "LineInDoubtError", "RunFolder", "RunLog", "finished", "of_kind", "snapshots_named"]
 
 LOG = "LOG"
 _OF_RUN = re.compile(rb'"run_id":"(run-[0-9a-v]+)"')
@@ -108,15 +108,15 @@ def of_kind(lines: Iterable[Line], kind: str) -> list[Line]:
     return [line for line in lines if line.body["kind"] == kind]
 
 
-def manifest_named(lines: Iterable[Line]) -> str | None:
-    """SHA-256 of the manifest that the lines of one run name; None if there is none.
+def finished(lines: Iterable[Line]) -> Mapping[str, Any] | None:
+    """What the lines of one run say of it as finished; None if it is not.
 
     Raises:
-        VerificationError: two lines name one: an old anchor would vouch for both.
+        VerificationError: two lines say it: an old anchor would vouch for both.
     """
-    named = [line.body["manifest_sha256"] for line in of_kind(lines, "run")]
+    named = [line.body for line in of_kind(lines, "run")]
     if len(named) > 1:
-        raise VerificationError(f"Expected one manifest of a run, got {len(named)} - at {LOG}")
+        raise VerificationError(f"Expected one line that ends a run, got {len(named)} - at {LOG}")
     return named[0] if named else None
 
 

@@ -1,17 +1,17 @@
-"""Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
+"""Reading one run, whichever way it is stored: Parquet parts, or one file per interactive snapshot.
 
-LOG says which: a run that a line names as finished has a manifest, any other the snapshots that its lines name. A piece is
-what is read at once: a shard, or an interactive snapshot, and the tables that are the same for all requests. To read
-one snapshot, only its piece is read, and of other shards at most the ids of their snapshots.
+LOG says which: the line of a finished run names its parts, any other lines their snapshots. A piece is what is read at
+once: a shard, or an interactive snapshot, and the tables that are the same for all requests. To read one snapshot, only
+its piece is read, and of other shards at most the ids of their snapshots.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,7 @@ from ...nodes.errors import StoreError, VerificationError
 from ...nodes.score_terms import terms_of_plugins
 from .files import named, read_json, read_parquet, sha256_of
 from .live import live_file, read_tables
-from .log import Line, RunFolder, manifest_named, of_kind, snapshots_named
+from .log import LOG, Line, RunFolder, finished, of_kind, snapshots_named
 from .parts import (
     DECLARED,
     FORMAT,
@@ -38,80 +38,63 @@ from .parts import (
 )
 from .writing import INPUTS, part_path
 
-__all__ = ["BATCH", "INTERACTIVE", "Run"]
+__all__ = ["Run"]
 
 JOINED = 128
 """Interactive files that are joined at a time: separate tables need many times the memory of their rows."""
 
-BATCH, INTERACTIVE = "batch", "interactive"
-"""Kinds of runs: a table of requests, or one snapshot at a time."""
+_STORED = (*(table.name for table in COVERED), "texts", "timings")
+"""What a piece with requests stores."""
+_T = TypeVar("_T")
 
 
 class Run:
     """A run to read. Tables are in stored form (free text as hashes) unless texts are requested. `lines` are those of
-    LOG about it, if the caller has read them.
+    LOG about it, if the caller has read them. A run that is compacted while it is read is read on from its parts.
 
     Raises:
-        StoreError: no line of LOG names it, or its manifest cannot be read.
-        VerificationError: its manifest is not the one that LOG names.
+        StoreError: no line of LOG names it, or another version wrote it.
+        VerificationError: two lines name it as finished.
     """
 
     def __init__(self, store: RunFolder, run_id: str, lines: list[Line] | None = None) -> None:
         self.store, self.run_id = store, run_id
         self.folder = store.path / run_id
         self.lines = store.log.of(run_id) if lines is None else lines
-        self.live = not of_kind(self.lines, "run")
+        self._finished = finished(self.lines)
+        self.live = self._finished is None
         self._opened: dict[str, dict[str, pa.Table]] = {}
         """Tables read from the pieces of requested snapshots."""
-        self._pieces: dict[str, str] = {}
-        """The pieces of snapshots that were looked up."""
+        self._shards: dict[str, str] = {}
+        """The shards of snapshots that were looked up."""
         if self.live and not of_kind(self.lines, "live"):
             raise StoreError(
                 f"Expected a finished run, got an unfinished one - at {run_id}", hint="run it again with --resume"
             )
         if not self.live:
-            expect_format(self.manifest, f"{run_id}/manifest.json")
-            if sha256_of(self.folder / "manifest.json") != manifest_named(self.lines):
-                raise VerificationError(
-                    f"Expected the manifest that LOG names, got a changed one - at {run_id}/manifest.json"
-                )
-
-    def moved(self) -> Run | None:
-        """The run again, if it was interactive and was compacted since it was opened."""
-        again = Run(self.store, self.run_id) if self.live else self
-        return again if self.live != again.live else None
+            expect_format(self._finished, LOG)
 
     @cached_property
     def kept(self) -> dict[str, dict[str, Any]]:
         """The snapshots that LOG names, by id; empty for a batch."""
         return snapshots_named(self.lines)
 
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        """The manifest; for an interactive run, its future content."""
-        if not self.live:
-            return read_json(self.folder / "manifest.json")
-        return {
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What the line of a finished run says, see `writing.manifest`; for an interactive run, what it will say."""
+        return self._finished or {
             "format": FORMAT,
             "run_id": self.run_id,
-            "kind": INTERACTIVE,
             "settings": self.settings,
             "created_at": next(iter(self.kept.values()))["created_at"],
             "statuses": dict(Counter(one["status"] for one in self.kept.values())),
             "snapshots": len(self.kept),
         }
 
-    @cached_property
+    @property
     def parts(self) -> dict[str, dict[str, str]]:
-        """The SHA-256 of every part by shard, then table, as the manifest names it.
-
-        Raises:
-            StoreError: the manifest lacks them or is malformed.
-        """
-        try:
-            return {shard: dict(named["parts"]) for shard, named in sorted(self.manifest["shards"].items())}
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise StoreError(f"Expected the parts of every shard, got none - at {self.run_id}/manifest.json") from error
+        """The SHA-256 of every part of a finished run by shard, then table."""
+        return {shard: named["parts"] for shard, named in sorted(self.manifest["shards"].items())}
 
     @property
     def started_by(self) -> str | None:
@@ -123,13 +106,12 @@ class Run:
         """The settings that the run began with; see `Runs.stage`."""
         if self.live:
             return json.loads(self.stored("settings")["settings"][0].as_py())
-        settings = self.manifest.get("settings")
-        return settings if isinstance(settings, dict) else {}
+        return self.manifest["settings"]
 
     @property
     def lineage_sha256(self) -> str:
         """SHA-256 of the graph that produced the run."""
-        return (self.lines[0].body if self.live else self.manifest)["lineage_sha256"]
+        return self.lines[0].body["lineage_sha256"]
 
     @property
     def lineage(self) -> dict[str, Any]:
@@ -171,8 +153,8 @@ class Run:
 
     @property
     def batch(self) -> bool:
-        """Whether it answered a table of requests."""
-        return not self.live and self.manifest.get("kind") == BATCH
+        """Whether it answered a table of requests, not one at a time."""
+        return not of_kind(self.lines, "live")
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, pieces in order."""
@@ -184,12 +166,14 @@ class Run:
         """Tables in stored form by name, with at least the given columns of each, None for all; a file is read once. Of an
         interactive run those of some `snapshots`, by default of all.
         """
-        if not self.live:
-            return {name: self._of_parts(name, self.parts, columns) for name, columns in reads.items()}
-        of_all = [name for name in reads if name in (*PER_RUN, "settings")]
-        of_each = [name for name in reads if name not in of_all]
-        found = self._of_files(of_all, [INPUTS]) if of_all else {}
-        return found | (self._of_files(of_each, [*self.kept] if snapshots is None else snapshots) if of_each else {})
+        of_all = {name: columns for name, columns in reads.items() if name in (*PER_RUN, "settings")}
+        of_each = {name: columns for name, columns in reads.items() if name not in of_all}
+
+        def read() -> dict[str, pa.Table]:
+            some = snapshots if self.live and snapshots is not None else self._pieces
+            return self._of(of_all, [INPUTS]) | self._of(of_each, some)
+
+        return self._read_on(read)
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, including its free text (null if erased).
@@ -257,78 +241,88 @@ class Run:
         """The tables of requests and the texts, one shard or some interactive snapshots at a time: each has the texts of
         its own rows.
         """
-        names = [*(table.name for table in COVERED), "texts"]
-        if not self.live:
-            for shard in self.parts:
-                if shard != INPUTS:
-                    yield {name: self._of_parts(name, [shard]) for name in names}
-            return
-        kept = [*self.kept]
-        for at in range(0, len(kept), JOINED):
-            yield self._of_files(names, kept[at : at + JOINED])
+        names = dict.fromkeys(_STORED[:-1])
+        step = JOINED if self.live else 1
+        for at in range(0, len(self._pieces), step):
+            yield self._of(names, self._pieces[at : at + step])
 
-    def _of_parts(self, name: str, shards: Iterable[str], columns: Collection[str] | None = None) -> pa.Table:
-        """The rows of a table in the parts of some shards; only its own columns are read."""
-        home = home_of(name)
-        chosen = reading(name, columns)
-        found = [
-            viewed(read_parquet(self.folder / part_path(home, shard), partial(stored_schema, home), chosen), name)
-            for shard in shards
-            if home in self.parts[shard]
-        ]
-        return _joined(name, found)
+    @property
+    def _pieces(self) -> list[str]:
+        """The pieces with tables of requests."""
+        return [*self.kept] if self.live else [shard for shard in self.parts if shard != INPUTS]
 
-    def _of_files(self, names: Collection[str], pieces: Sequence[str]) -> dict[str, pa.Table]:
-        """Tables of some interactive files."""
-        homes = {home_of(name) for name in names}
-        found: dict[str, list[pa.Table]] = {home: [] for home in homes}
-        for at in range(0, len(pieces), JOINED):
-            read = [self._file(piece, homes) for piece in pieces[at : at + JOINED]]
-            for home in homes:
-                found[home].append(_joined(home, [file[home] for file in read if home in file]).combine_chunks())
-        whole = {home: _joined(home, tables).combine_chunks() for home, tables in found.items()}
-        return {name: viewed(whole[home_of(name)], name) for name in names}
+    def _of(self, reads: Mapping[str, Collection[str] | None], pieces: Sequence[str]) -> dict[str, pa.Table]:
+        """Tables of some pieces, with at least these columns."""
+        found: dict[str, list[pa.Table]] = {home_of(name): [] for name in reads}
+        for at in range(0, len(pieces) if reads else 0, JOINED):
+            read = [self._read(piece, reads) for piece in pieces[at : at + JOINED]]
+            for home, tables in found.items():
+                joined = _joined(home, [one[home] for one in read if home in one])
+                tables.append(joined.combine_chunks() if self.live else joined)
+        whole = {home: _joined(home, tables) for home, tables in found.items()}
+        return {name: viewed(whole[home_of(name)], name) for name in reads}
 
-    def _file(self, piece: str, names: Collection[str]) -> dict[str, pa.Table]:
-        """Tables of one interactive file."""
-        if piece in self._opened:
-            return self._opened[piece]
-        if piece == INPUTS:
-            sha256 = self.lines[0].body["inputs_sha256"]
-            return read_tables(self.store.shared(sha256), sha256, names)
-        return read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"], names)
+    def _read(self, piece: str, reads: Mapping[str, Collection[str] | None]) -> dict[str, pa.Table]:
+        """Stored tables of a piece: those that have the rows of some tables, with at least these columns."""
+        homes = {home_of(name) for name in reads}
+        if self.live:
+            if piece == INPUTS:
+                sha256 = self.lines[0].body["inputs_sha256"]
+                return read_tables(self.store.shared(sha256), sha256, homes)
+            return read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"], homes)
+
+        def chosen(home: str, stored: Sequence[str]) -> list[str]:
+            wanted = [reading(name, columns)(stored) for name, columns in reads.items() if home_of(name) == home]
+            return [column for column in stored if any(column in some for some in wanted)]
+
+        return {
+            home: read_parquet(
+                self.folder / part_path(home, piece), partial(stored_schema, home), partial(chosen, home)
+            )
+            for home in homes & self.parts[piece].keys()
+        }
+
+    def _read_on(self, read: Callable[[], _T]) -> _T:
+        """What a function reads of the run; if it was compacted in the meantime, from its parts."""
+        try:
+            return read()
+        except StoreError:
+            if not self.live or finished(self.store.log.of(self.run_id)) is None:
+                raise
+            self.__init__(self.store, self.run_id)
+            return read()
 
     def _beside(self, name: str, snapshot_id: str) -> pa.Table:
         """The rows of a table in the piece of a snapshot."""
+        return self._read_on(lambda: viewed(self._home_beside(home_of(name), snapshot_id), name))
+
+    def _home_beside(self, home: str, snapshot_id: str) -> pa.Table:
+        """The rows of a stored table in the piece of a snapshot; of an interactive one, all tables are read at once."""
         piece = self._piece(snapshot_id)
         if piece is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
-        if self.live:
-            if piece not in self._opened:
-                self._opened[piece] = read_tables(live_file(self.store.path, piece), self.kept[piece]["sha256"])
-            return self._of_files([name], [piece])[name]
         opened = self._opened.setdefault(piece, {})
-        if name not in opened:
-            opened[name] = self._of_parts(name, [piece])
-        return opened[name]
+        if not opened or (home not in opened and not self.live):
+            opened |= self._read(piece, dict.fromkeys(_STORED if self.live else [home]))
+        return _joined(home, [opened[home]] if home in opened else [])
 
     def _piece(self, snapshot_id: str) -> str | None:
         """The interactive snapshot itself, or the shard of a snapshot; None if there is none."""
         if self.live:
             return snapshot_id if snapshot_id in self.kept else None
         damage: StoreError | None = None
-        for shard in () if snapshot_id in self._pieces else self.parts:
+        for shard in () if snapshot_id in self._shards else self._pieces:
             try:
-                ids = self._of_parts("snapshots", [shard], ["snapshot_id"])["snapshot_id"]
+                ids = self._of({"snapshots": ["snapshot_id"]}, [shard])["snapshots"]["snapshot_id"]
             except StoreError as error:
                 damage = damage or error
                 continue
             if pc.index(ids, snapshot_id).as_py() >= 0:
-                self._pieces[snapshot_id] = shard
+                self._shards[snapshot_id] = shard
                 break
-        if damage and snapshot_id not in self._pieces:
+        if damage and snapshot_id not in self._shards:
             raise damage
-        return self._pieces.get(snapshot_id)
+        return self._shards.get(snapshot_id)
 
 
 def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:

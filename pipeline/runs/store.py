@@ -1,7 +1,7 @@
 """A folder of runs: staged, written shard by shard, finished once, and read again.
 
 A batch is staged with its resolved requests and the pinned corpus generation; each finished shard writes its parts and a
-receipt; then come the manifest, the line in LOG, and the removal of the stage. After a crash at any point, `resume` runs
+receipt; then come the line in LOG, and the removal of the stage. After a crash at any point, `resume` runs
 exactly the remaining steps: a shard without a receipt is run again.
 """
 
@@ -29,7 +29,6 @@ from .files import (
     json_bytes,
     read_json,
     read_parquet,
-    sha256_of,
     write_json,
     write_parquet,
 )
@@ -37,8 +36,8 @@ from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live import LIVE, live_file
 from .log import Line, RunFolder, of_kind, snapshots_named
 from .parts import FORMAT, PER_RUN, LineTimings, Vectors, expect_format, stored_tables, stored_whole
-from .run import BATCH, Run
-from .writing import INPUTS, STAGE, part_path, shard_name, write_manifest, write_parts
+from .run import Run
+from .writing import INPUTS, STAGE, manifest, part_path, shard_name, write_parts
 
 PLAN = f"{STAGE}/run.json"
 """Exists as long as a run is unfinished; written last, and removed first."""
@@ -47,7 +46,7 @@ _SHARD = pa.field("shard", pa.int32(), False)
 
 OK, UNFINISHED, UNREADABLE, DAMAGED = "ok", "unfinished", "unreadable", "damaged"
 """States of runs: finished or interactive; a staged batch, which `run --resume` or `gc --discard` ends; named by LOG, but
-its manifest is missing or cannot be read; or its content was changed, which only `verify` and reading detect."""
+of another version or without its files; or its content was changed, which only `verify` and reading detect."""
 
 
 class RunState(NamedTuple):
@@ -229,7 +228,7 @@ class Runs(RunFolder):
 
         Raises:
             StoreError: there is no such run, it is not finished, or it cannot be read.
-            VerificationError: its manifest is not the one that LOG names.
+            VerificationError: two lines name it as finished.
         """
         run_id = run_named(run_id)
         if not self.holds(run_id):
@@ -355,27 +354,20 @@ class StagedRun:
         write_json(self.folder / _receipt(shard_name(shard)), receipt, sync=True)
 
     def finish(self, confirmed: Callable[[], None] = lambda: None) -> Run:
-        """Write the manifest, add the line to LOG, remove the stage. Every shard must be done.
+        """Add the line to LOG, and remove the stage. Every shard must be done.
 
         `confirmed` raises if evidence was erased. An erasure that comes later reads the line.
         """
         if pending := self.pending():
             raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
-        manifest = self.folder / "manifest.json"
-        if not exists(manifest):
-            shards = [INPUTS, *map(shard_name, self._shards)]
-            receipts = {shard: read_json(self.folder / _receipt(shard)) for shard in shards}
-            write_manifest(self.folder, self.plan, receipts, self.provenance, kind=BATCH)
-        body = {
-            "run_id": self.run_id,
-            "manifest_sha256": sha256_of(manifest),
-            "started_by": self.plan["settings"].get("principal"),
-        }
+        shards = [INPUTS, *map(shard_name, self._shards)]
+        receipts = {shard: read_json(self.folder / _receipt(shard)) for shard in shards}
 
         def unnamed() -> bool:
             confirmed()
             return not self.store.holds(self.run_id)
 
+        body = manifest(self.folder, self.plan, receipts, self.provenance)
         self.store.log.commit("run", body, unnamed)
         with suppress(FileNotFoundError):
             remove_tree(self.folder / STAGE)

@@ -1,7 +1,7 @@
 """Verify: checks that a run is unchanged since it was written.
 
-The log is checked as a chain that names each manifest and snapshot once, then every file against the line or the
-manifest that names it, then the files against each other: texts against their hashes, snapshot digests recomputed from
+The log is checked as a chain that names each run and snapshot once, then every file against the line that names it,
+then the files against each other: texts against their hashes, snapshot digests recomputed from
 the tables, one outcome per candidate. The first difference is reported first. A text that was erased
 with a receipt is erased, not changed; a run that LOG names and that is gone is missing; what nothing names is extra,
 unless it is temporary.
@@ -27,7 +27,7 @@ from .erasing import Erased
 from .files import files_below, sha256_of
 from .ids import run_named
 from .live import live_file
-from .log import Line, manifest_named, of_kind, snapshots_named
+from .log import Line, of_kind, snapshots_named
 from .parts import PER_RUN, changed_texts, check_conservation, references
 from .run import Run
 from .store import UNFINISHED, UNREADABLE, Runs
@@ -140,28 +140,22 @@ def _verified(store: Runs, run_id: str, anchor: str | None) -> VerifyReport:
 def _opened(store: Runs, run_id: str, lines: list[Line], found: _Found) -> tuple[Run | None, str]:
     """The run, or a problem and a state, if it is not a change."""
     snapshots_named(lines)
-    folder = store.path / run_id
-    if manifest_named(lines) is not None and not folder.is_dir():
+    try:
+        run = Run(store, run_id, lines)
+    except VerificationError:
+        raise
+    except StoreError as error:
+        found.add("changed", "LOG", error.message)
+        return None, UNREADABLE
+    if not run.live and not run.folder.is_dir():
         found.add("missing", run_id, "LOG names it")
         return None, ""
-    try:
-        return Run(store, run_id), ""
-    except VerificationError:
-        found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
-        return None, ""
-    except StoreError as error:
-        kind: Kind = "changed"
-        with suppress(StoreError):
-            kind = "changed" if exists(folder / "manifest.json") else "missing"
-        found.add(kind, "manifest.json", error.message)
-        return None, UNREADABLE
+    return run, ""
 
 
 def _check_files(run: Run, erased: Erased, found: _Found) -> None:
-    """Check every file of a run against the manifest, which LOG names."""
-    expected = {"manifest.json": str(manifest_named(run.lines))}
-    for shard, parts in run.parts.items():
-        expected |= {part_path(name, shard): sha256 for name, sha256 in parts.items()}
+    """Check every file of a run against its line in LOG."""
+    expected = {part_path(name, shard): sha256 for shard, parts in run.parts.items() for name, sha256 in parts.items()}
     texts = {part_path("texts", shard) for shard in run.parts}
     if other := sorted({*erased.parts} - texts):
         found.add("changed", "LOG", f"a receipt names {other[0]}, which is no part of texts")
@@ -175,7 +169,7 @@ def _check_files(run: Run, erased: Erased, found: _Found) -> None:
     _check_shared(run, [run.lineage_sha256], found)
     for path in files_below(run.folder):
         if path not in expected and not path.startswith(f"{STAGE}/") and not Path(path).name.startswith(TEMPORARY):
-            found.add("extra", path, "the manifest does not name it")
+            found.add("extra", path, "LOG does not name it")
     ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
     held = dict(zip(ids, digests, strict=True))
     for name, one in run.kept.items():
@@ -206,7 +200,7 @@ def _check_file(file: Place, part: str, found: _Found) -> str | None:
     try:
         return sha256_of(file)
     except FileNotFoundError:
-        found.add("missing", part, "LOG or the manifest names it")
+        found.add("missing", part, "LOG names it")
     except ScopedRetrievalError:
         raise
     except OSError as error:

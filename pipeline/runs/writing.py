@@ -1,9 +1,9 @@
-"""Writes the parts of a shard, and the manifest of a finished run that names all parts.
+"""Writes the parts of a shard, and makes the line of a finished run, which names all parts.
 
     stage/receipts/<shard>.json       the SHA-256 of each part of a shard, and its number of requests by status
 
-A file that names parts is written once they are on disk: a receipt after the parts of its shard, the manifest after all
-receipts. So a shard is done if it has a receipt.
+What names parts is written once they are on disk: a receipt after the parts of its shard, the line after all receipts.
+So a shard is done if it has a receipt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..storage.durable import TEMPORARY, sync_all
 from ..storage.file_access import make_folder
 from ..storage.places import Place
-from .files import files_below, parquet_bytes, write_bytes, write_json
+from .files import files_below, parquet_bytes, write_bytes
 
 STAGE = "stage"
 """Folder of a run that is being written."""
@@ -50,7 +50,7 @@ def write_parts(folder: Place, shard: str, stored: Mapping[str, pa.Table]) -> di
 
 
 def named_lines(snapshots: pa.Table) -> str:
-    """Each snapshot of a part with its digest, one a line: their SHA-256 in the manifest makes the log name them."""
+    """Each snapshot of a part with its digest, one a line: their SHA-256 in a line makes the log name them."""
     pairs = zip(snapshots["snapshot_id"].to_pylist(), snapshots["snapshot_digest"].to_pylist(), strict=True)
     return "".join(f"{id_} {digest}\n" for id_, digest in pairs)
 
@@ -65,23 +65,26 @@ def part_path(name: str, shard: str) -> str:
     return f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard}.parquet"
 
 
-def write_manifest(
+def manifest(
     folder: Place,
     plan: Mapping[str, Any],
     receipts: Mapping[str, Mapping[str, Any]],
     provenance: pa.Table,
-    *,
-    kind: str,
-) -> str:
-    """Remove parts that a crash left, then write manifest.json, which names those of the receipts, by shard; returns its
-    SHA-256.
+) -> dict[str, Any]:
+    """What the line of a finished run says: its plan, provenance and statuses, and the parts of each shard. Parts that a
+    crash left are removed.
     """
     statuses: Counter[str] = Counter()
     for receipt in receipts.values():
         statuses.update(receipt["statuses"])
-    manifest = {
+    # Temporary files stay: another compaction may be writing the same part.
+    named = {part_path(name, shard) for shard, receipt in receipts.items() for name in receipt["parts"]}
+    for name in files_below(folder):
+        if name.startswith(("tables/", "texts/")) and name not in named and TEMPORARY not in name:
+            (folder / name).unlink(missing_ok=True)
+    return {
         **{key: plan[key] for key in ("format", "run_id", "created_at", "settings", "lineage_sha256")},
-        "kind": kind,
+        "started_by": plan["settings"].get("principal"),
         # Not in provenance: the same rows have the same digests whatever the history of their corpus.
         **({"corpus_head": head} if (head := (plan.get("pin") or {}).get("head")) else {}),
         "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
@@ -92,9 +95,3 @@ def write_manifest(
             for shard, receipt in receipts.items()
         },
     }
-    # Temporary files stay: another compaction may be writing the same part.
-    named = {part_path(name, shard) for shard, receipt in receipts.items() for name in receipt["parts"]}
-    for name in files_below(folder):
-        if name.startswith(("tables/", "texts/")) and name not in named and TEMPORARY not in name:
-            (folder / name).unlink(missing_ok=True)
-    return write_json(folder / "manifest.json", manifest, sync=True)

@@ -3,9 +3,8 @@
     {"content": {"tables": {...}, "texts": {...}, "lineage": ..., "log": [...], ...}, "signature": "..."}
 
 `exported` writes it, `check_file` checks it alone. The content is plain JSON: tables in stored form with the texts beside
-them by SHA-256, the provenance, the lineage, and the lines of the log from the snapshot's own to the head. For a run of
-parts, `manifest` is the one that the log names, and `named` the snapshots that the manifest names. The signature is that
-of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
+them by SHA-256, the provenance, the lineage, and the lines of the log from the snapshot's own to the head. For a batch,
+`named` are the snapshots of its shard, whose SHA-256 is in the line. The signature is that of chains (`storage.signing`), over the content as JSON in one line with sorted keys; empty without a key.
 
 Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
 later erasure does not reach exported files. Without a trusted key or an anchor, a valid file proves that its parts belong
@@ -39,7 +38,6 @@ from ...runs.files import json_bytes
 from ...runs.log import Line, of_kind
 from ...runs.parts import TEXTS, changed_texts, references
 from ...runs.writing import named_lines
-from ...storage.durable import read_whole
 from ...storage.signing import Signer
 from ..access import expect_auditor, open_run
 
@@ -62,7 +60,6 @@ class _Content(BaseModel):
     provenance: dict[str, str]
     lineage: dict[str, Any]
     log: list[str]
-    manifest: str | None
     named: str | None
 
 
@@ -129,8 +126,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         provenance=found.provenance,
         lineage=run.lineage,
         log=[_text_of(line) for line in (lines if len(lines) <= MOST_LINES else [own])],
-        manifest=None if run.live else read_whole(run.folder / "manifest.json").decode(),
-        named=None if run.live else named_lines(run.snapshots_beside(snapshot_id)),
+        named=None if own.body["kind"] == "live" else named_lines(run.snapshots_beside(snapshot_id)),
     )
     file = _File(content=content, signature="")
     file.signature = signer_of(settings).signature(file.signed)
@@ -138,7 +134,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def own_line(run: Any, snapshot_id: str) -> Line | None:
-    """The line that made a snapshot durable: the one with its digest, else the one with its run's manifest."""
+    """The line that made a snapshot durable: the one with its digest, else the one that names its run's parts."""
     for line in of_kind(run.lines, "live"):
         if snapshot_id in {one["snapshot_id"] for one in line.body["snapshots"]}:
             return line
@@ -242,15 +238,17 @@ def _problems(content: _Content) -> Iterator[str]:
     if own["kind"] == "live":
         named = {f"{one['snapshot_id']} {one['snapshot_digest']}" for one in own["snapshots"]}
     else:
-        own, named = _of_manifest(content, own)
+        named = set((content.named or "").splitlines())
+        if _sha256(content.named or "") not in {shard.get("named") for shard in own["shards"].values()}:
+            yield "Expected the snapshots that the log names, got others - at named"
     if f"{content.snapshot_id} {digest}" not in named:
         yield "Expected the log to name the snapshot with its digest, got another - at log[0]"
     if _sha256(json_bytes(content.lineage)) != own["lineage_sha256"]:
-        yield "Expected the lineage that the log or the manifest names, got another - at lineage"
+        yield "Expected the lineage that the log names, got another - at lineage"
 
 
 def _own_body(content: _Content) -> Mapping[str, Any]:
-    """The line that names the snapshot or the manifest of its run, from which the others chain.
+    """The line that names the snapshot or its run, from which the others chain.
 
     Raises:
         VerificationError: there is none, or they do not chain.
@@ -262,20 +260,6 @@ def _own_body(content: _Content) -> Mapping[str, Any]:
     if not lines or lines[0]["body"]["kind"] not in ("live", "run") or lines[0]["body"]["run_id"] != content.run_id:
         raise VerificationError(f"Expected the line that names the snapshot of {content.run_id}, got none", at="log[0]")
     return lines[0]["body"]
-
-
-def _of_manifest(content: _Content, own: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
-    """The manifest that the log names, and the snapshots that it names by their lines.
-
-    Raises:
-        VerificationError: it is another, or names others.
-    """
-    if _sha256(content.manifest or "") != own["manifest_sha256"]:
-        raise VerificationError("Expected the manifest that the log names, got another", at="manifest")
-    manifest = strict_json(content.manifest or "")
-    if _sha256(content.named or "") not in {shard.get("named") for shard in manifest["shards"].values()}:
-        raise VerificationError("Expected the snapshots that the manifest names, got others", at="named")
-    return manifest, set((content.named or "").splitlines())
 
 
 def _sha256(data: str | bytes) -> str:
