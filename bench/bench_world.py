@@ -23,7 +23,7 @@ import synthetic
 import yaml
 from ours import NOW, Order, Scoped
 from scoped_retrieval.nodes.columns.ragged import expand_ranges, starts_of
-from scoped_retrieval.nodes.text.text_analysis import analyze, analyzer_for, query_tokens
+from scoped_retrieval.nodes.text.text_analysis import query_tokens, terms_by_kind
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.postings import index_text
 from scoped_retrieval.pipeline.sources.importing import normalize
@@ -186,13 +186,7 @@ class World:
 def _terms(evidence: pa.Table) -> pa.Array:
     """The terms of each row under the analyzer of its kind."""
     texts = index_text(evidence, INDEXED_COLUMNS)
-    kinds = np.asarray(evidence["evidence_kind"].to_pandas())
-    by_name: dict[str, list[np.ndarray]] = {}
-    for kind in sorted(set(kinds)):
-        by_name.setdefault(analyzer_for(kind), []).append(np.flatnonzero(kinds == kind))
-    rows = {name: np.sort(np.concatenate(parts)) for name, parts in by_name.items()}
-    lists = pa.concat_arrays([analyze(texts.take(pa.array(some)), name) for name, some in rows.items()])
-    return lists.take(pa.array(np.argsort(np.concatenate(list(rows.values())), kind="stable")))
+    return terms_by_kind(texts, evidence["evidence_kind"].combine_chunks()).to_lists()
 
 
 @cache

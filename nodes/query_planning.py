@@ -42,7 +42,6 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text.anchor_keys import anchor_keys
 from .text.anchor_patterns import (
     KINDS,
     LOWER_CASE_ID,
@@ -52,6 +51,7 @@ from .text.anchor_patterns import (
     normalized_paths,
     spoken_state,
 )
+from .text.index_keys import anchor_keys
 from .text.role_words import EXPANSION_WEIGHT, expansions
 from .text.text_analysis import tokens_of
 

@@ -29,8 +29,7 @@ from .recall.posting_recall import score_rows
 from .recall.recall_entries import Entries, WantedRows
 from .recall.recall_scope import RecallTables
 from .tables import FEEDBACK, Evidence, Feedback, LaneScores, Pool, RerankWeights
-from .text.indexed_text import TEXT_COLUMNS, index_text
-from .text.text_analysis import analyzer_for, terms_in
+from .text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in
 from .vocabulary import EVIDENCE_KINDS
 from .vocabulary import FEEDBACK_TERMS as CLASSES
 
@@ -120,7 +119,7 @@ def _terms(request: Int, row: Int, score: Float, evidence: pa.Table) -> Terms:
     """The most used terms of some rows of prose, RM1 weighted by score: a weight is 1 on average."""
     rows, of_row = distinct_numbers(row)
     columns = gathered_columns(evidence, TEXT_COLUMNS, rows)
-    counts = [Counter(terms_in(text[:LONGEST])) for text in index_text(columns, TEXT_COLUMNS).to_pylist()]
+    counts = [Counter(terms_in(text[:LONGEST])) for text in index_text(columns).to_pylist()]
     totals: dict[int, defaultdict[str, float]] = {}
     for of, at, weight in zip(request.tolist(), of_row.tolist(), score.tolist(), strict=True):
         total, own = totals.setdefault(of, defaultdict(float)), np.array(list(counts[at].values()))

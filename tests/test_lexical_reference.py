@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recall_world import day, frame, line, passes, rules
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import posting_recall, recall_scope
-from scoped_retrieval.nodes.text.text_analysis import analyze, query_tokens
+from scoped_retrieval.nodes.text.text_analysis import query_tokens, terms_in
 
 WORDS = ("session", "token", "cache", "create_user", "retry", "login")
 
@@ -89,7 +89,7 @@ def test_lexical_scores_equal_a_plain_reference_to_the_last_bit(rows: list, aske
 def _reference(world: dict[str, Any], request: dict[str, Any], k1: float = 1.2, b: float = 0.75) -> dict:
     """BM25 (lucene) of the admissible rows, row by row, each contribution rounded to 2**-30 and added up as integers."""
     own = [at for at in range(len(world["rows"])) if passes(world, request, at)]
-    terms = {at: Counter(analyze(pa.array([world["rows"][at]["text"]]), "code/1")[0].as_py()) for at in own}
+    terms = {at: Counter(terms_in(world["rows"][at]["text"], "code/1")) for at in own}
     mean = sum(sum(counts.values()) for counts in terms.values()) / max(len(own), 1)
     scores: dict[tuple[str, int], int] = {}
     for term, weight in Counter(query_tokens(pa.array([request["question"]]))[0].as_py()).items():

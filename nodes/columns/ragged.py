@@ -19,8 +19,6 @@ from .keys import first_of_runs
 __all__ = ["Ragged", "distinct", "expand_ranges", "slabs", "spread", "starts_of"]
 
 
-FEW_STRINGS = 64
-"""Below this many strings, processing them one by one is faster."""
 AT_ONCE = 1 << 15
 """Codes processed at once: their temporary arrays stay in the processor's cache."""
 
@@ -55,21 +53,6 @@ class Ragged:
             flat.extend([codes.setdefault(item, len(codes)) for item in items])
         return cls(pa.array(list(codes), pa.string()), np.array(flat, dtype=np.int64), starts_of(np.array(counts, int)))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
-        """The rows of all parts (at least one), one part after the other, with the first one's type of strings."""
-        if not any(len(part.vocabulary) for part in parts[1:]):
-            vocabulary, codes = parts[0].vocabulary, np.arange(len(parts[0].vocabulary))
-        else:
-            vocabulary, codes = distinct([part.vocabulary.cast(parts[0].vocabulary.type) for part in parts])
-        at = starts_of(np.array([len(part.vocabulary) for part in parts]))
-        ends = starts_of(np.array([len(part.codes) for part in parts]))
-        return cls(
-            vocabulary,
-            np.concatenate([codes[first + part.codes] for first, part in zip(at, parts, strict=False)]),
-            np.concatenate([[0], *(part.starts[1:] + end for end, part in zip(ends, parts, strict=False))]),
-        )
-
     @property
     def rows(self) -> NDArray[np.int64]:
         """The row of each code."""
@@ -99,17 +82,6 @@ class Ragged:
     def expand(self, strings: Callable[[str], Sequence[str]]) -> Ragged:
         """Every string replaced by `strings(string)`, called once per distinct string."""
         return self.then(Ragged.of_lists(map(strings, self.vocabulary.to_pylist())))
-
-    def in_two_ways(
-        self, plain: NDArray[np.bool_], fast: Callable[[pa.Array], Ragged], slow: Callable[[str], Sequence[str]]
-    ) -> Ragged:
-        """Every string replaced: `fast` handles all plain strings of the vocabulary at once, `slow` each other one."""
-        if len(plain) < FEW_STRINGS:
-            return self.expand(slow)
-        some, others = (self.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
-        lists = Ragged.joined([fast(some), Ragged.of_lists(map(slow, others.to_pylist()))])
-        place = np.where(plain, np.cumsum(plain) - 1, len(some) + np.cumsum(~plain) - 1)
-        return Ragged(self.vocabulary, place[self.codes], self.starts).then(lists)
 
     def to_lists(self) -> pa.ListArray:
         """The same as list<string>, one list per row."""

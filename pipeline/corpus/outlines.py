@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
-from ...nodes.text.indexed_text import index_text
+from ...nodes.text.text_analysis import index_text
 
 __all__ = ["ENCODED_COLUMNS", "encoded_texts"]
 

@@ -17,20 +17,18 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import Ragged, starts_of
 from ...nodes.frames import FIELDS, key_hashes
-from ...nodes.text.index_keys import conflict_keys, id_keys
-from ...nodes.text.indexed_text import TEXT_COLUMNS, index_text
-from ...nodes.text.plain_keys import keys_of_definitions, keys_of_paths
-from ...nodes.text.text_analysis import terms_by_kind
+from ...nodes.text.index_keys import conflict_keys, definition_keys, id_keys, path_keys
+from ...nodes.text.text_analysis import TEXT_COLUMNS, index_text, terms_by_kind
 from ..cores import cores
 
-_KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
-    ("definition", "symbols", keys_of_definitions),
-    ("reference", "calls", keys_of_definitions),
-    ("path", "path", keys_of_paths),
-    ("id", "entity", lambda ids: ids.expand(id_keys)),
-    ("id", "supersedes", lambda ids: ids.expand(id_keys)),
-    ("id", "uri", lambda ids: ids.expand(id_keys)),
-    ("conflict", "conflict_set", lambda names: names.expand(conflict_keys)),
+_KEYED_COLUMNS: tuple[tuple[str, str, Callable[[str], list[str]]], ...] = (
+    ("definition", "symbols", definition_keys),
+    ("reference", "calls", definition_keys),
+    ("path", "path", path_keys),
+    ("id", "entity", id_keys),
+    ("id", "supersedes", id_keys),
+    ("id", "uri", id_keys),
+    ("conflict", "conflict_set", conflict_keys),
 )
 
 INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
@@ -104,9 +102,9 @@ def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
 
 
 def _postings_of(evidence: pa.Table) -> tuple[list[Postings], NDArray[np.int64]]:
-    terms = terms_by_kind(index_text(evidence, TEXT_COLUMNS), evidence["evidence_kind"].combine_chunks())
+    terms = terms_by_kind(index_text(evidence), evidence["evidence_kind"].combine_chunks())
     parts = [_postings("text", terms)]
-    parts += [_postings(field, keys(Ragged.of(evidence[column]))) for field, column, keys in _KEYED_COLUMNS]
+    parts += [_postings(field, Ragged.of(evidence[column]).expand(keys)) for field, column, keys in _KEYED_COLUMNS]
     parts.append(_postings("id", Ragged.of(evidence["evidence_id"])))  # lower case by construction
     return parts, np.diff(terms.starts)
 

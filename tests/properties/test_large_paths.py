@@ -29,7 +29,7 @@ from scoped_retrieval.nodes.recall import (
     turns,
     vector_recall,
 )
-from scoped_retrieval.nodes.text import plain_keys, same_texts, text_analysis
+from scoped_retrieval.nodes.text import same_texts
 from scoped_retrieval.nodes.walls import time_gates
 from worlds import Row, World, foreign_rows, worlds
 
@@ -39,7 +39,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "AT_ONCE": (8, (ragged,)),
     "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
     "CELLS": (64, (pair_scores, posting_recall, vector_recall)),
-    "FEW_STRINGS": (1, (ragged,)),
     "FLAGS": (64, (vector_recall,)),
     "MANY": (0, (digests,)),
     "MERGED_AFTER": (0, (recall_scope,)),
@@ -51,8 +50,6 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
 }
 """The threshold of each of these paths, its value for small worlds, and the modules that read it."""
 
-INDEXING = ((plain_keys, "_suffixes"),)
-ANSWERING = ((text_analysis, "_plain_terms"),)
 FROM_ARRAYS = ((vector_recall, "_best_exact"),)
 COMPILED = (
     (compiled, "ThreadPoolExecutor"), (vector_recall, "_best_compiled"),
@@ -68,7 +65,7 @@ def large_paths(*, loops: bool, reached: Counter[str]) -> Iterator[None]:
         for name, (value, modules) in BOUNDS.items():
             for module in modules:
                 patch.setattr(module, name, value)
-        for module, name in (*INDEXING, *ANSWERING, *FROM_ARRAYS, *COMPILED):
+        for module, name in (*FROM_ARRAYS, *COMPILED):
             patch.setattr(module, name, _counted(getattr(module, name), name, reached))
         compiled.load.cache_clear()
         pa.set_cpu_count(max(2, cpus))
@@ -114,7 +111,7 @@ def test_a_request_has_one_answer_whichever_way_it_is_worked_out(loops: bool) ->
         check_one_answer(world, batch=batch, order=order, threads=threads, batches=3, way=way)
 
     holds()
-    assert not not_reached(reached, ANSWERING, COMPILED if loops else FROM_ARRAYS)
+    assert not not_reached(reached, COMPILED if loops else FROM_ARRAYS)
 
 
 @pytest.mark.parametrize("loops", WAYS)
@@ -128,4 +125,4 @@ def test_rows_outside_the_scope_change_nothing_on_the_ways_of_large_corpora(loop
             check_non_interference(world, planted)
 
     holds()
-    assert not not_reached(reached, INDEXING, ANSWERING, COMPILED if loops else FROM_ARRAYS)
+    assert not not_reached(reached, COMPILED if loops else FROM_ARRAYS)

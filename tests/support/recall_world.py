@@ -43,7 +43,7 @@ from scoped_retrieval.nodes.tables import (
     SUB_QUERIES,
 )
 from scoped_retrieval.nodes.text.index_keys import conflict_keys, definition_keys, id_keys, path_keys
-from scoped_retrieval.nodes.text.text_analysis import analyze
+from scoped_retrieval.nodes.text.text_analysis import terms_in
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LANES = LANE_NAMES
@@ -85,7 +85,7 @@ def frame(rows: Sequence[Row], *, chunk: int | None = None) -> dict[str, Any]:
             }
             | names
         )
-    terms = analyze(pa.array([row["text"] for row in full], pa.large_string()), "code/1").to_pylist()
+    terms = [terms_in(row["text"], "code/1") for row in full]
     for row, own in zip(full, terms, strict=True):
         row["length"] = len(own)
     evidence = EVIDENCE.from_rows(full)
