@@ -50,7 +50,7 @@ from .walls.gate_predicates import CONTRACT_COLUMNS, columns_of_frame, first_sto
 from .walls.gates import GATES, NUMBER
 from .walls.moments import Moments
 from .walls.segment_columns import SegmentColumns
-from .walls.time_gates import time_grid
+from .walls.time_gates import time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _CLOCK = {"as_of": OPEN_START, "window_start": OPEN_START, "window_end": OPEN_END}
@@ -246,7 +246,7 @@ class _Visible:
         clock = np.array([[as_of], [start], [end]])
 
         def judge() -> _Moment:
-            return _Moment(self, time_grid(self._index, self._rows, *clock, history=np.array([history]))[0])
+            return _Moment(self, time_codes(self._index, self._rows, as_of, start, end, history)[0])
 
         return self._kept.get((self._moments.at(clock).tobytes(), history), judge)
 
@@ -368,7 +368,7 @@ def _shadow(
             continue
         position, named = segment.named["workspace_root"]
         local = np.flatnonzero((codes == 0) & (named == position.get(root, -2)))
-        local = local[time_grid(row_index, local + start, *(np.array([bound]) for bound in instant))[0] == 0]
+        local = local[time_codes(row_index, local + start, *instant, False)[0] == 0]
         taken.append(segment.files.take(pa.array(local)).drop_null())
     if not sum(map(len, taken)):
         return

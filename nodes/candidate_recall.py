@@ -62,7 +62,7 @@ from .tables import (
     SubQueries,
 )
 from .vocabulary import INTENTS
-from .walls.clocks import clocks
+from .walls.time_gates import clocks
 
 _INTENTS = tuple(sorted(INTENTS.values))
 

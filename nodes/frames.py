@@ -198,11 +198,6 @@ class RowIndex:
     deleted: NDArray[np.int64]
 
     @cached_property
-    def single(self) -> bool:
-        """Every row has exactly one placement."""
-        return len(self.recorded) == len(self.id_rank) and bool((np.diff(self.placement_starts) == 1).all())
-
-    @cached_property
     def by_id(self) -> NDArray[np.int64]:
         """The rows in the order of their ids."""
         rows = np.empty(len(self.id_rank), dtype=np.int64)

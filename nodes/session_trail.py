@@ -27,7 +27,7 @@ from .tables import (
     SessionEvents,
     SessionTexts,
 )
-from .walls.clocks import clocks
+from .walls.time_gates import clocks
 
 EVENTS = 3
 """Events per request: the latest observations, not the session's history."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.frames import OPEN_END, OPEN_START, RowIndex
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
-from scoped_retrieval.nodes.walls.time_gates import open_grid, time_codes, time_grid
+from scoped_retrieval.nodes.walls.time_gates import ContractClock, time_codes
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -79,14 +79,8 @@ def reference(row: dict, as_of: int, start: int | None, end: int | None) -> tupl
 
 def judge(rows: list[dict], as_of: int, start: int | None = None, end: int | None = None) -> list[str | None]:
     """The name of the gate that stops each row, None where it passes."""
-    many = np.ones(len(rows), dtype=np.int64)
-    codes, _ = time_codes(
-        index_of(rows),
-        np.arange(len(rows)),
-        many * micro(as_of, 0),
-        many * micro(start, OPEN_START),
-        many * micro(end, OPEN_END),
-    )
+    bounds = micro(as_of, 0), micro(start, OPEN_START), micro(end, OPEN_END)
+    codes, _ = time_codes(index_of(rows), np.arange(len(rows)), *bounds, False)
     return [None if code == 0 else GATES[code - 1].name for code in codes]
 
 
@@ -98,9 +92,7 @@ def test_a_revert_lets_the_text_live_again():
 
 
 def test_a_row_without_placements_was_never_recorded():
-    codes, placement = time_codes(
-        index_of([{"placements": []}]), *(np.array([n]) for n in (0, 5, OPEN_START, OPEN_END))
-    )
+    codes, placement = time_codes(index_of([{"placements": []}]), np.array([0]), 5, OPEN_START, OPEN_END, False)
     assert (codes.tolist(), placement.tolist()) == ([NUMBER["recorded"]], [-1])
 
 
@@ -123,13 +115,23 @@ def test_codes_and_placements_equal_the_reference(rows, instants):
         for at, open_ in ((0, 0), (1, OPEN_START), (2, OPEN_END))
     )
     repeated = [np.repeat(times, len(rows)) for times in (as_of, start, end)]
-    codes, placement = time_codes(index, row, *repeated)
+    codes, placement = time_codes(index, row, *repeated, False)
     expected = [reference(each, *instant) for instant in instants for each in rows]
     assert codes.tolist() == [code for code, _ in expected]
     assert [None if p < 0 else index.recorded[p] for p in placement] == [
         None if chosen is None else micro(chosen[0], 0) for _, chosen in expected
     ]
-    assert time_grid(index, np.arange(len(rows)), as_of, start, end).ravel().tolist() == codes.tolist()
     for history in (np.zeros(len(instants), bool), np.arange(len(instants)) % 2 == 0):
-        whole = time_grid(index, np.arange(len(rows)), as_of, start, end, history) == 0
-        assert (open_grid(index, np.arange(len(rows)), as_of, start, end, history) == whole).all()
+        clock = ContractClock(as_of, start, end, history)
+        number = np.arange(len(instants))
+        passes, _ = clock.judge(index, number.repeat(len(rows)), row)
+        assert clock.grid(index, number, np.arange(len(rows))).ravel().tolist() == passes.tolist()
+        with_history = [_passes_as_history(each, *instant) for instant in instants for each in rows]
+        allowed = history.repeat(len(rows)) & np.array(with_history)
+        assert passes.tolist() == ((codes == 0) | allowed).tolist()
+
+
+def _passes_as_history(row: dict, as_of: int, start: int | None, end: int | None) -> bool:
+    """Whether a row passes if nothing had ended."""
+    endless = [(recorded, None, None) for recorded, _, _ in row["placements"]]
+    return reference(row | {"placements": endless}, as_of, start, end)[0] == 0

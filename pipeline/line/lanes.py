@@ -24,7 +24,7 @@ from ...nodes.columns.keys import integers
 from ...nodes.errors import DECLARE, ModelError
 from ...nodes.frames import RowIndex
 from ...nodes.tables import LANE_STATES
-from ...nodes.walls.clocks import distinct_clocks
+from ...nodes.walls.time_gates import distinct_clocks
 from ..corpus import CorpusFrame
 from ..encoders.cross_encoder import CROSS_ENCODER
 from ..encoders.encoder import encoder_available

@@ -52,7 +52,7 @@ from scoped_retrieval.nodes.recall import (
     versions,
 )
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
+from scoped_retrieval.nodes.walls import gate_predicates, second_wall, time_gates
 from scoped_retrieval.pipeline.corpus import next_generation, publishing, store, vectors, zones
 from scoped_retrieval.pipeline.corpus.identity import MultisetHash
 from scoped_retrieval.pipeline.line import lanes
@@ -142,21 +142,14 @@ def _without(gate: int) -> Plant:
 
 def dropped_time_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both walls take every instant for as_of."""
-    counted, grid, codes = clocks.open_grid, boundary_gates.time_grid, clocks.time_codes
-
-    def all_open(*args: Any) -> Any:
-        return np.ones_like(counted(*args))
-
-    def open_grid(*args: Any, **how: Any) -> Any:
-        return np.zeros_like(grid(*args, **how))
+    codes = time_gates.time_codes
 
     def open_codes(*args: Any) -> Any:
         found, placement = codes(*args)
         return np.zeros_like(found), placement
 
-    monkeypatch.setattr(clocks, "open_grid", all_open)
-    monkeypatch.setattr(clocks, "time_codes", open_codes)
-    monkeypatch.setattr(boundary_gates, "time_grid", open_grid)
+    monkeypatch.setattr(time_gates, "time_codes", open_codes)
+    monkeypatch.setattr(boundary_gates, "time_codes", open_codes)
 
     def none_stopped(_: object, row: np.ndarray, *__: object) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(len(row), np.int64), np.zeros(len(row), bool)
