@@ -46,10 +46,9 @@ from .tables import (
     ScopeGroups,
     Segments,
 )
-from .walls.gate_predicates import CONTRACT_COLUMNS, columns_of_frame, first_stops
+from .walls.first_wall import CONTRACT_COLUMNS, SegmentColumns, columns_of_frame, first_stops
 from .walls.gates import GATES, NUMBER
 from .walls.moments import Moments
-from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_codes
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
@@ -364,11 +363,8 @@ def _shadow(
     """Mark committed rows whose source and path also occur in an admissible text of the contract's work tree."""
     taken = []
     for start, segment, codes in parts:
-        if "workspace_root" not in segment.named:
-            continue
-        position, named = segment.named["workspace_root"]
-        local = np.flatnonzero((codes == 0) & (named == position.get(root, -2)))
-        local = local[time_codes(row_index, local + start, *instant, False)[0] == 0]
+        local = np.flatnonzero((codes == 0) & segment.where("workspace_root", lambda named: named == root))
+        local = local[time_codes(row_index, local + start, *instant, history=False)[0] == 0]
         taken.append(segment.files.take(pa.array(local)).drop_null())
     if not sum(map(len, taken)):
         return

@@ -26,9 +26,9 @@ from .errors import InputError, SchemaError, called
 from .lanes import Lane
 from .score_terms import ScoreTerm
 from .tables import EVIDENCE
+from .walls.first_wall import CONTRACT_COLUMNS
+from .walls.gate import PLUGIN_REASON, Gate
 from .walls.gate_order import GateOrder
-from .walls.gate_predicates import CONTRACT_COLUMNS
-from .walls.gates.gate import PLUGIN_REASON, Gate
 
 __all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "check_names", "is_plugin_name", "values_of"]
 

@@ -23,7 +23,7 @@ from ..nodes.errors import InputError
 from ..nodes.lanes import Lane
 from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored, check_names
 from ..nodes.score_terms import ScoreTerm
-from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
+from ..nodes.walls.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
 from .sources.readers import SourceReader
 
 __all__ = [

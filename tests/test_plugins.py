@@ -15,8 +15,8 @@ from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.score_terms import TERMS, terms_of_plugins
 from scoped_retrieval.nodes.tables import EVIDENCE
+from scoped_retrieval.nodes.walls.first_wall import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
-from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..columns.keys import distinct_values, integers, present, take_or, truth
 from ..columns.list_columns import flattened
+from ..walls.gate import PLUGIN_REASON
 from ..walls.gates import GATES, HIDING
-from ..walls.gates.gate import PLUGIN_REASON
 
 Bool = NDArray[np.bool_]
 Int = NDArray[np.int64]

@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered_columns
-from ..errors import called
-from .gate_predicates import CONTRACT_COLUMNS, LAST_ACCESS, mask_of
+from ..columns.numbers import array_of
+from ..errors import SchemaError, called
+from .first_wall import CONTRACT_COLUMNS, LAST_ACCESS, Codes, SegmentColumns
+from .gate import Gate, GateClass, Mask
 from .gates import GATES
-from .gates.gate import Gate, GateClass
-from .segment_columns import Codes, Mask, SegmentColumns
 
 _CLASSES = get_args(GateClass)
 
@@ -66,7 +66,7 @@ class GateOrder:
             assert gate.stops is not None
             segment = SegmentColumns(evidence.select(list(gate.columns)).slice(start, len(codes)))
             if (mask := called(gate.name, "stops", gate.stops, segment, shown)) is not None:
-                self._stop(codes, mask_of(mask, len(codes), f"{gate.name}.stops"), gate)
+                self._stop(codes, _mask_of(mask, len(codes), f"{gate.name}.stops"), gate)
         return codes
 
     def removed(
@@ -78,10 +78,22 @@ class GateOrder:
             stored = pa.table(gathered_columns(evidence, gate.columns, rows))
             asked = pa.table(gathered_columns(contracts, CONTRACT_COLUMNS, order))
             mask = called(gate.name, "removes", gate.removes, stored, asked)
-            self._stop(codes, mask_of(mask, len(codes), f"{gate.name}.removes"), gate)
+            self._stop(codes, _mask_of(mask, len(codes), f"{gate.name}.removes"), gate)
         return codes
 
     def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
         """Stop rows at this gate, unless an earlier gate stops them."""
         later = (codes == 0) | (self.place[codes] > self.place[gate.number])
         codes[mask & later] = gate.number
+
+
+def _mask_of(mask: Any, rows: int, at: str) -> Mask:
+    """The return value of a gate's predicate.
+
+    Raises:
+        SchemaError: it is not one boolean per row.
+    """
+    found = array_of(mask, at)
+    if found.dtype != np.bool_ or found.shape != (rows,):
+        raise SchemaError(f"Expected true or false for each of {rows} rows, got {found.dtype}{found.shape} - at {at}")
+    return found

@@ -25,7 +25,8 @@ from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import CONTRACTS, REQUESTS
-from ...nodes.walls.gates import GATES, Gate
+from ...nodes.walls.gate import Gate
+from ...nodes.walls.gates import GATES
 from ...nodes.walls.time_gates import clocks
 from ..config.grants import GrantsFile, load_grants
 from ..config.opening import corpus_of

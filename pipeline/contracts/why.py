@@ -31,7 +31,7 @@ from ...nodes.frames import posting_keys
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.selectors import glob_mask, selected
 from ...nodes.tables import CANDIDATES, CONTRACT_BOUNDS, CONTRACTS
-from ...nodes.walls.gates.gate import Case
+from ...nodes.walls.gate import Case
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..reading.access import audience_of, open_run, pinned_corpus

@@ -20,11 +20,8 @@ import pyarrow.compute as pc
 
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from ...nodes.vocabulary import FEEDBACK_TERMS, TURN_TERMS
-from ...nodes.walls.gates import GATES
-from ...nodes.walls.gates.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Gate, Ground
-from ...nodes.walls.gates.names import ROOT
-from ...nodes.walls.gates.trust import LEAK_TEST
-from ...nodes.walls.gates.zones import LEFT_OUT
+from ...nodes.walls.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Gate, Ground
+from ...nodes.walls.gates import GATES, LEAK_TEST, LEFT_OUT, ROOT
 from ..config.policies.roles import Roles
 from ..config.policies.tables import Policies
 

@@ -52,7 +52,7 @@ from scoped_retrieval.nodes.recall import (
     versions,
 )
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.nodes.walls import gate_predicates, second_wall, time_gates
+from scoped_retrieval.nodes.walls import first_wall, second_wall, time_gates
 from scoped_retrieval.pipeline.corpus import next_generation, publishing, store, vectors, zones
 from scoped_retrieval.pipeline.corpus.identity import MultisetHash
 from scoped_retrieval.pipeline.line import lanes
@@ -131,8 +131,8 @@ def versions_chosen_before_the_gates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _without(gate: int) -> Plant:
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        left = tuple(each for each in gate_predicates.GATES if each.number != gate)
-        monkeypatch.setattr(gate_predicates, "GATES", left)
+        left = tuple(each for each in first_wall.GATES if each.number != gate)
+        monkeypatch.setattr(first_wall, "GATES", left)
         place = second_wall._first
         name_ = boundary_gates.GATES[gate - 1].name
         monkeypatch.setattr(second_wall, "_first", lambda removed: place([(n, m) for n, m in removed if n != name_]))

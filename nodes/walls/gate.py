@@ -1,7 +1,7 @@
 """Definition of a gate: one rule of the boundary, with everything that belongs to it.
 
-Gives: `Gate`, and the arguments and results of its functions. A gate of the package is an object in a file of this
-folder and a line in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
+Gives: `Gate`, and the arguments and results of its functions. The gates of the package are in `gates`; a gate of a
+plugin is the same object, see `docs/how-to/extend.md`.
 
 Note: the second wall is not here. `second_wall` judges the gates of the package again, with deliberately independent
 code. A gate of a plugin brings its own second judgment, `removes`.
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...errors import SchemaError, called, kind_of
+from ..errors import SchemaError, called, kind_of
 
 GateClass = Literal["access", "visibility", "time"]
 """Access gates leave no trace but a count for auditors; visibility and time gates record what they withhold."""
@@ -33,6 +33,7 @@ Bounds = Sequence[Mapping[str, Any]]
 
 Rule = tuple[str, str]
 """The deciding rule of a contract, and a description of the rows it admits."""
+Explain = Callable[[Contract, Bounds], Rule]
 
 OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
 ANGLES = (OPEN, BOUNDED, GUIDED)
@@ -68,9 +69,10 @@ class Case:
         """The grants that bound the row's project."""
         return ", ".join(bound["rule_id"] for bound in self.here())
 
-    def mode(self, chosen: str) -> str:
-        """The mode as the rule that excludes something."""
-        return f"mode {self.contract['mode']}: not {chosen}"
+    def grant(self, **columns: Any) -> None:
+        """Give the grants of the row's project other values."""
+        for bound in self.here():
+            bound |= columns
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class Gate:
     """The columns of CONTRACTS it reads. A plugin's gate may declare only those that built-in gates read."""
     stops: Callable[[Any, Contract], Mask | None] | None = None
     bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
-    explain: Callable[[Contract, Bounds], Rule] | None = None
+    explain: Explain | None = None
     """The deciding rule of a contract, and a description of the rows it admits."""
     remedy: Callable[[Case], Opening] | None = None
     """The changes that would admit a row that the gate stops."""
@@ -180,43 +182,3 @@ class Gate:
             if not isinstance(value, Mapping):
                 raise SchemaError(f"Expected an object, got {kind_of(value)} - at {self.name}.canaries.{what}")
         return dict(row), asked
-
-
-def always(says: str) -> Callable[[Contract, Bounds], Rule]:
-    """An explanation that is the same for every contract."""
-    return lambda contract, bounds: ("", says)
-
-
-def row_of(**columns: Any) -> Callable[[Ground], Row]:
-    """A canary's columns that are the same wherever it is planted."""
-    return lambda ground: dict(columns)
-
-
-def asks(**fields: Any) -> Callable[[Ground], Mapping[str, Any]]:
-    """Request fields that are the same for every tenant."""
-    return lambda ground: fields
-
-
-def grants(bounds: Bounds) -> str:
-    """The rules of grants, in words."""
-    return ", ".join(bound["rule_id"] for bound in bounds)
-
-
-def by_mode(contract: Contract, chosen: Sequence[str] | None) -> list[str]:
-    """The mode as a rule, where it restricts something."""
-    return [f"mode {contract['mode']}"] if chosen else []
-
-
-def listed(values: Sequence[str]) -> str:
-    """Values as a list in prose."""
-    return ", ".join(values) or "none"
-
-
-def literal(text: str) -> str:
-    """A glob that matches only this text."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
-
-
-def outside(codes: NDArray[np.int8], words: Sequence[str], included: Any) -> Mask:
-    """Rows whose word is not included."""
-    return np.array([word not in included for word in words])[codes]
