@@ -95,7 +95,7 @@ def read(
     options: ReadOptions | None = None,
     report: SourceReport | None = None,
 ) -> pa.Table:
-    reader = DocumentReader.of(options)
+    reader = DocumentReader(options)
     return flat(list(read_git_history(repo, project="shop", now=NOW, report=report or SourceReport(), reader=reader)))
 
 

@@ -31,9 +31,7 @@ def write(root: Path, files: dict[str, bytes | str]) -> Path:
 
 def read(root: Path, report: SourceReport | None = None, options: ReadOptions | None = None) -> pa.Table:
     tables = list(
-        read_work_tree(
-            root, project="shop", now=NOW, report=report or SourceReport(), reader=DocumentReader.of(options)
-        )
+        read_work_tree(root, project="shop", now=NOW, report=report or SourceReport(), reader=DocumentReader(options))
     )
     return pa.concat_tables(tables) if tables else IMPORT_ROWS.empty()
 

@@ -5,7 +5,7 @@
     generations/<n>-<digest>.json   the manifest that line n names
     packs/<n>-<random>/             what the publication of line n wrote, see `packs.py`
     erased/<n>-<random>.arrow       ids and keys of erased rows, see `tombstones.py`
-    cache/                          what was read before, see `sources/chunk_cache.py`
+    cache/                          what was read before, see `sources/document_reader.py`
 
 A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
 analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.

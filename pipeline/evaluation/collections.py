@@ -161,7 +161,7 @@ class Collection:
         texts = self.read("blobs").set_index("blob_sha")["text"]
         options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
         constant = {"source_id": self._history(), "owner_project": self.name}
-        return read_changes(self._changes(), _Texts(texts), DocumentReader.of(options), constant, SourceReport())
+        return read_changes(self._changes(), _Texts(texts), DocumentReader(options), constant, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """The differences between consecutive snapshots, in order of their times."""

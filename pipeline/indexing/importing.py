@@ -42,7 +42,6 @@ from ..plugins import installed
 from ..progress import Say, StepReporter, counted, quiet
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, work_tree
-from ..sources.chunk_cache import ChunkCache
 from ..sources.document_reader import DocumentReader, processors
 from ..sources.grammars import QUERIES, WHEELS
 from ..sources.importing import NO_ROWS, normalize
@@ -101,8 +100,9 @@ def index_into(
     for name, _ in request.read:
         if name not in readers:
             raise InputError.one_of(readers, name, "--add")
-    cache = ChunkCache(settings["corpus"] if head_of(settings) is not None else None, reader_digest())
-    with DocumentReader(cache, workers=request.workers or processors()) as documents:
+    with DocumentReader(workers=request.workers or processors(), readers=reader_digest()) as documents:
+        if head_of(settings) is not None:
+            documents.keep_in(settings["corpus"])
         import_ = _Import(settings, request, now, documents, progress, say, readers, grant)
         published = import_.publish()
         generation = import_.embed()
@@ -184,7 +184,7 @@ class _Import:
             self._corpus = made_or_opened(self.settings)
             if encoder is not None:
                 self._corpus.expect_encoder(encoder)
-            self.documents.cache.keep_in(self._corpus.path)
+            self.documents.keep_in(self._corpus.path)
         if rows.num_rows:
             self.say(f"writing what is new of {counted(rows.num_rows, 'row')}")
         report = self._corpus.publish(

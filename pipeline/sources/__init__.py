@@ -6,6 +6,6 @@
 - histories: `git_history`, with uncommitted files; `git_commands`; `path_history`
 - chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs` and `lines`; `parts` of notebooks, pages and web pages;
   `headers`
-- what was cut before: `chunk_cache`; `document_reader` cuts the rest, in worker processes if it is much
+- `document_reader`: what was cut before, and the rest, in worker processes if it is much
 - records: `readers` (lists them), `records`, `structured` (with schemas), which share `record_rows` and `jsonl`; `evidence_file` and `mcp_resources`
 """

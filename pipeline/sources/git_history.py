@@ -61,7 +61,7 @@ def read_git_history(
     Raises:
         InputError: there is no repository.
     """
-    reader = reader or DocumentReader.of()
+    reader = reader or DocumentReader()
     git = Git(repo)
     branch, head = git.branch()
     source_id = git.source_id(name)
@@ -107,7 +107,7 @@ def read_uncommitted(
         InputError: there is no repository.
     """
     recorded = microseconds(now)
-    reader = reader or DocumentReader.of()
+    reader = reader or DocumentReader()
     git = Git(repo)
     if git.root is None:
         return

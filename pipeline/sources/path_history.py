@@ -144,20 +144,20 @@ class _Batch:
 
     def tables(self, constant: Mapping[str, Any], missing: Collection[bytes]) -> Iterator[pa.Table]:
         """The rows of these paths, whose texts were read, but for those of the `missing` keys."""
-        cache, changes = self.reader.cache, self.changes
+        changes = self.changes
         reasons: dict[bytes, str | None] = {}
         keys, at = list[bytes](), list[int]()
         for number, key in enumerate(self._keys):
             if key is None:
                 continue
             if key not in reasons:
-                reasons[key] = "blob not in the repository" if key in missing else cache.document(key)[0]
+                reasons[key] = "blob not in the repository" if key in missing else self.reader.document(key)[0]
             if (reason := reasons[key]) is not None:
                 self.report.skip(reason, at=self._paths[self._path_of[number]])
                 continue
             keys.append(key)
             at.append(number)
-        places = cache.places(keys)
+        places = self.reader.places(keys)
         if not len(places.document):
             return
         version = np.array(at, dtype=np.int64)[places.document]
@@ -194,11 +194,10 @@ class _Batch:
         heads = np.flatnonzero(another[begins])
         rows = first[heads]
         last = order[np.append(begins[heads[1:]], len(order)) - 1]  # its header describes the row
-        chunks = cache.chunks(places.group[last], places.at["chunk"][last])
         began = pa.array(times[version[rows]]).cast(TIMESTAMP)
         columns = {name: values.take(pa.array(heads)) for name, values in placed.items()}
         table = self.reader.table(
-            chunks,
+            self.reader.chunks(places, last),
             dict(constant)
             | columns
             | {

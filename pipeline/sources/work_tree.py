@@ -56,7 +56,7 @@ def read_work_tree(
     Raises:
         InputError: there is nothing at `root`.
     """
-    reader = reader or DocumentReader.of()
+    reader = reader or DocumentReader()
     root = Path(root)
     if root.is_file():
         folder, paths = root.parent, [os.fsencode(root.name)]
@@ -108,21 +108,21 @@ class FilesAsRows:
     def rest(self) -> Iterator[pa.Table]:
         """Yield the rows of the files so far."""
         files, texts, self._files, self._texts, self._bytes = self._files, self._texts, [], [], 0
-        self._reader.read(texts)
-        cache, report, versions = self._reader.cache, self._report, list[str | None]()
+        reader, report, versions = self._reader, self._report, list[str | None]()
+        reader.read(texts)
         for path, key, _ in files:
-            reason, notes, version = cache.document(key)
+            reason, notes, version = reader.document(key)
             versions.append(version and f"{self._version}:{version.removeprefix('sha256:')}")
             if reason is not None:
                 report.skip(reason, at=path)
                 self.unread.append(path)
             for note in notes:
                 report.note(note, at=path)
-        places = cache.places([key for _, key, _ in files])
+        places = reader.places([key for _, key, _ in files])
         if not len(places.document):
             return
         report.read += len(places.document)
-        chunks = cache.chunks(places.group, places.at["chunk"])
+        chunks = reader.chunks(places)
         of, instant = pa.array(places.document), chunks.schema.field("event_time").type
         modified = pa.array([min(modified, self._recorded) for _, _, modified in files], pa.int64())
         columns = {name: pa.array(places.at[name]) for name in _PLACED} | {
@@ -131,7 +131,7 @@ class FilesAsRows:
             "event_time": pc.coalesce(chunks["event_time"], modified.cast(instant).take(of)),
             "recorded_time": pa.scalar(self._recorded, pa.int64()).cast(instant),
         }
-        yield self._reader.table(chunks, {**self._constant, **columns})
+        yield reader.table(chunks, {**self._constant, **columns})
 
 
 def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[str, bytes, int] | None:
