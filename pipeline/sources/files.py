@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -34,12 +33,10 @@ __all__ = [
     "columns_of",
     "decoded",
     "is_generated",
-    "microseconds",
     "readable",
     "table_of",
 ]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GENERATED = re.compile(
     rb"@generated\b|code generated (?:by|from)\b|(?:automatically|auto-?) ?generated\b.{0,200}?do not (?:edit|modify)"
     rb"|do not (?:edit|modify)\b.{0,80}?generated",
@@ -164,11 +161,6 @@ def is_generated(kind: FileKind, data: bytes) -> bool:
         return False
     lines = data.split(b"\n")
     return len(data) > _MINIFIED_MEAN * len(lines) and max(map(len, lines)) > _MINIFIED_LINE
-
-
-def microseconds(instant: datetime) -> int:
-    """Microseconds since 1970 of an instant with a time zone."""
-    return (instant - _EPOCH) // timedelta(microseconds=1)
 
 
 _COLUMNS = (

@@ -25,10 +25,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.schema import TIMESTAMP
 from ..progress import Say, counted, quiet
 from .document_reader import DocumentReader
 from .file_kinds import file_kind
-from .files import FILE_ROWS, ReadOptions, columns_of, microseconds, table_of
+from .files import FILE_ROWS, ReadOptions, columns_of, table_of
 from .git_commands import Blobs, Change, Git
 from .path_history import commit_table, read_changes
 from .report import SourceReport
@@ -106,7 +107,7 @@ def read_uncommitted(
     Raises:
         InputError: there is no repository.
     """
-    recorded = microseconds(now)
+    recorded = pa.scalar(now, TIMESTAMP).value
     reader = reader or DocumentReader()
     git = Git(repo)
     if git.root is None:

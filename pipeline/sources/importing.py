@@ -340,7 +340,7 @@ def _fill_trust(fill: Fill, columns: dict[str, pa.Array], report: SourceReport, 
     """Fill class and kind first, then the columns that depend on them."""
     if columns["origin_class"].null_count:
         fill("origin_class", _mapped(columns["source_id"], _class_of_source))
-        fill("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND[kind]))
+        fill("origin_class", _mapped(columns["evidence_kind"], lambda kind: _CLASS_OF_KIND.get(kind, "artifact")))
         fill("origin_class", "project-doc")
     if columns["evidence_kind"].null_count:
         fill("evidence_kind", _kinds(columns["origin_class"], columns["path"]))
@@ -428,24 +428,8 @@ _UNTRUSTED_KINDS = frozenset({"test-log", "tool-output"})
 _OWNED_BY_USER = frozenset({"memory", "session-event", "user-preference"})
 """Classes whose rows belong to one user: the importing principal, unless the row names another."""
 
-_CLASS_OF_KIND = {
-    "code": "workspace",
-    "doc": "project-doc",
-    "test-log": "artifact",
-    "memory": "memory",
-    "session-event": "session-event",
-    "decision-record": "decision-record",
-    "rule": "project-doc",
-    "structured-fact": "structured-sot",
-    "tool-output": "artifact",
-}
-"""The class of a row that states neither a class nor a source of one."""
-_PREFIXES = {
-    "standard": "team-standard",
-    "preference": "user-preference",
-    "log": "artifact",
-    "sessions": "session-event",
-}
+_CLASS_OF_KIND = {of.evidence_kind: name for name, of in reversed(_DEFAULTS.items())}
+"""The class of a row that states neither a class nor a source of one: the first of its kind."""
 
 
 def _class_of_source(source_id: str) -> str | None:
@@ -453,7 +437,7 @@ def _class_of_source(source_id: str) -> str | None:
     prefix, colon, _ = source_id.partition(":")
     if not colon:
         return None
-    prefix = _PREFIXES.get(prefix, ORIGIN_CLASSES.aliases.get(prefix, prefix))
+    prefix = ORIGIN_CLASSES.aliases.get(prefix, prefix)
     return prefix if prefix in ORIGIN_CLASSES else None
 
 

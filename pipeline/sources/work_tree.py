@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
+from ...nodes.schema import TIMESTAMP
 from .document_reader import DocumentReader, Text
 from .file_kinds import file_kind
-from .files import ReadOptions, microseconds
+from .files import ReadOptions
 from .report import SourceReport
 from .selection import Selection, file_at
 
@@ -67,7 +68,9 @@ def read_work_tree(
     else:
         raise InputError(f"Expected a folder or a file, got none - at {root}")
     source_id = f"workspace:{name or folder.resolve().name or 'root'}"
-    files = FilesAsRows(reader, report, {"source_id": source_id, "owner_project": project}, microseconds(now))
+    files = FilesAsRows(
+        reader, report, {"source_id": source_id, "owner_project": project}, pa.scalar(now, TIMESTAMP).value
+    )
     for raw in sorted(paths):
         if (found := read_file(folder, raw, report, reader.options)) is not None:
             yield from files.add(*found)
