@@ -29,8 +29,8 @@ from scoped_retrieval.nodes.tables import ADMISSIBLE
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.git_commands import Git
 from scoped_retrieval.pipeline.sources.path_history import commit_table

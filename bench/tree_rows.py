@@ -17,8 +17,8 @@ from bench_records import Row
 from options import Options
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 
 __all__ = ["tree_rows"]
 

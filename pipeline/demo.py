@@ -27,9 +27,9 @@ from .config.grants import write_starter_grants
 from .config.opening import adopt, corpus_of
 from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
 from .contracts.why import refusals
+from .indexing.following import IndexRequest
 from .indexing.importing import index_into
 from .indexing.report import IndexReport
-from .indexing.request import IndexRequest
 from .progress import counted
 from .runs import Runs, replay
 from .servers.renderings import rendered

@@ -52,8 +52,7 @@ def ask(question: str, folder: str | Path = ".", **fields: Any) -> Retrieval:
         StoreError: the corpus cannot be read, or came with the folder and was not adopted.
     """
     from .pipeline.asking.opening import open_retriever
-    from .pipeline.indexing.following import defaults_in
-    from .pipeline.indexing.freshness import up_to_date
+    from .pipeline.indexing.following import defaults_in, up_to_date
     from .pipeline.progress import quiet
 
     settings = up_to_date(_settings(folder), progress=False, say=quiet)
@@ -71,9 +70,8 @@ def index(folder: str | Path = ".", *, project: str | None = None, history: bool
         InputError: there is nothing to read.
         StoreError: the corpus cannot be written, or came with the folder and was not adopted.
     """
-    from .pipeline.indexing.following import of_folder, remember
+    from .pipeline.indexing.following import IndexRequest, of_folder, remember
     from .pipeline.indexing.importing import index_into
-    from .pipeline.indexing.request import IndexRequest
 
     request = IndexRequest(paths=(Path(folder),), history=history, workers=1)
     settings = of_folder(_settings(folder, project=project), Path(folder))

@@ -16,9 +16,9 @@ from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
 from scoped_retrieval.pipeline.corpus.manifest import CACHE
 from scoped_retrieval.pipeline.indexing import importing
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.sources import document_reader, path_history
 
 NOW = datetime.now(UTC) + timedelta(hours=1)

@@ -15,9 +15,9 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from scoped_retrieval.pipeline.progress import quiet
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from plugin_package import install, settings_of
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 from small_corpus import NOON, Story
 
 

@@ -53,9 +53,8 @@ def index(
     settings, added = settings_of("corpus"), pairs_of(add, "--add")
     before = _current(settings)
     try:
-        from ..indexing.following import of_folder, remember
+        from ..indexing.following import IndexRequest, of_folder, remember
         from ..indexing.importing import index_into
-        from ..indexing.request import IndexRequest
         from ..progress import quiet
         from ..sources.selection import Selection
 

@@ -19,8 +19,8 @@ from ...nodes.errors import InputError
 from ..asking.retriever import Retriever
 from ..config.settings import load_settings
 from ..corpus import Corpus
+from ..indexing.following import IndexRequest
 from ..indexing.importing import index_into
-from ..indexing.request import IndexRequest
 from ..runs import Run, Runs
 from ..sources.git_commands import Git
 from .evaluate import DEEP, EVALUATION_PRINCIPAL, Asking, lanes_on

@@ -1,4 +1,4 @@
 """Indexing: sources become a generation of the corpus.
 
-- `request`: what to read; `importing`: one `index`; `report`: what it read, in words; `following`: what a corpus follows; `freshness`: it is read again before a question
+- `following`: what to read, and what a corpus follows, which is read again before a question; `importing`: one `index`; `report`: what it read, in words
 """

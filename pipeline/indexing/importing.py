@@ -50,9 +50,8 @@ from ..sources.readers import READERS, SourceReader, tables_of
 from ..sources.structured import files_named
 from ..storage.durable import exists
 from ..storage.file_access import expect_writable
-from .following import expect_names
+from .following import IndexRequest, expect_names
 from .report import IndexReport
-from .request import IndexRequest
 
 __all__ = ["index_into"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
-from scoped_retrieval.pipeline.indexing.request import IndexRequest
 
 PORTFOLIO = Path(__file__).parents[2] / "data" / "demo" / "portfolio"
 NOW = datetime(2025, 10, 25, 12, tzinfo=UTC)
