@@ -33,7 +33,7 @@ from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.runs import Runs
 from scoped_retrieval.pipeline.sources.git_commands import Git
-from scoped_retrieval.pipeline.sources.path_history import commit_table
+from scoped_retrieval.pipeline.sources.git_history import commit_table
 
 RESULTS = Path(__file__).parents[1] / "data" / "results" / "history.jsonl"
 

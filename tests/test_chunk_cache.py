@@ -19,7 +19,7 @@ from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.following import IndexRequest
 from scoped_retrieval.pipeline.indexing.importing import index_into
 from scoped_retrieval.pipeline.indexing.report import IndexReport
-from scoped_retrieval.pipeline.sources import document_reader, path_history
+from scoped_retrieval.pipeline.sources import document_reader, git_history
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -139,7 +139,7 @@ def commit(folder: Path, *more: str) -> None:
 
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every path of a history is published on its own."""
-    monkeypatch.setattr(path_history, "BATCH_CHANGES", 1)
+    monkeypatch.setattr(git_history, "BATCH_CHANGES", 1)
     monkeypatch.setattr(importing, "PART_PLACEMENTS", 1)
 
 

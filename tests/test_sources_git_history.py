@@ -20,8 +20,7 @@ from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.document_reader import DocumentReader
 from scoped_retrieval.pipeline.sources.files import ReadOptions
 from scoped_retrieval.pipeline.sources.git_commands import Git
-from scoped_retrieval.pipeline.sources.git_history import read_git_history
-from scoped_retrieval.pipeline.sources.path_history import commit_table
+from scoped_retrieval.pipeline.sources.git_history import commit_table, read_git_history
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

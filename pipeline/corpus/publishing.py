@@ -337,7 +337,7 @@ def _matched(
 
 
 def _parts(came: pa.Table, old: pa.Table) -> NDArray[np.bool_]:
-    """Which old placements began during an imported one of the same row in the same place, see `path_history`."""
+    """Which old placements began during an imported one of the same row in the same place, see `git_history`."""
     both = pa.concat_tables([came, old.select(came.column_names)])
     place = row_keys(both, ("row", "line_start", "byte_start")).dictionary_encode().indices.to_numpy()
     began = micros(both["recorded_time"], 0)

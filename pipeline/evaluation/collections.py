@@ -12,7 +12,7 @@ name: `locomo/conv-1`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
 from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Change, Commit
-from ..sources.path_history import commit_table, read_changes
+from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
 from .layouts import SPLIT, Layout, layout_of
 
@@ -161,7 +161,11 @@ class Collection:
         texts = self.read("blobs").set_index("blob_sha")["text"]
         options = ReadOptions(max_file_bytes=MAX_FILE_BYTES)
         constant = {"source_id": self._history(), "owner_project": self.name}
-        return read_changes(self._changes(), _Texts(texts), DocumentReader(options), constant, SourceReport())
+
+        def blob(name: str, limit: int) -> bytes | None:
+            return texts[name].encode("utf-8")[: limit + 1] if name in texts else None
+
+        return read_changes(self._changes(), blob, DocumentReader(options), constant, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
         """The differences between consecutive snapshots, in order of their times."""
@@ -191,16 +195,6 @@ class Collection:
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         """One of its tables."""
         return self.layout.read(part, columns)
-
-
-class _Texts:
-    """Texts by blob id, as bytes."""
-
-    def __init__(self, texts: Mapping[str, str] | pd.Series) -> None:
-        self._texts = texts
-
-    def get(self, blob: str, limit: int) -> bytes | None:
-        return self._texts[blob].encode("utf-8")[: limit + 1] if blob in self._texts else None
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:
