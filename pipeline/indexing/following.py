@@ -1,15 +1,10 @@
-"""What `index` is asked to read, and what a corpus follows: it is read again before each question, so that no answer is older
-than the files; a folder without a corpus gets one at its first question.
+"""What `index` is asked to read, and the folders that a corpus follows: what it read, and whether it is as it was read.
 
-    settings = up_to_date(settings, say=note)
-
-Gives: `IndexRequest`, the inputs of an import; `remember` an import, `imports`, `followed`, `up_to_date`, `makes_corpus`;
-`of_folder`, the settings with the project that a folder belongs to, and `defaults_in`, the fields of a request made in a folder.
+Gives: `IndexRequest`, the inputs of an import; `remember` an import, `imports`, `followed`; `of_folder`, the settings with the
+project that a folder belongs to, and `defaults_in`, the fields of a request made in a folder.
 
 Note: files are compared by name, size and time, as Git does. Which folders, and how they are read, is kept in the state
-folder of the user, by the path of the corpus: a repository cannot bring it. A corpus that another user or machine indexes
-is read as it is, and so is every corpus if the setting `fresh` is off. Rows that get no vectors at a question get them at
-the next `index`.
+folder of the user, by the path of the corpus: a repository cannot bring it.
 """
 
 from __future__ import annotations
@@ -23,12 +18,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import InputError
 from ..config.opening import corpus_of, head_of
 from ..config.settings import Settings, SettingValue, user_folder
-from ..progress import Say, counted
 from ..requests.fields import column_of
 from ..sources.git_commands import Git, work_tree_root
 from ..sources.report import SourceReport
@@ -36,19 +30,16 @@ from ..sources.selection import Selection
 from ..storage.durable import make_folders, write_atomic
 from ..storage.file_access import held
 
-if TYPE_CHECKING:
-    from .report import IndexReport
-
 __all__ = [
     "IndexRequest",
     "defaults_in",
     "expect_names",
+    "file_of",
     "followed",
     "imports",
-    "makes_corpus",
     "of_folder",
     "remember",
-    "up_to_date",
+    "state_of",
 ]
 
 _RACY = 100_000_000
@@ -91,9 +82,9 @@ def of_folder(settings: Settings, folder: Path) -> Settings:
 
 def remember(settings: Settings, request: IndexRequest, files: str | None = None) -> None:
     """Follow the work trees of an import from now on, read as they were in it; other inputs are read once. `files`: the
-    `_state_of` of its files before it read them, if it is known.
+    `state_of` of its files before it read them, if it is known.
     """
-    file = _file_of(settings)
+    file = file_of(settings)
     if file is None or not request.paths or request.read:
         return
     made = replace(request, paths=tuple(path.resolve() for path in request.paths))
@@ -146,12 +137,12 @@ def followed(settings: Settings) -> list[dict[str, Any]]:
     Raises:
         InputError: the files cannot be listed.
     """
-    file, found = _file_of(settings), []
+    file, found = file_of(settings), []
     for project, request, seen in imports(settings):
         assert file is not None  # it names what is followed
         read = file.stat().st_mtime_ns
         written = sum(max(of.st_mtime_ns, of.st_ctime_ns) > read for _, of in _files(request))
-        known = None if seen is None else _state_of(request) == seen[0]
+        known = None if seen is None else state_of(request) == seen[0]
         paths = [str(path) for path in request.paths]
         found.append(
             {"project": project, "paths": paths, "current": not written and known is not False, "written": written}
@@ -188,7 +179,7 @@ def _other_trees(settings: Settings, folder: Path) -> list[str]:
     return sorted({glob.escape(source) for source, git in found if git.root != here and git.repository in own})
 
 
-def _state_of(request: IndexRequest) -> str | None:
+def state_of(request: IndexRequest) -> str | None:
     """A digest of the names, sizes and times of the files that an import reads, and of their commit; None if one of them
     was written a moment ago.
 
@@ -218,7 +209,7 @@ def _files(request: IndexRequest) -> Iterator[tuple[bytes, os.stat_result]]:
                 yield name, os.lstat(name)
 
 
-def _file_of(settings: Settings) -> Path | None:
+def file_of(settings: Settings) -> Path | None:
     """Where it is kept what a corpus follows; None for one on an object store or without a state folder."""
     if isinstance(settings["corpus"], Path):
         with suppress(InputError):
@@ -233,7 +224,7 @@ def _rows(settings: Settings) -> list[dict[str, Any]]:
     Raises:
         KeyError, TypeError, ValueError: on use, too, if it is no such file.
     """
-    file = _file_of(settings)
+    file = file_of(settings)
     return [] if file is None or not file.is_file() else json.loads(file.read_bytes())
 
 
@@ -248,50 +239,3 @@ def imports(settings: Settings) -> Iterator[tuple[str, IndexRequest, list[str] |
             paths = tuple(map(Path, row["paths"]))
             request = IndexRequest(paths=paths, history=row["history"], source=row["source"], selection=selection)
             yield row["project"], request, row["seen"]
-
-
-def up_to_date(settings: Settings, *, progress: bool, say: Say, make: bool = True) -> Settings:
-    """Read again what the corpus follows; with `make`, where a folder has no corpus, read its work tree.
-
-    Raises:
-        InputError, StoreError: the folder has no corpus, and none can be made of it.
-    """
-    if not settings["fresh"] or _file_of(settings) is None:
-        return settings
-    if make and makes_corpus(settings):
-        folder = settings["corpus"].parent.parent
-        settings = of_folder(settings, folder)
-        request = IndexRequest(paths=(folder,), semantic=False)
-        say(f"reading {folder} as project {settings['project']}; `index` also makes vectors")
-        report = _index(settings, request, progress=progress)
-        say(f"read {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
-        remember(settings, request)
-        return settings
-    for project, request, seen in list(imports(settings)):
-        if settings["project"] not in (None, project) or not all(path.exists() for path in request.paths):
-            continue
-        own = replace(settings, values={**settings.values, "project": SettingValue(project, "followed")})
-        try:
-            files = _state_of(request)
-            if files and seen == [files, head_of(settings)]:
-                continue
-            _index(own, replace(request, semantic=False), progress=progress, grant=False)
-            remember(own, request, files)
-        except (InputError, StoreError) as error:
-            say(f"warning: the answer may be older than the files of {project}: {error.message}")
-    return settings
-
-
-def _index(settings: Settings, request: IndexRequest, **how: Any) -> IndexReport:
-    from .importing import index_into  # parsers and readers: a question needs none where nothing changed
-
-    return index_into(settings, request, **how)
-
-
-def makes_corpus(settings: Settings) -> bool:
-    """Whether the first question makes a corpus of the folder that it is asked in: there is none, and the folder is not a
-    home, all of which no question means.
-    """
-    if not settings["fresh"] or settings.origin("corpus") != "default" or head_of(settings) is not None:
-        return False
-    return settings["corpus"].parent.parent not in (Path.home(), *Path.home().parents)
