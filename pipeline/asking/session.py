@@ -24,7 +24,7 @@ from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
 from ..engines.shards import by_request, with_counters
 from ..line.driver import run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
-from ..requests.fields import readable_columns
+from ..requests.fields import fields_of
 from ..runs import LineTimings, LiveRun, PackedSnapshot, Runs, RunTakenError, packed
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.log import LineInDoubtError
@@ -46,7 +46,7 @@ class PendingRequest:
     def named(self) -> str | None:
         """The id that the caller chose; None if there is none."""
         with suppress(RecursionError):  # too deep nesting is refused when the request is resolved
-            return readable_columns(self.row).get("request_id")
+            return fields_of(self.row, "").columns.get("request_id")
         return None
 
 

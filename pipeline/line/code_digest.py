@@ -21,7 +21,7 @@ from ...nodes.columns.digests import named_digest
 
 INPUTS = (
     "config.grants", "config.policies.tables", "config.policies.weight_files", "corpus.frame", "corpus.postings", "corpus.vectors",
-    "encoders.cross_encoder", "encoders.encoder", "requests.commits", "requests.resolve",
+    "encoders.cross_encoder", "encoders.encoder", "requests.resolver", "requests.resolve",
 )  # fmt: skip
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 

@@ -20,25 +20,6 @@ from ..parsing import values
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
 from ..progress import counted
 
-__all__ = [
-    "Converter",
-    "as_of",
-    "days",
-    "globs",
-    "identifier",
-    "json_text",
-    "name",
-    "names",
-    "one_of",
-    "rank",
-    "selectors",
-    "single",
-    "some_of",
-    "text",
-    "weight",
-    "whole",
-]
-
 Converter = Callable[[Any, str], Any]
 
 MAX_NAME = 512
@@ -151,13 +132,6 @@ def whole(least: int) -> Converter:
     return lambda value, at: values.whole(value, at, least)
 
 
-def rank(value: Any, at: str) -> int:
-    """A rank of authority, 0 to 3, or its word."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(v.AUTHORITY.values):
-        return value
-    return v.AUTHORITY.values.index(v.AUTHORITY.canonical(value, at))
-
-
 def as_of(value: Any, at: str) -> datetime | str:
     """An instant, or `commit:SHA`, which the corpus resolves."""
     if isinstance(value, str) and value.startswith("commit:"):
@@ -167,19 +141,12 @@ def as_of(value: Any, at: str) -> datetime | str:
     return values.instant(value, at)
 
 
-_DAYS = {"s": 1 / 86400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
-_DURATION = re.compile(r"(?:P(?P<iso>\d+)(?P<iso_unit>[DW])|(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>[smhdw]))", re.IGNORECASE)
-
-
 def days(value: Any, at: str) -> float:
-    """A duration in days: `30d`, `12h`, `2w`, `P30D`, or a number of days."""
-    length = value
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
-        number = float(match["iso"] or match["n"])
-        length = number * _DAYS[(match["iso_unit"] or match["unit"]).lower()]
-    if isinstance(length, bool) or not isinstance(length, (int, float)) or not 0 < length <= 36500:
+    """A duration in days, up to a hundred years."""
+    found = values.days(value, at)
+    if not 0 < found <= 36500:
         raise InputError.expected("a length of time such as 30d, 12h or 2w", value, at)
-    return float(length)
+    return found
 
 
 def weight(value: Any, at: str) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -18,92 +19,75 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.plugins import is_plugin_name
 from ...nodes.tables import REQUESTS
+from ...nodes.turns.words import PHASES
 from ..config.declared_settings import WEIGHT_SETS
-from ..parsing.values import flag, instant
-from .converters import (
-    Converter,
-    as_of,
-    days,
-    globs,
-    identifier,
-    json_text,
-    name,
-    names,
-    one_of,
-    rank,
-    selectors,
-    single,
-    some_of,
-    text,
-    weight,
-    whole,
-)
+from ..parsing.values import authority_rank, flag, instant
+from . import converters as c
 
 KIND = "retrieval.request"
-PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 
-FIELDS: dict[str, Converter] = {
-    "request_id": identifier,
-    "intent_id": identifier,
-    "intent_source": one_of(v.INTENT_SOURCES),
-    "model_request_id": identifier,
-    "trace_id": identifier,
-    "question": text,
-    "context_summary": text,
-    "principal": name,
-    "project": name,
-    "namespace": name,
-    "workspace_root": name,
-    "branch": name,
-    "test_suite": name,
-    "session_id": identifier,
-    "turn_id": identifier,
-    "task_id": identifier,
-    "purpose": one_of(v.PURPOSES),
-    "mode": one_of(v.MODES),
-    "role": name,
-    "phase": one_of(PHASES),
-    "recall_effort": one_of(v.RECALL_EFFORTS),
-    "state": json_text,
-    "variables": json_text,
-    "failing_test": text,
-    "error_text": text,
-    "current_files": names,
-    "anchor_symbols": names,
-    "stack_trace": text,
-    "required_evidence": some_of(v.REQUIRED_EVIDENCE),
-    "allowed_sources": selectors,
-    "denied_sources": single(selectors),
-    "allowed_paths": globs,
-    "denied_paths": single(globs),
-    "as_of": as_of,
+FIELDS: dict[str, c.Converter] = {
+    "request_id": c.identifier,
+    "intent_id": c.identifier,
+    "intent_source": c.one_of(v.INTENT_SOURCES),
+    "model_request_id": c.identifier,
+    "trace_id": c.identifier,
+    "question": c.text,
+    "context_summary": c.text,
+    "principal": c.name,
+    "project": c.name,
+    "namespace": c.name,
+    "workspace_root": c.name,
+    "branch": c.name,
+    "test_suite": c.name,
+    "session_id": c.identifier,
+    "turn_id": c.identifier,
+    "task_id": c.identifier,
+    "purpose": c.one_of(v.PURPOSES),
+    "mode": c.one_of(v.MODES),
+    "role": c.name,
+    "phase": c.one_of(PHASES),
+    "recall_effort": c.one_of(v.RECALL_EFFORTS),
+    "state": c.json_text,
+    "variables": c.json_text,
+    "failing_test": c.text,
+    "error_text": c.text,
+    "current_files": c.names,
+    "anchor_symbols": c.names,
+    "stack_trace": c.text,
+    "required_evidence": c.some_of(v.REQUIRED_EVIDENCE),
+    "allowed_sources": c.selectors,
+    "denied_sources": c.single(c.selectors),
+    "allowed_paths": c.globs,
+    "denied_paths": c.single(c.globs),
+    "as_of": c.as_of,
     "include_after": instant,
     "exclude_after": instant,
-    "window_days": days,
+    "window_days": c.days,
     "allow_stale_memory": flag,
     "require_citation": flag,
     "require_snapshot": flag,
-    "accepted_authority": some_of(v.ACCEPTED_AUTHORITY),
-    "min_authority": rank,
-    "max_unverified_items": whole(0),
-    "lane_k": whole(1),
-    "pool_k": whole(1),
-    "max_items": whole(1),
-    "max_items_per_source": whole(1),
-    "max_tokens": whole(1),
-    "max_chars": whole(1),
-    "max_chunk_tokens": whole(1),
-    "tokenizer": name,
-    "merge_policy": one_of(v.MERGE_POLICIES),
-    "output_shape": one_of(v.OUTPUT_SHAPES),
-    "detail": one_of(v.DETAILS),
-    **{f"weight_{term}": weight for term in v.WEIGHED_TERMS},
+    "accepted_authority": c.some_of(v.ACCEPTED_AUTHORITY),
+    "min_authority": authority_rank,
+    "max_unverified_items": c.whole(0),
+    "lane_k": c.whole(1),
+    "pool_k": c.whole(1),
+    "max_items": c.whole(1),
+    "max_items_per_source": c.whole(1),
+    "max_tokens": c.whole(1),
+    "max_chars": c.whole(1),
+    "max_chunk_tokens": c.whole(1),
+    "tokenizer": c.name,
+    "merge_policy": c.one_of(v.MERGE_POLICIES),
+    "output_shape": c.one_of(v.OUTPUT_SHAPES),
+    "detail": c.one_of(v.DETAILS),
+    **{f"weight_{term}": c.weight for term in v.WEIGHED_TERMS},
 }
 """Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
 arrival.
 """
 
-PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter in (selectors, globs))
+PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter in (c.selectors, c.globs))
 """Columns of allowances, whose patterns may be products."""
 BOUNDS = frozenset({*PATTERNS, "denied_sources", "denied_paths"})
 """Columns of patterns."""
@@ -188,9 +172,9 @@ def is_plugin_weight(column: str | None) -> bool:
     return column is not None and column.startswith("weight_") and column not in FIELDS
 
 
-def converter_of(column: str) -> Converter:
+def converter_of(column: str) -> c.Converter:
     """The converter of a column."""
-    return weight if is_plugin_weight(column) else FIELDS[column]
+    return c.weight if is_plugin_weight(column) else FIELDS[column]
 
 
 @lru_cache(maxsize=4096)
@@ -232,41 +216,42 @@ SCHEMA_VERSION = 1
 _VERSION_KEYS = ("schema_version", "schemaVersion")
 
 
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a row sets: its columns, None where a value cannot be read; the place of each; and the first error."""
+
+    columns: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    error: InputError | None = None
+
+
+def fields_of(row: Mapping[str, Any], at: str) -> Fields:
+    """The fields of one row; values of None are left out."""
+    found, places = dict[str, Any](), dict[str, str]()
+    first: InputError | None = None
+    for column, value, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
+        try:
+            if isinstance(column, InputError):
+                raise column
+            if column in found:
+                raise InputError(f"Expected {column} once, got it twice", at=where)
+            found[column], places[column] = None, where
+            found[column] = converter_of(column)(value, where)
+        except InputError as error:
+            first = first or error
+    return Fields(found, places, first)
+
+
 def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """The columns that one row sets, converted; values of None are left out.
+    """The columns that one row sets, converted.
 
     Raises:
         InputError: a name is unknown or given twice, or its value is invalid.
     """
-    found: dict[str, Any] = {}
-    for column, value, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
-        if isinstance(column, InputError):
-            raise column
-        if column in found:
-            raise InputError(f"Expected {column} once, got it twice", at=where)
-        found[column] = converter_of(column)(value, where)
-    return found
-
-
-def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The readable columns of a row that `columns_of` refuses; an unreadable value is None."""
-    found: dict[str, Any] = {}
-    for column, value, where in _columns(row, "", "", KIND if row.get("kind") == KIND else ""):
-        if isinstance(column, str) and column not in found:
-            try:
-                found[column] = converter_of(column)(value, where)
-            except InputError:
-                found[column] = None
-    return found
-
-
-def place_of(row: object, column: str, at: str) -> str:
-    """The place of a column in a row, by the name used there."""
-    if isinstance(row, Mapping):
-        for name, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
-            if name == column:
-                return where
-    return f"{at}.{column}"
+    read = fields_of(row, at)
+    if read.error:
+        raise read.error
+    return read.columns
 
 
 def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterator[tuple[str | InputError, Any, str]]:
@@ -293,11 +278,8 @@ def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterato
             if value in WEIGHT_SETS:
                 yield from _columns(WEIGHT_SETS[value], f"{path}.", at, kind)
             else:
-                yield (
-                    InputError.expected(f"an object or one of {', '.join(WEIGHT_SETS)}", repr(value), where),
-                    value,
-                    where,
-                )
+                wanted = f"an object or one of {', '.join(WEIGHT_SETS)}"
+                yield InputError.expected(wanted, repr(value), where), value, where
         elif not is_group(path):
             yield unknown_field(path, where), value, where
         elif not isinstance(value, Mapping):

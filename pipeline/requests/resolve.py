@@ -16,7 +16,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,8 @@ from ...nodes.tables import FAILURES, REQUESTS
 from ..parsing.values import instant
 from ..redaction.masking import redact_text
 from .allowed_names import AllowedNames
-from .converters import json_text
-from .fields import (
-    BOUNDS,
-    FIELDS,
-    columns_of,
-    identifier,
-    name,
-    names,
-    place_of,
-    readable_columns,
-)
+from .converters import identifier, json_text, name, names
+from .fields import BOUNDS, FIELDS, columns_of, fields_of
 from .files import FileRow, Row, Unreadable, read_requests
 from .handoff import handoff
 from .presets import Preset
@@ -149,17 +140,17 @@ def resolve_requests(
 class _Parsed:
     """One row with its place and columns, or an error; then `given` has the readable columns."""
 
-    raw: Mapping[str, Any]
     at: str
     place: str
     given: dict[str, Any]
     error: ScopedRetrievalError | None = None
     changed: bool = False
     """Whether it had a secret."""
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def place_of(self, column: str) -> str:
-        """The place of a column in the row."""
-        return place_of(self.raw, column, self.at)
+        """The place of a column in the row, by the name used there."""
+        return self.places.get(column, f"{self.at}.{column}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +164,15 @@ def _parse(row: Row, index: int, masks: dict[str, str]) -> _Parsed:
     place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
     at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
     if isinstance(row, Unreadable):
-        return _Parsed({}, at, place, {}, InputError(row.reason))
+        return _Parsed(at, place, {}, InputError(row.reason))
     if not isinstance(row, Mapping):
-        return _Parsed({}, at, place, {}, InputError.of_kind("an object", row, at))
+        return _Parsed(at, place, {}, InputError.of_kind("an object", row, at))
     try:
         masked = _masked(row, masks)
-        try:
-            return _Parsed(masked, at, place, _without_secrets(columns_of(masked, at)), None, masked != row)
-        except ScopedRetrievalError as error:
-            return _Parsed(masked, at, place, _without_secrets(readable_columns(masked)), error, masked != row)
+        read = fields_of(masked, at)
+        return _Parsed(at, place, _without_secrets(read.columns), read.error, masked != row, read.places)
     except RecursionError:
-        return _Parsed({}, at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
+        return _Parsed(at, place, {}, InputError("Expected a request, got too deep nesting", at=at))
 
 
 def _masked(value: Any, masks: dict[str, str]) -> Any:

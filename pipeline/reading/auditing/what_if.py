@@ -31,7 +31,7 @@ from ...line.driver import run_frozen, run_line, together
 from ...line.tokenizers import registered
 from ...progress import counted
 from ...requests.allowed_names import AllowedNames
-from ...requests.fields import GROUPS, column_of, columns_of, is_plugin_weight, place_of
+from ...requests.fields import GROUPS, column_of, columns_of, fields_of, is_plugin_weight
 from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
 from ..access import audience_of, expect_reader, open_run
@@ -128,11 +128,11 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             no request was answered.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
-    written, changes = changes, changed_columns(changes, at)
+    places, changes = fields_of(changes, at).places, changed_columns(changes, at)
     run = open_run(settings, name)
     roles, tokenizers = run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"])
     known = AllowedNames({}, roles, tokenizers, run.plugin_terms)
-    changes = known.expect(changes, lambda column: place_of(written, column, at), at)
+    changes = known.expect(changes, lambda column: places.get(column, f"{at}.{column}"), at)
     snapshot = name if is_snapshot(name) else None
     if snapshot:
         audit = audience_of(settings, run, snapshot) == "audit"
