@@ -79,20 +79,6 @@ def test_a_compressed_rollout_reads_as_the_plain_one(tmp_path: Path) -> None:
     assert events_of_transcript(tmp_path / "r.jsonl.zst")[:2] == plain
 
 
-def test_a_file_is_read_in_pieces_up_to_a_size(tmp_path: Path) -> None:
-    def packed(line: bytes, lines: int) -> Path:
-        with pa.output_stream(str(tmp_path / "t.zst"), compression="zstd") as stream:
-            stream.write(f"{json.dumps(claude(typed('Fix it.'))[0])}\n".encode())
-            for _ in range(lines):
-                stream.write(line)
-        return tmp_path / "t.zst"
-
-    _, events, left_out = events_of_transcript(packed(b"{" * 2**23, 17))
-    assert len(events) == 1 and left_out == {"lines that cannot be read": 1}
-    with pytest.raises(InputError, match="MiB"):
-        events_of_transcript(packed(b" " * (2**23 - 1) + b"\n", 65))
-
-
 def test_another_file_or_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither"):
         read([{"kind": "user.goal", "text": "no transcript"}], tmp_path)
@@ -196,12 +182,6 @@ def test_words_from_the_queue_are_the_user_s_once_they_are_delivered(
     assert [text for _, text in spoken([*rows, *later], tmp_path)] == [*users, "go"]
 
 
-def test_the_prompt_of_a_subagent_is_the_model_s_goal(tmp_path: Path) -> None:
-    rows = claude(typed("Explore.", isSidechain=True, agentId="a1"), {**call("m", "t", "Read"), "isSidechain": True})
-    session, events, _ = read(rows, tmp_path)
-    assert session == "s-1/a1" and events[0]["payload"] == {"text": "Explore.", "origin": "model"}
-
-
 @pytest.mark.parametrize("forms", ["message", "item", "message item"])
 def test_in_a_rollout_the_user_says_what_the_rollout_states(tmp_path: Path, forms: str) -> None:
     item = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "Fix it."}]}
@@ -214,18 +194,6 @@ def test_in_a_rollout_the_user_says_what_the_rollout_states(tmp_path: Path, form
         said("user", rules), said("user", "Fix it."), *(stated[form] for form in forms.split()), said("assistant", "ok")
     )
     assert spoken(rows, tmp_path) == [("harness.message", rules), ("user.goal", "Fix it.")]
-
-
-def test_an_older_rollout_states_no_speaker_and_tagged_text_is_the_harness_s(tmp_path: Path) -> None:
-    rows = [
-        {"id": "c", "instructions": None},
-        said("user", "<environment_context>\n</environment_context>"),
-        said("user", "Fix it."),
-    ]
-    assert spoken(rows, tmp_path) == [
-        ("harness.message", "<environment_context>\n</environment_context>"),
-        ("user.goal", "Fix it."),
-    ]
 
 
 # --- branches -----------------------------------------------------------------------------------------------------------

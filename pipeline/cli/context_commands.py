@@ -116,7 +116,8 @@ def log(
 ) -> None:
     """Append to a session log, or count its events."""
     from ...nodes.errors import InputError
-    from ..context.log import SessionLog, of_other_file, read_event_file
+    from ..context.events import read_event_file
+    from ..context.log import SessionLog, of_other_file
 
     opened, added, skipped = SessionLog.open(session, session_id=session_id), 0, 0
     if append:

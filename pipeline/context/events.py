@@ -1,7 +1,7 @@
 """Session events on arrival: one JSON object per event, validated and turned into rows of the session log.
 
 Gives: `LogReader`, which reads the events of a session one after the other, `read_events` for a list of them, and
-`LogRows`, what was read.
+`LogRows`, what was read; `read_event_file` for a file.
 
 Note: the order of the log is the order of events, regardless of their clocks. Two events with the same id and the same
 content are one event; with different content they are an error. Secrets are masked before anything else reads a text.
@@ -12,9 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ..parsing.strict_json import json_text
@@ -24,9 +27,10 @@ from .artifacts import EVENT_ID, Artifacts, plain_json
 from .event_rows import event_row
 from .masking import listed, masked_values
 
-__all__ = ["LogReader", "LogRows", "Row", "as_read", "read_events"]
+__all__ = ["EventFile", "LogReader", "LogRows", "Row", "as_read", "read_event_file", "read_events"]
 
 Row = dict[str, Any]
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 """A number for an earlier instant is not the time of an event: it counts seconds, or something else."""
 
@@ -105,6 +109,45 @@ class LogReader:
             self.memories.append(memory | {"from_seq": row["seq"]})
         self.seen[name] = digest
         return row
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """The objects of a file of JSON lines; `lines` are their numbers, from 1, `skipped` the number of other lines."""
+
+    path: Path
+    values: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    skipped: int = 0
+
+    def at(self, number: int) -> str:
+        """The place of an event."""
+        return f"{self.path}:{self.lines[number]}"
+
+
+def read_event_file(path: Path) -> EventFile:
+    """The objects of a file of JSON lines, which may be compressed (zstd).
+
+    Raises:
+        InputError: it cannot be read, or none of its lines is a JSON object.
+    """
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        if data.startswith(_ZSTD):
+            data = pa.input_stream(str(path), compression="zstd").read()
+    except OSError as error:
+        raise InputError(f"{error.strerror or error}: {path}") from error
+    found, errors = EventFile(path), list[InputError]()
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                found.values.append(parse_json(line, f"{path}:{number}"))
+                found.lines.append(number)
+            except InputError as error:
+                errors.append(error)
+    if errors and not found.values:
+        raise InputError(errors[0].message, hint="a session file has one event per line, an object each (JSON lines)")
+    return replace(found, skipped=len(errors))
 
 
 def _created(record: Record) -> datetime:

@@ -22,15 +22,14 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.folding import Folded
 from ...nodes.turns.reading import first_of_window
 from ..progress import counted
-from ..sources.jsonl import parse_json
 from ..storage.chain import Chain, Line
 from ..storage.file_access import keep_out, make_folder
 from .artifacts import Artifacts
-from .events import LogReader, LogRows, Row, as_read
+from .events import EventFile, LogReader, LogRows, Row, as_read, read_event_file
 from .masking import listed
 from .transcripts import kind_of
 
-__all__ = ["LogView", "SessionLog", "of_other_file", "open_reference", "read_event_file", "read_session"]
+__all__ = ["LogView", "SessionLog", "of_other_file", "open_reference", "read_session"]
 
 
 @dataclass(frozen=True)
@@ -224,43 +223,6 @@ def open_reference(path: str | Path, reference: str) -> str:
     if place.is_dir():
         return SessionLog.open(place).open_ref(reference)
     return Artifacts(lambda: read_event_file(place).values).open(reference, str(place))
-
-
-@dataclass(frozen=True)
-class EventFile:
-    """The events of a file of JSON lines; `lines` are their numbers, from 1."""
-
-    path: Path
-    values: list[dict[str, Any]]
-    lines: list[int]
-    skipped: int
-
-    def at(self, number: int) -> str:
-        """The place of an event."""
-        return f"{self.path}:{self.lines[number]}"
-
-
-def read_event_file(path: Path) -> EventFile:
-    """The events of a file of JSON lines.
-
-    Raises:
-        InputError: it cannot be read, or none of its lines is a JSON object.
-    """
-    try:
-        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    except OSError as error:
-        raise InputError(f"{error.strerror}: {path}") from error
-    found, errors = EventFile(path, [], [], 0), list[InputError]()
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if line.strip():
-            try:
-                found.values.append(parse_json(line, f"{path}:{number}"))
-                found.lines.append(number)
-            except InputError as error:
-                errors.append(error)
-    if errors and not found.values:
-        raise InputError(errors[0].message, hint="a session file has one event per line, an object each (JSON lines)")
-    return EventFile(path, found.values, found.lines, len(errors))
 
 
 def of_other_file(error: InputError, file: EventFile) -> InputError:

@@ -3,7 +3,13 @@
 A response of the model consists of several records with one `message.id`, and is one round here. Results of tools are
 messages of the user, with the effect of the tool in `toolUseResult`, if the version writes it. Attachments contain
 rules, files, and text that the user typed while the model worked. Records of subagents are marked (`isSidechain:
-true`); they are sessions of their own: left out of others, and read only if a file has nothing else.
+true`) and left out: their report is the result of a call.
+
+Records name their parent (`parentUuid`). The current conversation is found by walking back from the last message
+(S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if at all. Rewinding to the first
+prompt also begins a new tree, with words of the user: the records before it are abandoned. Records off this path are not
+necessarily on a rewound branch: results of tools that ran concurrently are siblings, of which only one is on the path. A
+branch was rewound if it has words of the user, or another response of the model.
 
 Note: which records of the type `user` the user typed is stated by fields that grew with the versions. `isMeta` and
 others mark those of the harness; prompts have `permissionMode`, `thinkingMetadata` or `origin`. If a version writes none
@@ -13,24 +19,12 @@ of these, a text from an opening to a closing tag is the harness's, and any othe
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from .branches import rewound
-from .transcript import (  # fmt: skip
-    CAPABILITIES,
-    Record,
-    Transcript,
-    fields_of_call,
-    is_tagged,
-    mapping,
-    mappings,
-    text_of,
-    whole,
-    words,
-)
+from .transcript import CAPABILITIES, Record, Transcript, is_tagged, mapping, mappings, text_of, whole, words
 
 __all__ = ["events_of"]
 
@@ -55,21 +49,19 @@ def events_of(numbered: Sequence[tuple[int, Record]], name: str) -> Transcript:
         if records.get(id_) != record:
             records[id_ if id_ not in records else f"{id_}:{number}"] = record
     spoken = [record for record in records.values() if record.get("type") in ("user", "assistant")]
-    alone = bool(spoken) and all(record.get("isSidechain") is True for record in spoken)
     named = _first(spoken, "sessionId") or _first(list(records.values()), "sessionId") or name
-    agent = _first(spoken, "agentId") or name
-    made = Transcript(f"{named}/{agent}" if alone and agent != named else named, _first(spoken, "cwd") or "")
+    made = Transcript(named, _first(spoken, "cwd") or "")
     if repeated := len(numbered) - len(records):
         made.left_out["repeated records"] = repeated
-    own = [{} if record.get("isSidechain") and not alone else record for record in records.values()]
+    own = [{} if record.get("isSidechain") else record for record in records.values()]
     prompts = [each for each in spoken if each.get("type") == "user" and not each.keys().isdisjoint(_OF_PROMPTS)]
     marking = {version for each in prompts if (version := words(each.get("version")))}
     notes = [mapping(record.get("attachment")) for record in records.values()]
     attached = {text_of(each.get("prompt")) for each in notes if each.get("type") == "queued_command"}
-    left, session = rewound(own, partial(_has_typed, marking)), _Session(made, marking, attached, alone)
+    left, session = _rewound(own, partial(_has_typed, marking)), _Session(made, marking, attached)
     for place, (id_, record) in enumerate(records.items()):
         made.time(record.get("timestamp"))
-        if record.get("isSidechain") and not alone:
+        if record.get("isSidechain"):
             made.left_out["records of subagents"] += 1
         elif place in left:
             made.left_out["records of a branch that was rewound"] += 1
@@ -112,6 +104,61 @@ def _typed(marking: Collection[Any], record: Record, text: str) -> str:
     return "" if is_tagged(text) and not stated else text
 
 
+def _rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set[int]:
+    """The places of the records on abandoned branches; `by_user` returns whether a record is words of the user."""
+    place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
+    before = {number: _before(records[number], place) for number in sorted(place.values())}
+    tree: dict[int, int] = {}
+    for number, parent in before.items():  # a record comes after its parent
+        tree[number] = number if parent is None else tree.get(parent, number)
+    linked = next((number for number, parent in before.items() if parent is not None), len(records))
+    begun = max((n for n in before if n > linked and _begins(records[n]) and by_user(records[n])), default=0)
+    last = {tree[number]: number for number in before if tree[number] >= begun and _is_message(records[number])}
+    walked = {number for leaf in last.values() for number in _back(leaf, before)}
+    responses = {_response(records[number]) for number in walked} - {None}
+    branch: dict[int, int] = {}
+    for number, parent in before.items():
+        if number not in walked:
+            branch[number] = branch.get(parent, number) if parent is not None else number
+    left = {branch[number] for number in branch if by_user(records[number]) or _answers(records[number], responses)}
+    return {number for number, first in branch.items() if first in left}
+
+
+def _begins(record: Record) -> bool:
+    """Whether a record is marked as the first of the session itself."""
+    alone = record.get("parentUuid", "") is None and record.get("logicalParentUuid") is None
+    return alone and record.get("isSidechain") is not True
+
+
+def _before(record: Record, place: Mapping[str, int]) -> int | None:
+    named = record.get("parentUuid") or record.get("logicalParentUuid")
+    return place.get(named) if isinstance(named, str) and named != record.get("uuid") else None
+
+
+def _back(leaf: int, before: Mapping[int, int | None]) -> set[int]:
+    found: set[int] = set()
+    at: int | None = leaf
+    while at is not None and at not in found:
+        found.add(at)
+        at = before[at]
+    return found
+
+
+def _is_message(record: Record) -> bool:
+    return record.get("type") in ("user", "assistant")
+
+
+def _response(record: Record) -> str | None:
+    message = record.get("message")
+    return message.get("id") if record.get("type") == "assistant" and isinstance(message, Mapping) else None
+
+
+def _answers(record: Record, responses: set[str | None]) -> bool:
+    """Whether a record belongs to a response off the path."""
+    spoken = record.get("type") == "assistant" and isinstance(record.get("message"), Mapping)
+    return spoken and _response(record) not in responses
+
+
 @dataclass
 class _Session:
     """Reads records in the order of the conversation."""
@@ -121,16 +168,10 @@ class _Session:
     """The versions that mark prompts."""
     attached: Collection[str]
     """Texts from the queue of the user that attachments have."""
-    alone: bool
-    """Whether it is the session of a subagent: its prompts are the model's."""
     response: str | None = None
     """The response of the model that was read last."""
     queue: list[str] = field(default_factory=list)
     """What the user typed while the model worked, until it is delivered."""
-    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The fields of a call, by its id."""
-    background: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The same, by the id under which its command runs in the background."""
 
     def take(self, id_: str, record: Record) -> None:
         kind, message = record.get("type"), mapping(record.get("message"))
@@ -162,8 +203,6 @@ class _Session:
         typed = _typed(self.marking, record, text)
         if record.get("isCompactSummary") is True:
             self.made.add("history.summarized", id_, text=text)
-        elif typed and self.alone:
-            self.made.add("user.goal", id_, text=typed, origin="model")
         elif typed:
             self.made.user(id_, typed)
         elif text.strip():
@@ -181,13 +220,8 @@ class _Session:
     def _said(self, id_: str, record: Record, block: Record) -> None:
         """A block of the model."""
         if block.get("type") == "tool_use":
-            tool, given = str(block.get("name")), mapping(block.get("input"))
-            call = fields_of_call(self.made, block.get("id"), tool, given, record.get("cwd"))
-            self.calls[str(block.get("id"))] = call
-            if tool == "TodoWrite":
-                self.made.plan(id_, given.get("todos"), "content")
-            else:
-                self.made.add("tool.intent", id_, **call)
+            given = mapping(block.get("input"))
+            self.made.called(id_, block.get("id"), str(block.get("name")), given, record.get("cwd"))
         elif block.get("type") != "text":
             self.made.left_out[f"blocks of type {block.get('type')}"] += 1
         elif text := words(block.get("text")):
@@ -195,8 +229,8 @@ class _Session:
 
     def _result(self, id_: str, record: Record, block: Record, effect: Any) -> None:
         """The result of a call; `effect` is what the record states of it beside the text."""
-        call = self.calls.get(str(block.get("tool_use_id")), {"tool": "unknown"})
-        about = {name: value for name, value in call.items() if name != "arguments"}
+        call = self.made.calls.get(str(block.get("tool_use_id")), {"tool": "unknown"})
+        about = self.made.about(block.get("tool_use_id")) or call
         tool, given, beside, denial = call["tool"], mapping(call.get("arguments")), mapping(effect), record.get("toolDenialKind")  # fmt: skip
         text, failed, capability = text_of(block.get("content")), block.get("is_error") is True, CAPABILITIES.get(tool)
         interrupted = denial in _NOT_DENIED or beside.get("interrupted") is True or None
@@ -237,11 +271,11 @@ class _Session:
         task = _task(beside)
         named = (given.get(name) for name in ("task_id", "bash_id", "shell_id"))
         before = next(
-            (self.background[each] for each in named if isinstance(each, str) and each in self.background), {}
+            (self.made.running[each] for each in named if isinstance(each, str) and each in self.made.running), {}
         )
         started = words(beside.get("backgroundTaskId"))
         if started:
-            self.background[started] = {name: about.get(name) for name in ("command", "cwd")}
+            self.made.running[started] = {name: about.get(name) for name in ("command", "cwd")}
         streams = {name: each for name in ("stdout", "stderr") if (each := words(task.get(name)))}
         shown = streams or {"text": words(task.get("output")) or text}
         running = started is not None or task.get("status") == "running" or None

@@ -1,12 +1,11 @@
-"""Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
+"""Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`.
 
 Of the two accounts in a rollout, `response_item` is the input and output of the model. Of the other, `event_msg`, these
 are read: what the user typed, and the ends of commands, patches and calls to MCP servers, which have more fields than
 the output that the model got. Both have a form of their own, or are an `item_completed` since 0.150. A round begins
 when the model answers new input.
 
-Note: messages of the role `user` are the harness's, except in rollouts that do not state what the user typed, which are
-older: there, those are the harness's that reach from an opening to a closing tag.
+Note: messages of the role `user` are the harness's: what the user typed is stated apart.
 """
 
 from __future__ import annotations
@@ -19,17 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
 from typing import Any
 
-from .transcript import (  # fmt: skip
-    CAPABILITIES,
-    Record,
-    Transcript,
-    fields_of_call,
-    is_tagged,
-    mapping,
-    text_of,
-    whole,
-    words,
-)
+from .transcript import CAPABILITIES, Record, Transcript, mapping, text_of, whole, words
 
 __all__ = ["events_of"]
 
@@ -75,7 +64,7 @@ class _Rollout:
 
     made: Transcript
     typed: set[str]
-    """What the user typed, in rollouts that state it."""
+    """What the user typed."""
     ended: set[str]
     """Calls whose end a record of its own states."""
     folder: Any = None
@@ -83,10 +72,6 @@ class _Rollout:
     begun: bool = False
     answered: bool = True
     """Whether the model has got new input since it spoke."""
-    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The fields of a call, by its id."""
-    processes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The same, by the number of a process that it left running."""
     told: set[str] = field(default_factory=set)
     """Calls of which the end was read, which a rollout may state in two forms."""
     heard: tuple[int, str] = (0, "")
@@ -95,11 +80,7 @@ class _Rollout:
     """Where the messages of the user are among the events."""
 
     def take(self, id_: str, record: Record) -> None:
-        kind, payload = record.get("type"), record.get("payload")
-        if kind is None and "instructions" in record:
-            kind, payload = "session_meta", record
-        elif not isinstance(payload, dict):
-            kind, payload = ("compacted", record) if kind == "compacted" else ("response_item", record)
+        kind, payload = record.get("type"), mapping(record.get("payload"))
         if kind == "session_meta":
             self._begin(id_, payload)
         elif kind == "turn_context":
@@ -144,13 +125,9 @@ class _Rollout:
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             self._call(id_, item)
         elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
-            self._output(id_, self.calls.get(str(item.get("call_id")), {"tool": "unknown"}), item)
+            self._output(id_, self.made.calls.get(str(item.get("call_id")), {"tool": "unknown"}), item)
         elif kind == "web_search_call":
-            self.made.add(
-                "tool.intent",
-                id_,
-                **fields_of_call(self.made, item.get("id"), "web_search", mapping(item.get("action"))),
-            )
+            self.made.called(id_, item.get("id"), "web_search", mapping(item.get("action")))
         else:
             self.made.left_out[f"items of type {item.get('type') or item.get('record_type')}"] += 1
 
@@ -161,8 +138,6 @@ class _Rollout:
             self.made.add("model.message", id_, text=text)
         elif role in ("developer", "system"):
             self.made.add("rules.system", id_, text=text)
-        elif role == "user" and not self.typed and not is_tagged(text):
-            self._user(id_, text)
         elif text not in self.typed:
             self.made.add("harness.message", id_, text=text)
 
@@ -176,22 +151,16 @@ class _Rollout:
             line = argv[2] if by_shell else shlex.join(argv)
             given = {"input": argv[-1]} if tool == "apply_patch" and argv else {**given, "command": line}
         folder = self._below(given.get("workdir") or given.get("working_directory"))
-        call = fields_of_call(self.made, item.get("call_id"), tool, given, folder)
-        process = self.processes.get(str(given.get("session_id")), {}) if tool == "write_stdin" else {}
-        call.update({name: process[name] for name in ("command", "cwd") if name in process})
-        self.calls[str(item.get("call_id"))] = call
-        if tool == "update_plan":
-            self.made.plan(id_, given.get("plan"), "step")
-        else:
-            self.made.add("tool.intent", id_, **call)
+        process = self.made.running.get(str(given.get("session_id"))) if tool == "write_stdin" else None
+        self.made.called(id_, item.get("call_id"), tool, given, folder, process)
 
     def _output(self, id_: str, call: dict[str, Any], item: Record) -> None:
         """The output of a call as the model got it."""
-        tool, about = call["tool"], {name: value for name, value in call.items() if name != "arguments"}
+        tool, about = call["tool"], self.made.about(item.get("call_id")) or call
         capability, patched = CAPABILITIES.get(tool), list[tuple[str, str, str | None]]()
         text, code, failed, process = _read(item.get("output"), ran=capability in ("run", "edit"))
         if process:
-            self.processes[process] = about
+            self.made.running[process] = {name: about.get(name) for name in ("command", "cwd")}
         if item.get("call_id") in self.ended or tool == "update_plan":
             return
         if tool == "apply_patch" and (code == 0 or failed is False):
@@ -218,8 +187,8 @@ class _Rollout:
     def _told(self, id_: str, payload: Record) -> None:
         """A message to the user interface that states more than the item that it is about."""
         kind, id_of_call = payload.get("type"), str(payload.get("call_id"))
-        call = self.calls.get(id_of_call) or {"requestId": words(payload.get("call_id"))}
-        about = {name: value for name, value in call.items() if name != "arguments"}
+        unknown = {"requestId": words(payload.get("call_id"))}
+        call, about = self.made.calls.get(id_of_call, unknown), self.made.about(id_of_call) or unknown
         if kind in _ENDS and id_of_call in self.told:
             return
         self.told.add(id_of_call if kind in _ENDS else "")

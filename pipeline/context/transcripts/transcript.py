@@ -1,6 +1,6 @@
 """What both importers share: the events of a transcript, the tools of the two products, and readers of untyped JSON.
 
-Gives `Transcript`, `CAPABILITIES` and `fields_of_call`; `mapping`, `mappings`, `words`, `whole` and `text_of` read a
+Gives `Transcript` and `CAPABILITIES`; `mapping`, `mappings`, `words`, `whole` and `text_of` read a
 value of any type and give an empty one if it has another.
 """
 
@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-__all__ = ["CAPABILITIES", "Record", "Transcript", "fields_of_call", "is_tagged", "mapping", "mappings", "text_of", "whole", "words"]  # fmt: skip
+__all__ = ["CAPABILITIES", "Record", "Transcript", "is_tagged", "mapping", "mappings", "text_of", "whole", "words"]  # fmt: skip
 
 Record = Mapping[str, Any]
 
@@ -32,6 +32,8 @@ CAPABILITIES: Mapping[str, str] = {
 _COMMANDS = ("command", "cmd", "pattern", "query", "url")
 """Arguments of built-in tools that are a command line, a query or an address."""
 _PATHS = ("file_path", "notebook_path", "path")
+PLANS = {"TodoWrite": ("todos", "content"), "update_plan": ("plan", "step")}
+"""Tools that state the model's plan, with the argument that has its steps and the field that says what a step is."""
 _URI = re.compile(r"\Afile://(?:/(?=[A-Za-z]:))?")
 _TAGGED = re.compile(r"\s*<[A-Za-z][\w.:-]*[\s>].*</[A-Za-z][\w.:-]*>\s*", re.DOTALL)
 
@@ -51,6 +53,10 @@ class Transcript:
     spoken: bool = False
     """Whether the user has set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The fields of a call, by its id."""
+    running: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Command and folder of a call that runs on, by the id that it has then."""
 
     def time(self, value: Any) -> None:
         """Set the time from a record; an invalid one is counted, and the previous time stays."""
@@ -85,10 +91,28 @@ class Transcript:
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
 
-    def plan(self, id_: str, steps: Any, text: str) -> None:
-        """The steps of the model's plan; `text` names the field that says what a step is."""
-        listed = (f"{each.get('status')}: {each.get(text)}" for each in mappings(steps))
-        self.add("plan.updated", id_, text="\n".join(listed) or "no plan")
+    def called(
+        self, id_: str, call: Any, tool: str, given: Record, cwd: Any = None, runs: Record | None = None
+    ) -> None:
+        """The model calls a tool; `runs` is what it goes on with. Arguments are only interpreted if the tool is built in."""
+        capability = CAPABILITIES.get(tool)
+        built_in = given if capability else {}
+        paths = (self.path(built_in.get(name)) for name in _PATHS if capability in ("read", "edit"))
+        self.calls[str(call)] = {
+            "requestId": words(call), "tool": tool, "capability": capability, "arguments": dict(given) or None,
+            "command": next((each for name in _COMMANDS if (each := words(built_in.get(name)))), None),
+            "path": next(filter(None, paths), None), "cwd": self.path(cwd) if capability == "run" else None, **(runs or {}),
+        }  # fmt: skip
+        if tool in PLANS:
+            steps, step = PLANS[tool]
+            listed = (f"{each.get('status')}: {each.get(step)}" for each in mappings(given.get(steps)))
+            self.add("plan.updated", id_, text="\n".join(listed) or "no plan")
+        else:
+            self.add("tool.intent", id_, **self.calls[str(call)])
+
+    def about(self, call: Any) -> dict[str, Any]:
+        """The fields of a call without its arguments, for the event in which it ends."""
+        return {name: value for name, value in self.calls.get(str(call), {}).items() if name != "arguments"}
 
     def path(self, path: Any) -> str | None:
         """A path relative to the working directory if it is below it; None if the value is not a path."""
@@ -97,19 +121,6 @@ class Transcript:
         given, root = (PurePosixPath(_URI.sub("", each).replace("\\", "/")) for each in (path, self.root))
         below = self.root and given.is_relative_to(root)
         return (given.relative_to(root) if below else given).as_posix()
-
-
-def fields_of_call(made: Transcript, id_: Any, tool: str, given: Record, cwd: Any = None) -> dict[str, Any]:
-    """A call of a tool as fields of its events. Arguments are only interpreted if the tool is built in."""
-    capability = CAPABILITIES.get(tool)
-    built_in = given if capability else {}
-    paths = (made.path(built_in.get(name)) for name in _PATHS if capability in ("read", "edit"))
-    return {
-        "requestId": words(id_), "tool": tool, "capability": capability, "arguments": dict(given) or None,
-        "command": next((each for name in _COMMANDS if (each := words(built_in.get(name)))), None),
-        "path": next(filter(None, paths), None),
-        "cwd": made.path(cwd) if capability == "run" else None,
-    }  # fmt: skip
 
 
 def is_tagged(text: str) -> bool:
