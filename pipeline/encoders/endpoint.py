@@ -19,10 +19,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...nodes.errors import ModelError
-from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
+from .choice import is_loopback
 
 __all__ = ["TRIES", "Endpoint"]
 
+TIMEOUT_SECONDS = 60.0
+"""The time that a server has for one answer."""
 TRIES = 3
 """The maximum number of tries if the server is busy or the connection breaks."""
 PAUSE_SECONDS = 0.5
@@ -34,8 +36,8 @@ MOST_BYTES = 1 << 28
 _PIECE = 1 << 16
 _BUSY = (429, 502, 503, 504)
 _HINT = (
-    "see the log of the server, and compare URL and model with what it lists at /v1/models; encoder_max_chars cuts long texts, "
-    "encoder_key_variable names the variable with its key, and endpoint_timeout_seconds is the time that it has"
+    "see the log of the server, and compare URL and model with what it lists at /v1/models; encoder_key_variable names the "
+    "variable with its key"
 )
 
 
@@ -47,20 +49,38 @@ class Endpoint:
     expected: str
     """The expectation in errors: `vectors of MODEL`."""
     key_variable: str | None = None
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    timeout_seconds: float = TIMEOUT_SECONDS
 
-    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON object that the server returns; a body is sent as JSON.
 
         Raises:
             ModelError: there is no answer in time, or it is not an object.
         """
-        for left in reversed(range(TRIES)):
-            found, pause = self._once(path, body, TRIES - left)
-            if isinstance(found, dict):
-                return found
-            if pause is None or not left:
-                raise found
+        from http.client import HTTPException  # here: without a server, the HTTP modules are not loaded
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request
+
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._key()}
+        request = Request(self.url + path, data=json.dumps(body).encode(), headers=headers)
+        for number in range(TRIES):
+            pause, again = PAUSE_SECONDS * 2**number, False
+            try:
+                with self._open(request, timeout=self.timeout_seconds) as response:
+                    data = _read(response, time.monotonic() + self.timeout_seconds)
+            except HTTPError as error:
+                with error:
+                    asked = error.headers.get("Retry-After", "") if error.headers else ""
+                pause = min(float(asked), LONGEST_PAUSE_SECONDS) if asked.isdecimal() else pause
+                got, again = f"HTTP status {error.code}", error.code in _BUSY
+            except URLError as error:
+                got = self._lost(error.reason if isinstance(error.reason, Exception) else error)
+            except (OSError, HTTPException, ValueError) as error:
+                got, again = self._lost(error), isinstance(error, (ConnectionError, HTTPException))
+            else:
+                return self._parsed(data)
+            if not again or number + 1 == TRIES:
+                raise self.error(got)
             time.sleep(pause)
         raise AssertionError  # the last try returned or raised
 
@@ -68,53 +88,19 @@ class Endpoint:
         """An error about this server."""
         return ModelError(f"Expected {self.expected}, got {got}", at=self.url, hint=hint)
 
-    def _once(
-        self, path: str, body: Mapping[str, Any] | None, number: int
-    ) -> tuple[dict[str, Any] | ModelError, float | None]:
-        """The answer; or an error, and how long to wait before the next try, None if another one is useless."""
-        from http.client import HTTPException  # here: without a server, the HTTP modules are not loaded
-        from urllib.error import HTTPError, URLError
-        from urllib.request import Request
-
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._key()}
-        pause = PAUSE_SECONDS * 2 ** (number - 1)
-        try:
-            request = Request(self.url + path, data=data, headers=headers)
-            deadline = time.monotonic() + self.timeout_seconds
-            with self._open(request, timeout=self.timeout_seconds) as response:
-                return self._parsed(_read(response, deadline)), None
-        except HTTPError as error:
-            with error:
-                asked = error.headers.get("Retry-After", "") if error.headers else ""
-            pause = min(float(asked), LONGEST_PAUSE_SECONDS) if asked.isdecimal() else pause
-            return self.error(f"HTTP status {error.code}"), pause if error.code in _BUSY else None
-        except URLError as error:
-            reason = error.reason
-            return self._lost(reason if isinstance(reason, Exception) else error), None
-        except (ConnectionError, HTTPException) as error:
-            return self._lost(error), pause
-        except (OSError, ValueError) as error:
-            return self._lost(error), None
-
-    def _parsed(self, data: bytes) -> dict[str, Any] | ModelError:
+    def _parsed(self, data: bytes) -> dict[str, Any]:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            return self.error("a response that is not JSON")
-        return found if isinstance(found, dict) else self.error("JSON that is no object")
+            raise self.error("a response that is not JSON") from None
+        if not isinstance(found, dict):
+            raise self.error("JSON that is no object")
+        return found
 
-    def _lost(self, error: Exception) -> ModelError:
-        from socket import gaierror
-
-        match error:
-            case TimeoutError():
-                return self.error(f"no answer within {self.timeout_seconds:g} s")
-            case ConnectionRefusedError():
-                return self.error("no server")
-            case gaierror():
-                return self.error("no address for the host")
-        return self.error(f"no answer ({type(error).__name__})")
+    def _lost(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"no answer within {self.timeout_seconds:g} s"
+        return "no server" if isinstance(error, ConnectionRefusedError) else f"no answer ({type(error).__name__})"
 
     def _key(self) -> dict[str, str]:
         """The header with the key, read when needed."""
@@ -152,7 +138,7 @@ def _read(response: Any, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
         if size > MOST_BYTES:
-            raise ValueError("too long")
+            raise OSError("too long")
     if getattr(response, "length", None):
         raise ConnectionError  # cut off: fewer bytes than were announced
     return b"".join(parts)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .choice import OPENAI, EncoderChoice, Served
 from .endpoint import Endpoint
-from .unit_vectors import rounded
+from .unit_vectors import each_once, rounded
 
 __all__ = ["PROBE", "OpenAIEncoder"]
 
@@ -59,12 +59,7 @@ class OpenAIEncoder:
         self.served = Served.of(choice.name.removeprefix(OPENAI), "encoder")
         url = self.served.url
         self._path = "/embeddings" if url.endswith("/v1") else "/v1/embeddings"
-        self._endpoint = Endpoint(
-            url,
-            f"vectors of {self.served.model}",
-            key_variable=choice.key_variable,
-            timeout_seconds=choice.timeout_seconds,
-        )
+        self._endpoint = Endpoint(url, f"vectors of {self.served.model}", choice.key_variable)
         self._state: _Probed | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,15 +90,15 @@ class OpenAIEncoder:
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
         profile, dimensions = self._probed()
-        if not len(texts):
-            return np.zeros((0, dimensions), dtype=np.int16)
-        places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        sent = ((prompt or "") + text[: self._choice.max_chars] for text in places)
-        found = np.stack([self._vector(text, dimensions) for text in sent])
-        # Checked afterwards: a model that was replaced half-way is refused too.
-        if not _same_sketch(_sketch(self._vector(PROBE, dimensions)), profile.rpartition("+")[2]):
-            raise self._endpoint.error("another model than before", _REPLACED)
-        return rounded(found)[[places[text] for text in texts]]
+
+        def vectors(distinct: list[str]) -> NDArray[np.int16]:
+            found = rounded(np.stack([self._vector((prompt or "") + text, dimensions) for text in distinct]))
+            # Checked afterwards: a model that was replaced half-way is refused too.
+            if not _same_sketch(_sketch(self._vector(PROBE, dimensions)), profile.rpartition("+")[2]):
+                raise self._endpoint.error("another model than before", _REPLACED)
+            return found
+
+        return each_once(texts, vectors, dimensions)
 
     def _probed(self) -> _Probed:
         if self._state is None:
@@ -120,8 +115,7 @@ class OpenAIEncoder:
 
     def _profile(self, vector: NDArray[np.float64]) -> str:
         """The known profile, if this server has that model and is asked as it was for the corpus."""
-        cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
-        start, sketch = f"{self.name}+{len(vector)}{cut}{self._choice.prompts.mark}", _sketch(vector)
+        start, sketch = f"{self.name}+{len(vector)}{self._choice.prompts.mark}", _sketch(vector)
         known, _, other = (self._expected_profile or "").rpartition("+")
         return f"{start}+{other if known == start and _same_sketch(sketch, other) else sketch}"
 

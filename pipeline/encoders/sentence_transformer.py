@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ...nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
 from .folder_models import HINT, MODULES, each_alone, files_profile, loaded
-from .unit_vectors import rounded
+from .unit_vectors import each_once, rounded
 
-__all__ = ["KIND", "SentenceTransformerEncoder", "located"]
+__all__ = ["KIND", "SentenceTransformerEncoder"]
 
 KIND = SENTENCE_TRANSFORMERS.rstrip(":")
 """The start of a profile."""
@@ -64,7 +64,10 @@ class SentenceTransformerEncoder:
 
     def _files(self) -> tuple[Path, str]:
         if self._own is None:
-            folder = located(self._choice)
+            name = self._choice.name.removeprefix(SENTENCE_TRANSFORMERS)
+            folder = Path(name).expanduser().resolve()
+            if not folder.is_dir():
+                raise ModelError("Expected the folder of a model, got none", at=name, hint=HINT)
             if not (folder / MODULES).exists():  # pooling would be guessed
                 raise ModelError(f"Expected a model with {MODULES}, got none", at=folder, hint=HINT)
             self._own = folder, files_profile(folder)
@@ -74,10 +77,8 @@ class SentenceTransformerEncoder:
         return loaded("SentenceTransformer", *self._files())
 
     def _encoded(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.int16]:
-        if not len(texts):
-            return np.zeros((0, int(self.profile.split("+")[-2])), dtype=np.int16)
-        places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        return rounded(self._vectors([*places], kind, prompt))[[places[text] for text in texts]]
+        dimensions = 0 if len(texts) else int(self.profile.split("+")[-2])
+        return each_once(texts, lambda distinct: rounded(self._vectors(distinct, kind, prompt)), dimensions)
 
     def _vectors(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.float64]:
         """Vectors of texts in order; without a prompt, with that of the model."""
@@ -92,15 +93,3 @@ def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEnc
     if profile is not None and encoder.profile != profile:
         raise ModelError(f"Expected the encoder {profile}, got {encoder.profile}", at=choice.name)
     return encoder
-
-
-def located(choice: EncoderChoice) -> Path:
-    """The folder of the model that a choice names.
-
-    Raises:
-        ModelError: there is none.
-    """
-    name = choice.name.removeprefix(SENTENCE_TRANSFORMERS)
-    if (folder := Path(name).expanduser()).is_dir():
-        return folder.resolve()
-    raise ModelError("Expected the folder of a model, got none", at=name, hint=HINT)

@@ -1,6 +1,7 @@
 """The interface of an encoder, and the check of its vectors.
 
-Gives: `Encoder`; `encoded`, which encodes the texts of rows and of questions; `rounded`, vectors in the required form.
+Gives: `Encoder`; `encoded`, which encodes the texts of rows and of questions; `each_once` and `rounded`, for
+encoders.
 
 Note: products of two vectors are added up modulo 2**32, in compiled loops, or as float64. Both are equal as long as
 each product fits a signed 32-bit integer; so no vector may be much longer than a unit vector.
@@ -8,7 +9,7 @@ each product fits a signed 32-bit integer; so no vector may be much longer than 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 
-__all__ = ["TOO_LONG", "Encoder", "encoded", "rounded"]
+__all__ = ["TOO_LONG", "Encoder", "each_once", "encoded", "rounded"]
 
 TOO_LONG = 1 << 31
 """Upper bound of the sum of squares of a vector's components: for a unit vector times 2**15 it is about 2**30.
@@ -85,3 +86,13 @@ def rounded(vectors: NDArray[np.float64]) -> NDArray[np.int16]:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)
+
+
+def each_once(
+    texts: Sequence[str], encode: Callable[[list[str]], NDArray[np.int16]], dimensions: int
+) -> NDArray[np.int16]:
+    """The vectors of texts of which each is encoded once."""
+    if not len(texts):
+        return np.zeros((0, dimensions), dtype=np.int16)
+    place = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    return encode(list(place))[[place[text] for text in texts]]
