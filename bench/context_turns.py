@@ -33,9 +33,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from context_session import Session, item, memory, policy, snapshot
 from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.nodes.turns.words import USER_WORDS
-from scoped_retrieval.pipeline.context import ContextPolicy, Projection
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.policy import ContextPolicy
+from scoped_retrieval.pipeline.context.projection import Projection
 from scoped_retrieval.pipeline.context.transcripts import events_of_transcript
 from transcripts import found_in, listed
 

@@ -449,7 +449,7 @@ def test_secrets_are_masked_in_every_input():
         (budget_fields, {"tokens": 3}, "Expected one of fences, maxTokens"),
         (budget_fields, {"reserved": {"soup": 3}}, "Expected one of rules, user_goal"),
         (budget_fields, {"trimOrder": "sideways"}, "Expected one of default, s003, got 'sideways' - at budget.trimOrder"),
-        (default_fields, {"color": "red"}, "Expected one of run_id, project"),
+        (default_fields, {"color": "red"}, "got 'color' - at defaults"),
         *((lambda value: turn_row(value, DEFAULTS, "turns[0]"), value, message) for value, message in (
             ({"phase": "dreaming"}, "Expected one of diagnosing"), ({"zones": ["cellar"]}, "Expected one of public"),
             ({"color": "red"}, "got 'color' - at turns[0]"),

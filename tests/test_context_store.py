@@ -56,9 +56,9 @@ def test_a_record_is_replayed_by_its_name_though_its_input_was_recorded_again(tm
     assert first[0].input_id == second[0].input_id and names[0] != names[1]
     for name, made_ in zip(names, (first, second), strict=True):
         again = store.replay(name)
-        assert (again.record, again.projection.text(), again.others) == (name, made_[0].text(), ())
+        assert (again.record, again.projection.text()) == (name, made_[0].text())
     last = store.replay(first[0].input_id)
-    assert (last.record, last.projection.text(), last.others) == (names[1], second[0].text(), (names[0],))
+    assert (last.record, last.projection.text()) == (names[1], second[0].text())
 
 
 def test_records_of_one_input_that_differ_in_anything_kept_have_names_of_their_own(tmp_path: Path):

@@ -11,9 +11,10 @@ import pytest
 from command_line import run
 from context_session import RULES, Session, item, memory, modes, policy, projected, reasons, snapshot
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS, SELECTION_GATES
-from scoped_retrieval.pipeline.context import ContextPolicy, Projection
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.policy import ContextPolicy
+from scoped_retrieval.pipeline.context.projection import Projection
 from scoped_retrieval.pipeline.context.projections import demonstration
 from scoped_retrieval.pipeline.context.why import why
 

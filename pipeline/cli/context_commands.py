@@ -151,13 +151,10 @@ def open_(
 
 def difference_of_inputs(settings: Any, first: str, second: str) -> tuple[dict[str, Any], str]:
     """How two recorded inputs differ in sources, tokens and lines, as values and as text."""
-    from ..context.input_diff import difference
+    from ..context.projection import difference
     from ..context.store import ContextStore
 
-    both = [ContextStore.of(settings).replay(each) for each in (first, second)]
-    for each in both:
-        _tell_others(each)
-    found = difference(*(each.projection for each in both))
+    found = difference(*(ContextStore.of(settings).replay(each).projection for each in (first, second)))
     return found, "\n".join([*_compared(found), "", *found["diff"]])
 
 
@@ -168,9 +165,7 @@ def why_of_input(settings: Any, input_id: str, expected: str, log: Path | None) 
     from ..context.store import ContextStore
     from ..context.why import why
 
-    replayed = ContextStore.of(settings).replay(input_id)
-    _tell_others(replayed)
-    seen = replayed.projection
+    seen = ContextStore.of(settings).replay(input_id).projection
     decided = {name: each.decisions.to_pylist() for name, each in snapshots_of(settings, seen).items() if each}
     found = why(seen, expected, events=read_session(log)[1].rows if log else None, snapshots=decided)
     lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
@@ -191,7 +186,6 @@ def show_input(settings: Any, input_id: str, form: str, out: Path | None) -> int
     snapshots = [_snapshot(*each) for each in snapshots_of(settings, found.projection).items()]
     value = found.projection.as_dict() | {
         "record": found.record,
-        "others": list(found.others),
         "erased": list(found.erased),
         "snapshots": snapshots,
     }
@@ -199,7 +193,6 @@ def show_input(settings: Any, input_id: str, form: str, out: Path | None) -> int
     note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
     for each in snapshots:
         note(f"snapshot: {each['snapshot_id']} ({each['status']})")
-    _tell_others(found)
     if found.erased:
         note(f"erased: the text of {', '.join(found.erased)}")
     return EXIT["erased"] if found.erased else EXIT["ok"]
@@ -211,15 +204,6 @@ def _snapshot(name: str, replay: Any) -> dict[str, Any]:
         return {"snapshot_id": name, "status": "not readable", "block_ref": None, "citations": []}
     citations = replay.citations.to_pylist()
     return {"snapshot_id": name, "status": replay.status, "block_ref": replay.block_ref, "citations": citations}
-
-
-def _tell_others(found: Any) -> None:
-    """A note on older records of an input id that was projected again; this one is the latest."""
-    if found.others:
-        note(
-            f"records: {found.projection.input_id} was recorded {len(found.others) + 1} times, {found.record} last; "
-            f"by their own names: {', '.join(found.others)}"
-        )
 
 
 def _compared(found: dict[str, Any]) -> list[str]:

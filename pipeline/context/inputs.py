@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.errors import InputError
 from ...nodes.turns.folding import Fact
@@ -29,21 +31,6 @@ from ..sources.jsonl import Record
 from .flags import flags_of, sight_of
 from .masking import from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES
-
-__all__ = [
-    "EPOCH",
-    "budget_fields",
-    "completed_items",
-    "default_fields",
-    "distinguished",
-    "items_of_replay",
-    "memory_row",
-    "read_memories",
-    "read_snapshots",
-    "read_tools",
-    "seed_facts",
-    "turn_row",
-]  # fmt: skip
 
 Row = dict[str, Any]
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -330,36 +317,24 @@ def _results(record: Record) -> list[tuple[str, Fact]]:
     return made
 
 
-def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn; the others are those of `defaults`."""
-    record = Record.of(value, at)
-    record.value("inputId", "asOfSeq", "budget")  # the caller of this function reads them
+_TASK: Row = {
+    "project": None, "working_directory": None, "package_root": None, "task_paths": [], "topics": None, "zones": ["public", "internal"],
+    "instruction_sources": INSTRUCTION_FILES, "external_knowledge": False, "snapshot_ids": None,
+}  # fmt: skip
+"""The fields about the task, where neither a turn nor its policy states them."""
 
-    def first(given: Any, name: str, default: Any = None) -> Any:
-        """The given value, else that of the defaults; an empty list counts."""
-        return next((each for each in (given, defaults.get(name), default) if each is not None), None)
 
-    root = one_path(first(record.text("workingDirectory"), "working_directory"))
-    package = one_path(first(record.text("packageRoot"), "package_root"))
-    paths = first(record.strings("taskPaths"), "task_paths", [])
-    sources = first(record.strings("instructionSources"), "instruction_sources", INSTRUCTION_FILES)
-    row = {
-        **defaults,
-        "turn_id": first(record.identifier("turnId"), "turn_id"),
-        "as_of": first(record.instant("asOf"), "as_of"),
-        "phase": record.word(PHASES, "phase"),
-        "project": first(record.text("project"), "project"),
-        "working_directory": root,
-        "task_paths": [from_folder(one_path(each), root) for each in paths],
-        "topics": first(record.strings("topics"), "topics"),
-        "package_root": (from_folder(f"{package}/", root) or "").rstrip("/") or None if package else None,
-        "zones": first(_zones(record), "zones", ["public", "internal"]),
-        "instruction_sources": [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources],
-        "external_knowledge": first(record.flag("externalKnowledge"), "external_knowledge", False),
-        "snapshot_ids": first(record.strings("retrievalSnapshotIds", "snapshotIds"), "snapshot_ids"),
+def _task(record: Record) -> dict[str, Any]:
+    """The fields about the task that a record states; an empty list counts."""
+    zones = record.strings("zones")
+    found = {
+        **{name: record.text(name) for name in ("project", "workingDirectory", "packageRoot")},
+        **{name: record.strings(name) for name in ("taskPaths", "topics", "instructionSources")},
+        "zones": zones and [canonical(ZONES, zone, record.place("zones")) for zone in zones],
+        "externalKnowledge": record.flag("externalKnowledge"),
+        "snapshotIds": record.strings("retrievalSnapshotIds", "snapshotIds"),
     }
-    _expect_all_read(record)
-    return row
+    return {to_snake(name): value for name, value in found.items() if value is not None}
 
 
 def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
@@ -369,13 +344,23 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
         InputError: a field is unknown or invalid.
     """
     record = Record.of(given, at)
-    texts, lists = ("run_id", "project", "working_directory", "package_root"), ("task_paths", "topics", "instruction_sources", "snapshot_ids")  # fmt: skip
-    found: dict[str, Any] = {name: record.text(name) for name in texts} | {name: record.strings(name) for name in lists}
-    found |= {"zones": _zones(record), "external_knowledge": record.flag("external_knowledge")}
-    record.expect_no_others(found)
-    return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
+    found = {"run_id": record.text("runId") or "run", **_task(record)}
+    _expect_all_read(record)
+    return found
 
 
-def _zones(record: Record) -> list[str] | None:
-    zones = record.strings("zones")
-    return zones and [canonical(ZONES, zone, record.place("zones")) for zone in zones]
+def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn; the others are those of `defaults`."""
+    record = Record.of(value, at)
+    record.value("inputId", "asOfSeq", "budget")  # the caller of this function reads them
+    stated = {"turn_id": record.identifier("turnId"), "as_of": record.instant("asOf")}
+    row = {**_TASK, **defaults, **_task(record), **{name: each for name, each in stated.items() if each is not None}}
+    row["phase"] = record.word(PHASES, "phase")
+    _expect_all_read(record)
+    row["working_directory"] = root = one_path(row["working_directory"])
+    row["task_paths"] = [from_folder(one_path(each), root) for each in row["task_paths"]]
+    package = one_path(row["package_root"])
+    row["package_root"] = (from_folder(f"{package}/", root) or "").rstrip("/") or None if package else None
+    sources = row["instruction_sources"]
+    row["instruction_sources"] = [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources]
+    return row

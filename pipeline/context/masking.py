@@ -20,15 +20,6 @@ from ..parsing.strict_json import json_text
 from ..redaction.masking import redact_text
 from ..sources.column_types import normalized_path
 
-__all__ = [
-    "expect_unicode",
-    "from_folder",
-    "is_absolute",
-    "listed",
-    "masked_values",
-    "one_path",
-]
-
 _COMPARED = frozenset((
     "id", "eventid", "turnid", "sessionid", "requestid", "constraintid", "memoryid", "subject", "version", "hash", "sha256", "ref",
     "artifact", "artifacts", "stdoutref", "stderrref", "evidenceid", "evidenceids", "snapshotid", "snapshotids", "retrievalsnapshotids",
@@ -71,52 +62,39 @@ def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
     Raises:
         InputError: a text has a lone surrogate, or a value is nested too deeply.
     """
-    texts: dict[str, None] = {}
+    masks: dict[str, str] = {}
     for number, value in enumerate(values):
-        _collect(value, texts, at(number))
         expect_unicode(value, at(number))
-    changed = {text: masked for text in texts if (masked := redact_text(text)) != text}
-    return [_masked(value, changed) for value in values] if changed else list(values)
+    return [_masked(value, masks, at(number)) for number, value in enumerate(values)]
 
 
-def _collect(value: Any, texts: dict[str, None], at: str, name: str = "", depth: int = 0) -> None:
+def _masked(value: Any, masks: dict[str, str], at: str, name: str = "", depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise InputError.described(f"at most {_DEEPEST} levels of nesting", "more", at)
-    if isinstance(value, str):
-        if len(value) >= _SHORTEST:
-            texts[value] = None
-        if _TELLING.search(name):
-            texts[_stated(name, value)] = None
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            _collect(str(key), texts, at)
-            _collect(each, texts, at, str(key), depth + 1)
-    elif isinstance(value, list):
-        for each in value:
-            _collect(each, texts, at, name, depth + 1)
-
-
-def _masked(value: Any, masks: Mapping[str, str], name: str = "") -> Any:
     if isinstance(value, dict):
-        return {masks.get(key, key): _masked(each, masks, str(key)) for key, each in value.items()}
+        return {
+            _redacted(key, masks) if isinstance(key, str) else key: _masked(each, masks, at, str(key), depth + 1)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [_masked(each, masks, name) for each in value]
+        return [_masked(each, masks, at, name, depth + 1) for each in value]
     if not isinstance(value, str):
         return value
-    if (masked := masks.get(value)) is not None:
-        return (
-            f"{masked}~{sha256(value.encode()).hexdigest()[:8]}"
-            if name.replace("_", "").lower() in _COMPARED
-            else masked
-        )
-    if _TELLING.search(name) and (stated := masks.get(_stated(name, value))) is not None:
-        return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
+    if (masked := _redacted(value, masks)) != value:
+        compared = name.replace("_", "").lower() in _COMPARED
+        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if compared else masked
+    if _TELLING.search(name):  # as text for the detector of assigned secrets
+        return _redacted(f'{name}: "{value}"', masks).removeprefix(f'{name}: "').removesuffix('"')
     return value
 
 
-def _stated(name: str, value: str) -> str:
-    """A field as text for the detector of assigned secrets."""
-    return f'{name}: "{value}"'
+def _redacted(text: str, masks: dict[str, str]) -> str:
+    """A text without its secrets; each distinct text is scanned once."""
+    if len(text) < _SHORTEST:
+        return text
+    if text not in masks:
+        masks[text] = redact_text(text)
+    return masks[text]
 
 
 def one_path(path: str | None) -> str | None:

@@ -1,8 +1,10 @@
-"""Results of a projection: model inputs with their ledgers, one or many."""
+"""Results of a projection: model inputs with their ledgers, one or many, and the difference between two."""
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +17,7 @@ from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
 
-__all__ = ["Projection", "Projections"]
+__all__ = ["Projection", "Projections", "difference"]
 
 
 @dataclass(frozen=True)
@@ -226,3 +228,39 @@ class Projections:
             KeyError: there is none with that id.
         """
         return self[self.turns["input_id"].to_pylist().index(input_id)]
+
+
+def difference(first: Projection, second: Projection) -> dict[str, Any]:
+    """The difference between two inputs: sources, tokens, and lines."""
+    rows = [{row["source_id"]: row for row in each.decisions} for each in (first, second)]
+    shown = [{id_: row for id_, row in each.items() if row["mode"] != "none"} for each in rows]
+    changed = [
+        {"source_id": id_, **{name: [rows[0][id_][name], rows[1][id_][name]] for name in ("action", "mode", "reason_code") if rows[0][id_][name] != rows[1][id_][name]}}
+        for id_ in rows[0].keys() & rows[1].keys()
+        if any(rows[0][id_][name] != rows[1][id_][name] for name in ("action", "mode", "reason_code"))
+    ]  # fmt: skip
+    lines = difflib.unified_diff(_lines(first), _lines(second), first.input_id, second.input_id, lineterm="", n=1)
+    return {
+        "inputs": [first.input_id, second.input_id],
+        "same_input": first.input_sha256 == second.input_sha256,
+        "same_prefix": first.model_input["prefix_sha256"] == second.model_input["prefix_sha256"],
+        "phase": [first.state["phase"], second.state["phase"]],
+        "tokens": [first.estimated_tokens, second.estimated_tokens],
+        "part_tokens": {
+            name: [count, second.part_tokens[name]]
+            for name, count in first.part_tokens.items()
+            if count != second.part_tokens[name]
+        },
+        "only_in_first": sorted(shown[0].keys() - shown[1].keys()),
+        "only_in_second": sorted(shown[1].keys() - shown[0].keys()),
+        "changed": sorted(changed, key=lambda each: each["source_id"]),
+        "warnings": [sorted(first.conditions), sorted(second.conditions)],
+        "diff": list(lines),
+    }
+
+
+def _lines(seen: Projection) -> list[str]:
+    """The lines of an input without its nonces, which differ whenever anything does."""
+    return re.sub(
+        r"(?m)^(</?[a-z_]+|==== (?:begin|end) [a-z ]+?) [a-z]{7}(?= source=|>| ====)", r"\1", seen.text()
+    ).splitlines()

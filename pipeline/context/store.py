@@ -10,14 +10,14 @@ evidence removes it from every input that showed it, and leaves the ledgers inta
 
 Note: the name of a record derives from the content of its tables (texts by their digests) and its principal. Recording
 the same projection twice changes nothing. The id of a record finds that record alone; the id of an input that was
-projected several times finds the record written last, which names the others.
+projected several times finds the record written last.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,16 +49,13 @@ _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots
 
 @dataclass(frozen=True)
 class Replayed:
-    """A recorded turn. `erased` are sources whose text was erased; then `projection` has no input text. `others` are
-    older records of the same input id, newest first; none if a record was named.
-    """
+    """A recorded turn. `erased` are sources whose text was erased; then `projection` has no input text."""
 
     projection: Projection
     record: str
     recorded_at: str
     principal: str
     erased: tuple[str, ...]
-    others: tuple[str, ...] = ()
 
 
 class ContextStore:
@@ -160,10 +157,8 @@ class ContextStore:
                     raise InputError.described("the record of one input", f"one of {len(manifest['inputs'])}", what,
                                                hint="`log --of inputs` names its inputs: ask for one of them.")  # fmt: skip
                 return self._replayed(manifest, manifest["inputs"][0])
-        having = [manifest for manifest in reversed(manifests) if what in manifest["inputs"]]
-        if having:
-            others = tuple(manifest["record"] for manifest in having[1:])
-            return replace(self._replayed(having[0], what), others=others)
+        if having := [manifest for manifest in manifests if what in manifest["inputs"]]:
+            return self._replayed(having[-1], what)
         raise AccessError(
             f"Expected a model input that you may read, got none - at {what}",
             hint="`log` lists answers, `log --of inputs` the inputs that `context project` recorded"

@@ -20,8 +20,9 @@ from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.nodes.turns import reading
 from scoped_retrieval.nodes.turns.frame import FENCES, GROUPS
 from scoped_retrieval.nodes.turns.words import EVENT_ACTORS, LEVELS, REASONS, USER_WORDS
-from scoped_retrieval.pipeline.context import Projection, line
+from scoped_retrieval.pipeline.context import line
 from scoped_retrieval.pipeline.context.log import SessionLog, read_session
+from scoped_retrieval.pipeline.context.projection import Projection
 
 MARK = "zqx7"
 """Part of every text that may not instruct. Nonces have no digits."""

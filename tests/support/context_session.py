@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scoped_retrieval.pipeline.context import ContextPolicy, Projection
+from scoped_retrieval.pipeline.context.policy import ContextPolicy
+from scoped_retrieval.pipeline.context.projection import Projection
 
 START = datetime(2026, 5, 20, 8, 0, tzinfo=UTC)
 RULES = ("Only modify the current workspace.", "Never publish a package.")

@@ -94,7 +94,7 @@ class Transcript:
     def called(
         self, id_: str, call: Any, tool: str, given: Record, cwd: Any = None, runs: Record | None = None
     ) -> None:
-        """The model calls a tool; `runs` is what it goes on with. Arguments are only interpreted if the tool is built in."""
+        """The model calls a tool; `runs` is the command that it resumes. Arguments are only interpreted if the tool is built in."""
         capability = CAPABILITIES.get(tool)
         built_in = given if capability else {}
         paths = (self.path(built_in.get(name)) for name in _PATHS if capability in ("read", "edit"))
