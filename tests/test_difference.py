@@ -65,8 +65,8 @@ def test_what_moved_names_the_term_that_moved_it(world):
 def test_runs_are_paired_by_request_and_what_has_no_partner_is_counted(world):
     found = compared(settings_of(world.folder), world.run, world.second)
     assert (
-        list(found.pairs["request_id_before"])
-        == list(found.pairs["request_id_after"])
+        list(found.requests["request_id_before"])
+        == list(found.requests["request_id_after"])
         == ["answer-question", "explain-code"]
     )
     assert (found.only_before, found.only_after) == (1, 1)

@@ -26,8 +26,6 @@ def test_the_views_say_what_the_tables_say(world):
     settings, run = settings_of(world.folder), Runs(world.folder / "runs").open(world.run)
     (shown,) = queried(settings, "select count(*) n from items", [world.run])["n"].to_pylist()
     assert shown == run.table("trimmed").num_rows
-    funnel = queried(settings, "select sum(recalled) r, sum(shown) s from funnel", [world.run]).to_pylist()[0]
-    assert (int(funnel["r"]), int(funnel["s"])) == (run.table("decisions").num_rows, shown)
     lost = queried(settings, "select sum(rows) n from losses", [world.run])["n"][0].as_py()
     rejected = run.table("decisions").to_pandas()["outcome"].ne("selected").sum()
     assert int(lost) == rejected

@@ -71,7 +71,7 @@ def what_if(
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,
-        text="\n".join(head) + "\n" + _changes_text(found.requests, found.items),
+        text="\n".join(head) + "\n" + _changes_text(found),
     )
 
 
@@ -117,32 +117,29 @@ def _diff_text(found: Any) -> str:
     lines = [f"before: {found.before}", f"after: {found.after}"]
     if found.only_before or found.only_after:
         lines.append(f"without a partner: {found.only_before} requests before, {found.only_after} after")
-    return "\n".join(lines) + "\n" + _changes_text(found.pairs, found.items)
+    return "\n".join(lines) + "\n" + _changes_text(found)
 
 
-def _changes_text(pairs: Any, items: Any) -> str:
+def _changes_text(found: Any) -> str:
     """How many requests and items differ, and the items that changed."""
+    requests, items = found.of_requests, [row for row in found.of_items if row["change"] != "same"]
     names = ("entered", "left", "moved", "same")
-    differ = (pairs[list(names[:3])].sum(axis=1) > 0) | (pairs["status_before"] != pairs["status_after"])
+    differ = [row for row in requests if any(row[n] for n in names[:3]) or row["status_before"] != row["status_after"]]
     lines = [
-        f"requests: {len(pairs)} compared, {int(differ.sum())} differ",
-        "items: " + ", ".join(f"{int(pairs[name].sum())} {name}" for name in names),
+        f"requests: {len(requests)} compared, {len(differ)} differ",
+        "items: " + ", ".join(f"{sum(row[name] for row in requests)} {name}" for name in names),
         "",
     ]
-    asked = dict(zip(pairs["pair"], pairs["request_id_after"], strict=True))
-    for row in items[items["change"] != "same"].itertuples():
-        moved = f"{row.change} {_place(row.position_before)} -> {_place(row.position_after)}"
-        score = f"score {_score(row.final_before)} -> {_score(row.final_after)}"
-        of = f" of {asked[row.pair]}" if len(pairs) > 1 else ""
-        lines += [f"{moved}{of}, {score}: {row.locator}", f"    {row.evidence_id}; {row.why}"]
-    if (items["change"] == "same").all():
-        lines += ["every item is where it was" if len(pairs) else "no request is on both sides"]
+    asked = {row["pair"]: row["request_id_after"] for row in requests}
+    for row in items:
+        moved = f"{row['change']} {row['position_before'] or '-'} -> {row['position_after'] or '-'}"
+        score = f"score {_score(row['final_before'])} -> {_score(row['final_after'])}"
+        of = f" of {asked[row['pair']]}" if len(requests) > 1 else ""
+        lines += [f"{moved}{of}, {score}: {row['locator']}", f"    {row['evidence_id']}; {row['why']}"]
+    if not items:
+        lines += ["every item is where it was" if requests else "no request is on both sides"]
     return "\n".join(map(folded, lines)) + "\n"
 
 
-def _place(value: float) -> str:
-    return "-" if value != value else str(int(value))
-
-
-def _score(value: float) -> str:
-    return "-" if value != value else f"{value:.4f}"
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -109,8 +109,7 @@ def _rerun(settings: Any, name: str) -> int:
     ]
     if found.first is not None:
         lines.append(f"first difference: {found.first}")
-    if found.cause is not None:
-        lines.append(f"cause: {found.cause}: {found.message}")
+    lines += [f"corpus: {problem}" for problem in found.problems]
     lines += [f"changed since: {part}: {was or '-'} -> {now or '-'}" for part, (was, now) in found.changed.items()]
     emit(found.as_dict(), text="\n".join(lines) + "\n")
     return EXIT["ok"] if found.same else EXIT["differs"]

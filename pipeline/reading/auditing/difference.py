@@ -1,19 +1,19 @@
 """`diff`: the differences between two snapshots or two runs: which items entered, left or moved, and why.
 
-Reads: tables of two sides in stored form, the pairs of requests to compare. Gives: `item_changes`, one row per
-item that either side shows, and `compared`, which reads two snapshots or runs for a user who may see both.
+Reads: tables of two sides, the pairs of requests to compare. Gives: `changes`, an entry per item that either side shows,
+and `compared`, which reads two snapshots or runs for a user who may see both.
 
 Note: a caller learns only of rows that passed every gate, as in `why`; any other row is reported as `not_recalled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,69 +27,84 @@ from ..grants import grants_for, grants_or_none
 from ..present_rights import JUDGED_BY, items_within_rights
 from ..snapshots import readable
 
-__all__ = [
-    "CHANGES",
-    "COMPARED",
-    "Side",
-    "SnapshotsDiff",
-    "compared",
-    "compared_tables",
-    "item_changes",
-    "records",
-    "summarized",
-]
+if TYPE_CHECKING:
+    import pandas as pd
 
-CHANGES = ("entered", "left", "moved", "same")
+__all__ = ["COMPARED", "Changes", "Side", "SnapshotsDiff", "changes", "compared", "compared_tables"]
+
 COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranked")
 """The tables that are compared."""
 _ASKED = ("question", "project", "principal", "purpose", "as_of", "mode", "role")
 """The columns by which requests with different ids are matched."""
-_PAIR = "pair"
-_TEXTS = {pa.string(): pd.StringDtype("python")}
-
-
-def _frame_of(table: pa.Table) -> pd.DataFrame:
-    """A table as a data frame with pandas strings: Arrow columns cannot be merged if both are empty."""
-    return table.to_pandas(types_mapper=_TEXTS.get)
+_OF_REQUEST = {
+    "request_id": "request_id",
+    "snapshot_id": "snapshot_id",
+    "status": "status",
+    "estimated_tokens": "tokens",
+}
+_Row = dict[str, Any]
+_Item = tuple[int, str]
+"""A pair of requests by number, and the id of a row of evidence."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The tables of one side, in stored form, each with a column `pair`, the comparison that a row belongs to."""
+    """The tables of one side, and the pair that each compared request belongs to; without `audit`, gate decisions are
+    ignored.
+    """
 
-    tables: Mapping[str, pd.DataFrame]
+    tables: Mapping[str, pa.Table]
+    pairs: Mapping[str, int]
+    audit: bool = True
 
-    @classmethod
-    def of(cls, tables: Mapping[str, pa.Table], pairs: Mapping[str, int], *, audit: bool = True) -> Side:
-        """The rows of the requests in `pairs`; without `audit`, no gate decisions."""
-        frames = {}
-        for name in COMPARED:
-            columns = [field.name for field in tables[name].schema if not pa.types.is_nested(field.type)]
-            frame = _frame_of(tables[name].select(columns))
-            frame[_PAIR] = frame["request_id"].map(pairs)
-            frames[name] = frame[frame[_PAIR].notna()].astype({_PAIR: int})
-        if not audit:
-            frames["decisions"] = frames["decisions"][frames["decisions"]["stage"] != "gate"]
-        return cls(frames)
+    def items(self, name: str, columns: Iterable[str], among: Iterable[_Item] | None = None) -> dict[_Item, _Row]:
+        """The rows of a table by item, some columns of them."""
+        table = self.tables[name]
+        if among is not None:
+            table = table.filter(pc.is_in(table["evidence_id"], pa.array({id_ for _, id_ in among}, pa.string())))
+        rows = table.select(["request_id", "evidence_id", *columns]).to_pylist()
+        return {
+            (self.pairs[row["request_id"]], row["evidence_id"]): row for row in rows if row["request_id"] in self.pairs
+        }
 
 
 @dataclass(frozen=True)
-class SnapshotsDiff:
+class Changes:
+    """What changed between two sides, as rows."""
+
+    of_items: list[_Row] = field(repr=False)
+    """Per item: pair, evidence_id, change, positions, locator, final scores, why; by pair and position."""
+    of_requests: list[_Row] = field(repr=False)
+    """Per compared request: pair, ids, status and tokens on both sides, and how many items entered, left, moved, stayed."""
+
+    @property
+    def items(self) -> pd.DataFrame:
+        """`of_items` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.of_items)
+
+    @property
+    def requests(self) -> pd.DataFrame:
+        """`of_requests` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.of_requests)
+
+
+@dataclass(frozen=True)
+class SnapshotsDiff(Changes):
     """The comparison of two snapshots or runs."""
 
     before: str
     after: str
-    pairs: pd.DataFrame
-    """Per compared request: ids, status, tokens and number of items on both sides, and how many entered, left, moved."""
-    items: pd.DataFrame
-    """Per item: pair, evidence_id, change, positions, locator, final scores, why."""
     only_before: int = 0
     only_after: int = 0
 
     @property
     def same(self) -> bool:
         """Whether every compared request shows the same items in the same order."""
-        return bool((self.items["change"] == "same").all()) and not self.only_before and not self.only_after
+        return all(row["change"] == "same" for row in self.of_items) and not self.only_before and not self.only_after
 
     def as_dict(self) -> dict[str, Any]:
         """The plain values."""
@@ -99,96 +114,81 @@ class SnapshotsDiff:
             "same": self.same,
             "only_before": self.only_before,
             "only_after": self.only_after,
-            "requests": records(self.pairs),
-            "items": records(self.items),
+            "requests": self.of_requests,
+            "items": self.of_items,
         }
 
 
-def item_changes(before: Side, after: Side) -> pd.DataFrame:
-    """One row per pair and item that either side shows: change, positions, scores, and why, by pair and position."""
-    sides = []
-    for side, name in ((before, "before"), (after, "after")):
-        shown = side.tables["trimmed"][[_PAIR, "evidence_id", "position"]]
-        sides.append(shown.rename(columns={"position": f"position_{name}"}))
-    items = sides[0].merge(sides[1], on=[_PAIR, "evidence_id"], how="outer")
-    was, now = items["position_before"], items["position_after"]
-    change = np.select([was.isna(), now.isna(), was != now], CHANGES[:3], CHANGES[3])
-    items.insert(2, "change", change)
-    cited = pd.concat([side.tables["citations"] for side in (before, after)])[[_PAIR, "evidence_id", "locator"]]
-    items = items.merge(cited.drop_duplicates([_PAIR, "evidence_id"]), on=[_PAIR, "evidence_id"], how="left")
-    for side, name in ((before, "before"), (after, "after")):
-        ranked = side.tables["ranked"][[_PAIR, "evidence_id", "final"]]
-        items = items.merge(ranked.rename(columns={"final": f"final_{name}"}), on=[_PAIR, "evidence_id"], how="left")
-    items["why"] = _reasons(items, before, after)
-    order = items["position_after"].fillna(np.inf), items["position_before"]
-    items = items.assign(_first=order[0], _second=order[1]).sort_values([_PAIR, "_first", "_second", "evidence_id"])
-    return items.drop(columns=["_first", "_second"]).reset_index(drop=True)
-
-
-def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
-    """The reason: for items that left, the later decision; that entered, the earlier one; that moved, the most changed
-    term.
+def changes(before: Side, after: Side) -> Changes:
+    """What changed between two sides. An item that left has the later decision as its reason, one that entered the earlier
+    one, and one that moved its most changed term.
     """
-    keys = [_PAIR, "evidence_id"]
-    outcomes = {}
-    for side, name in ((before, "before"), (after, "after")):
-        decided = side.tables["decisions"][[*keys, "stage", "reason_code"]]
-        found = items[keys].merge(decided, on=keys, how="left")
-        reasons = found["stage"] + ": " + found["reason_code"].fillna("")
-        outcomes[name] = reasons.fillna("not_recalled").to_numpy()
-    terms = _moved_most(items[keys], before, after)
-    moved = np.where(terms == "", _order_of(items), terms)
-    change = items["change"].to_numpy()
-    chosen = np.select([change == "entered", change == "left", change == "moved"],
-                       [outcomes["before"], outcomes["after"], moved], "")  # fmt: skip
-    return pd.Series(chosen, index=items.index)
-
-
-def _order_of(items: pd.DataFrame) -> np.ndarray:
-    """For an item with unchanged score terms: whether it moved among those that both sides show."""
-    kept = items.dropna(subset=["position_before", "position_after"])
-    was, now = (kept.groupby(_PAIR)[f"position_{side}"].rank() for side in ("before", "after"))
-    moved = items.index.isin(kept.index[(was != now).to_numpy()])
-    return np.where(moved, "packed in another order", "others entered or left before it")
-
-
-def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
-    """The score term whose contribution changed most, with the change; empty if none did."""
-    known = [side.tables["ranked"] for side in (before, after)]
-    terms = [
-        term for term in (*SCORE_TERMS, *terms_of_plugins(map(str, known[0]))) if all(term in one for one in known)
-    ]
-    if not len(keys) or not terms:
-        return np.full(len(keys), "", dtype=object)
-    on = list(keys.columns)
-    was, now = (keys.merge(one[[*on, *terms]], on=on, how="left")[terms].to_numpy(dtype=np.float64) for one in known)
-    delta = np.nan_to_num(now - was)
-    most = np.abs(delta).argmax(axis=1)
-    largest = delta[np.arange(len(delta)), most]
-    terms_moved = np.array(
-        [f"{terms[term]} {value:+.4f}" for term, value in zip(most.tolist(), largest.tolist(), strict=True)]
-    )
-    return np.where(largest == 0, "", terms_moved).astype(object)
-
-
-def summarized(items: pd.DataFrame, before: Side, after: Side) -> pd.DataFrame:
-    """Per pair: ids, statuses, tokens, and how many items entered, left, moved and stayed."""
-    columns = {
-        "request_id": "request_id",
-        "snapshot_id": "snapshot_id",
-        "status": "status",
-        "estimated_tokens": "tokens",
+    sides = (before, after)
+    shown = [side.items("trimmed", ["position"]) for side in sides]
+    places = {
+        item: tuple(each[item]["position"] if item in each else None for each in shown) for item in shown[0] | shown[1]
     }
-    sides = [
-        side.tables["snapshots"][[_PAIR, *columns]].rename(
-            columns={old: f"{new}_{name}" for old, new in columns.items()}
-        )
-        for side, name in ((before, "before"), (after, "after"))
-    ]
-    pairs = sides[0].merge(sides[1], on=_PAIR, how="inner").sort_values(_PAIR)
-    counts = items.groupby([_PAIR, "change"]).size().unstack(fill_value=0) if len(items) else pd.DataFrame()
-    counts = counts.reindex(index=pairs[_PAIR], columns=list(CHANGES), fill_value=0)
-    return pairs.merge(counts.rename_axis(_PAIR).reset_index(), on=_PAIR, how="left").reset_index(drop=True)
+    other = [item for item, (was, now) in places.items() if was != now]
+    decided = [side.items("decisions", ["stage", "reason_code"], other) for side in sides]
+    cited = after.items("citations", ["locator"], places) | before.items("citations", ["locator"], places)
+    names = [side.tables["ranked"].column_names for side in sides]
+    terms = [term for term in (*SCORE_TERMS, *terms_of_plugins(names[0])) if all(term in each for each in names)]
+    ranked = [side.items("ranked", ["final", *terms], places) for side in sides]
+    orders = [_order(places, at) for at in (0, 1)]
+    rows = list[_Row]()
+    for item, (was, now) in places.items():
+        change = "entered" if was is None else "left" if now is None else "moved" if was != now else "same"
+        scores = [each.get(item, {}) for each in ranked]
+        why = ""
+        if change == "moved":
+            turned = (
+                "packed in another order" if orders[0][item] != orders[1][item] else "others entered or left before it"
+            )
+            why = _moved_most(scores, terms) or turned
+        elif change != "same":
+            side = sides[change == "left"]
+            row = decided[change == "left"].get(item)
+            told = row is not None and (side.audit or row["stage"] != "gate")
+            why = f"{row['stage']}: {row['reason_code'] or ''}" if row and told else "not_recalled"
+        rows.append({
+            "pair": item[0], "evidence_id": item[1], "change": change, "position_before": was, "position_after": now,
+            "locator": cited.get(item, {}).get("locator"), "final_before": scores[0].get("final"),
+            "final_after": scores[1].get("final"), "why": why,
+        })  # fmt: skip
+    rows.sort(key=lambda row: (row["pair"], *(row[f"position_{side}"] or inf for side in ("after", "before")), row["evidence_id"]))  # fmt: skip
+    return Changes(rows, _requests(rows, before, after))
+
+
+def _order(places: Mapping[_Item, tuple[Any, ...]], at: int) -> dict[_Item, int]:
+    """The order on one side of the items that both sides show."""
+    both = [item for item, found in places.items() if None not in found]
+    seen = Counter[int]()
+    order = {}
+    for item in sorted(both, key=lambda item: places[item][at]):
+        order[item] = seen[item[0]]
+        seen[item[0]] += 1
+    return order
+
+
+def _moved_most(scores: list[_Row], terms: list[str]) -> str:
+    """The score term whose contribution changed most, with the change; empty if none did."""
+    was, now = scores
+    moved = {term: now[term] - was[term] for term in terms} if was and now else {}
+    most = max(moved, key=lambda term: abs(moved[term]), default=None)
+    return f"{most} {moved[most]:+.4f}" if most and moved[most] else ""
+
+
+def _requests(items: list[_Row], before: Side, after: Side) -> list[_Row]:
+    """Per pair: ids, statuses, tokens, and how many items entered, left, moved and stayed."""
+    found = dict[int, _Row]()
+    for side, name in ((before, "before"), (after, "after")):
+        for row in side.tables["snapshots"].select([*_OF_REQUEST]).to_pylist():
+            if (pair := side.pairs.get(row["request_id"])) is not None:
+                named = {f"{new}_{name}": row[old] for old, new in _OF_REQUEST.items()}
+                found[pair] = found.get(pair, {"pair": pair}) | named
+    counted = Counter((row["pair"], row["change"]) for row in items)
+    kinds = ("entered", "left", "moved", "same")
+    return [found[pair] | {kind: counted[pair, kind] for kind in kinds} for pair in sorted(found)]
 
 
 def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
@@ -211,9 +211,8 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
     (first, audit_first), (second, audit_second) = (read(settings, name) for name in (before, after))
     audit = audit_first and audit_second
     own, other, left, right = _paired(first, second, snapshots=of_snapshots)
-    sides = Side.of(first, own, audit=audit), Side.of(second, other, audit=audit)
-    items = item_changes(*sides)
-    return SnapshotsDiff(before, after, summarized(items, *sides), items, left, right)
+    found = changes(Side(first, own, audit), Side(second, other, audit))
+    return SnapshotsDiff(found.of_items, found.of_requests, before, after, left, right)
 
 
 def _read_snapshot(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]:
@@ -247,28 +246,19 @@ def _paired(
     ids = [tables["snapshots"]["request_id"].to_pylist() for tables in (before, after)]
     if snapshots:
         return {ids[0][0]: 0}, {ids[1][0]: 0}, 0, 0
-    common = sorted(set(ids[0]) & set(ids[1]))
-    if common:
-        pairs = {request: number for number, request in enumerate(common)}
-        return pairs, pairs, len(ids[0]) - len(common), len(ids[1]) - len(common)
-    first, second = (_spelled(tables["requests"]) for tables in (before, after))
-    joined = first.merge(second, on=["asked", "turn"], suffixes=("_before", "_after"))
-    own = {request: number for number, request in enumerate(joined["request_id_before"])}
-    other = {request: number for number, request in enumerate(joined["request_id_after"])}
-    return own, other, len(ids[0]) - len(own), len(ids[1]) - len(other)
+    own, other = ({id_: id_ for id_ in side} for side in ids)
+    if not own.keys() & other.keys():
+        own, other = (_spelled(tables["requests"]) for tables in (before, after))
+    common = sorted(own.keys() & other.keys(), key=str)
+    numbered = [{known[key]: number for number, key in enumerate(common)} for known in (own, other)]
+    return numbered[0], numbered[1], len(ids[0]) - len(common), len(ids[1]) - len(common)
 
 
-def _spelled(requests: pa.Table) -> pd.DataFrame:
-    """The fields of each request as one text, and its number among equal ones."""
-    frame = _frame_of(requests.select(["request_id", *_ASKED])).sort_values("request_id")
-    rows = frame[list(_ASKED)].itertuples(index=False)
-    asked = pd.Series(["\x1f".join(map(str, row)) for row in rows], index=frame.index, dtype=object)
-    return pd.DataFrame({"request_id": frame["request_id"], "asked": asked, "turn": asked.groupby(asked).cumcount()})
-
-
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values, absent ones None, whole positions as integers."""
-    whole = {name: "Int64" for name in frame.columns if name.startswith("position")}
-    plain = frame.astype(whole).astype(object)
-    names, rows = list(plain.columns), plain.where(plain.notna(), None).itertuples(index=False)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def _spelled(requests: pa.Table) -> dict[Any, str]:
+    """The id of each request by its fields, and its number among equal ones."""
+    found, seen = dict[Any, str](), Counter[tuple[Any, ...]]()
+    for row in requests.select(["request_id", *_ASKED]).sort_by("request_id").to_pylist():
+        asked = tuple(row[name] for name in _ASKED)
+        found[asked, seen[asked]] = row["request_id"]
+        seen[asked] += 1
+    return found

@@ -1,7 +1,7 @@
 """`verify --rerun`: the requests of a run executed again at the generation that it pinned, and the first value that differs.
 
 Reads: a stored run, its corpus, the current policies, models and tokenizers. Gives: `reproduced`, a `Reproduction` that
-names the first table, row and column that differs, and the cause: corpus, policies, code, model or tokenizer.
+names the first table, row and column that differs, and what changed since: corpus, policies, code, models, packages.
 
 Note: the tables decide, not the digests. A snapshot digest covers the code version, so it differs under another version
 even if every value is the same; `same` is then True and `changed` names the code.
@@ -17,14 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....nodes.errors import ModelError
 from ....nodes.schema import Table
 from ...config.settings import Settings
 from ...line.driver import Line, run_line
 from ...line.provenance import package_versions
 from ...runs.ids import is_snapshot
 from ...runs.parts import VIEWS, stored_tables
-from ..access import expect_auditor, open_run, pinned_corpus
+from ..access import expect_auditor, open_run
 from .rerun import Recorded, line_of, policies_now
 
 __all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
@@ -33,16 +32,6 @@ SHARD = 512
 """Number of requests executed at once."""
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
 """Digests over other columns, the code and the models; `changed` names those that differ."""
-_NAMES = {
-    "generation": "corpus",
-    "encoder": "model",
-    "cross_encoder": "model",
-    "analyzers": "code",
-    "digest": "code",
-    "redactor": "code",
-    "settings": "settings",
-}
-"""Reported names of parts of the provenance; the others keep their own."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +63,8 @@ class Reproduction:
     first: TableDifference | None
     changed: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Parts of the provenance that changed, with their value then and now."""
-    cause: str | None = None
-    """corpus, policies, code, model, tokenizer or packages; `record` if nothing changed; None if all is the same."""
-    message: str = ""
+    problems: tuple[str, ...] = ()
+    """What `verify corpus` says of the generation, if a value differs."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -86,8 +74,8 @@ class Reproduction:
         }  # fmt: skip
         changed = {part: {"stored": old, "now": new} for part, (old, new) in self.changed.items()}
         return {
-            "run_id": self.run_id, "snapshots": self.snapshots, "same": self.same, "cause": self.cause,
-            "message": self.message, "first_difference": first, "changed": changed,
+            "run_id": self.run_id, "snapshots": self.snapshots, "same": self.same, "first_difference": first,
+            "changed": changed, "problems": list(self.problems),
         }  # fmt: skip
 
 
@@ -97,6 +85,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     Raises:
         AccessError: the principal does not audit the snapshot, or every snapshot of the run.
         ErasedError: texts of the requests were erased.
+        ModelError: a model or tokenizer of the run cannot be loaded.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
     run = open_run(settings, name)
@@ -104,18 +93,10 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
     hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
     expect_auditor(settings, run, snapshot, hint=hint)
     recorded = Recorded.of(run, snapshot)
-    try:
-        policies = policies_now(settings)
-        line = line_of(settings, run, policies=policies)
-    except ModelError as error:
-        kind = "tokenizer" if "tokenizer" in error.message else "model"
-        return Reproduction(run.run_id, recorded.captures.num_rows, False, None, {}, kind, error.message)
-    changed = _changed(run, line)
+    line = line_of(settings, run, policies=policies_now(settings))
     first = _compared(run, snapshot, recorded, line)
-    if first is None:
-        return Reproduction(run.run_id, recorded.captures.num_rows, True, None, changed)
-    cause, message = _cause(settings, run, snapshot, recorded, changed)
-    return Reproduction(run.run_id, recorded.captures.num_rows, False, first, changed, cause, message)
+    problems = tuple(line.corpus.verify()) if first else ()
+    return Reproduction(run.run_id, recorded.captures.num_rows, first is None, first, _changed(run, line), problems)
 
 
 def first_difference(
@@ -194,24 +175,3 @@ def _changed(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
         if before[package] != installed.get(package):
             parts[f"package {package}"] = (before[package], installed.get(package))
     return parts
-
-
-def _cause(
-    settings: Settings,
-    run: Any,
-    snapshot: str | None,
-    recorded: Recorded,
-    changed: Mapping[str, tuple[str | None, str | None]],
-) -> tuple[str, str]:
-    """The cause of the difference: policies are tested by substitution, the rest follows from the changed parts."""
-    if "policies" in changed and _compared(run, snapshot, recorded, line_of(settings, run)) is None:
-        return "policies", "under the policies of the run every value is the same"
-    if problems := pinned_corpus(settings, run).verify():
-        return "corpus", problems[0]
-    named = [_NAMES.get(part, part.split(" ")[0]) for part in changed]
-    for cause in ("tokenizer", "model", "code", "package"):
-        if cause in named:
-            return ("packages" if cause == "package" else cause), "it differs from the one that the run names"
-    if named:
-        return named[0], "it differs from the one that the run names"
-    return "record", "nothing that the run rests on changed: `verify` says whether the record was rewritten"

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,70 +23,42 @@ from ..snapshots import audits_whole
 __all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
 
 
-@dataclass(frozen=True)
-class View:
-    """A predefined view: its description, the tables it reads, and its SQL."""
+class View(NamedTuple):
+    """A predefined view: its description and its SQL."""
 
     doc: str
-    reads: tuple[str, ...]
     sql: str
 
 
 _KEY = "using (run_id, request_id)"
-_ROW = "using (run_id, request_id, evidence_id)"
 VIEWS: Mapping[str, View] = {
     "questions": View(
         "what was asked, and how it ended",
-        ("requests", "snapshots"),
         f"select run_id, request_id, snapshot_id, status, question, project, principal, purpose, as_of from snapshots "
         f"join requests {_KEY}",
     ),
     "items": View(
         "every item that was shown, with its place, score and citation",
-        ("trimmed", "citations", "ranked"),
-        f"select run_id, request_id, trimmed.position, trimmed.label, evidence_id, locator, trimmed.form, tokens, "
-        f"ranked.rank, ranked.final, selected_reason, visible_text from trimmed "
-        f"join citations using (run_id, request_id, evidence_id, label) left join ranked {_ROW}",
+        "select run_id, request_id, trimmed.position, trimmed.label, evidence_id, locator, trimmed.form, tokens, "
+        "ranked.rank, ranked.final, selected_reason, visible_text from trimmed "
+        "join citations using (run_id, request_id, evidence_id, label) "
+        "left join ranked using (run_id, request_id, evidence_id)",
     ),
     "scores": View(
         "the contributions to the score of each ranked row, one row per term",
-        ("ranked",),
         "unpivot (select * exclude (place, selected_reason) from ranked) "
         "on columns(* exclude (run_id, request_id, evidence_id, rank, final)) into name term value contribution",
     ),
     "losses": View(
         "how many candidates each stage and reason lost, per request",
-        ("decisions",),
         "select run_id, request_id, stage, reason_code, outcome, count(*) as rows from decisions "
         "where outcome <> 'selected' group by all",
     ),
-    "funnel": View(
-        "rows recalled, let through both walls, ranked, packed and shown, per request",
-        ("snapshots", "verdicts", "ranked", "packs", "trimmed"),
-        "select run_id, request_id, recalled, "
-        + ", ".join(
-            f"(select count(*) from {table} t where t.run_id = s.run_id and t.request_id = s.request_id{where}) as {name}"
-            for name, table, where in (
-                ("bounded", "verdicts", " and admitted"),
-                ("ranked", "ranked", ""),
-                ("packed", "packs", " and kept"),
-                ("shown", "trimmed", ""),
-            )
-        )
-        + " from snapshots s",
-    ),
     "budgets": View(
         "tokens and characters used and allowed, and which limit bound",
-        ("blocks", "contracts", "snapshots"),
         f"select run_id, request_id, blocks.tokens, max_tokens, chars, max_chars, items, max_items, blocks.bound_by, "
         f"blocks.tokenizer from blocks join (select run_id, request_id, max_chars, max_items from contracts) {_KEY} "
         f"join (select run_id, request_id, max_tokens from snapshots) {_KEY}",
-    ),
-    "gates": View(
-        "the ladder of gates per request: rows considered, admitted and lost",
-        ("filter_ladder",),
-        "select run_id, request_id, ordinal, gate, gate_class, considered, admitted, considered - admitted as lost, "
-        "reason_code from filter_ladder",
     ),
 }
 """The predefined views by name."""
@@ -119,7 +90,7 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
         for name, table in tables.items():
             connection.register(name, table)
         for name, view in VIEWS.items():
-            if set(view.reads) <= tables.keys():
+            if {*tables_in(view.sql)} <= tables.keys():
                 connection.execute(f"create view {name} as {view.sql}")
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
@@ -165,9 +136,16 @@ def _named_once(found: pa.Table) -> pa.Table:
 
 def named_in(query: str) -> list[str]:
     """The tables that a query may read: those it names, and those of the views it names."""
-    words = set(re.findall(r"[a-z_]+", query.lower()))
-    needed = words | {table for name, view in VIEWS.items() if name in words for table in view.reads}
-    return [table.name for table in READABLE if table.name in needed] + (["texts"] if "texts" in words else [])
+    return tables_in(" ".join([query, *(view.sql for name, view in VIEWS.items() if name in _words(query))]))
+
+
+def tables_in(query: str) -> list[str]:
+    """The tables that a query names."""
+    return [name for name in (*(table.name for table in READABLE), "texts") if name in _words(query)]
+
+
+def _words(query: str) -> set[str]:
+    return set(re.findall(r"[a-z_]+", query.lower()))
 
 
 def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()) -> dict[str, pa.Table]:

@@ -15,10 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +35,8 @@ from ...runs.parts import VIEWS, stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
 from ..snapshots import readable
-from .difference import COMPARED, Side, compared_tables, item_changes, records, summarized
+from .difference import COMPARED, Changes, Side, compared_tables
+from .difference import changes as compare
 from .reproduce import SHARD, first_difference
 from .rerun import Recorded, line_of
 
@@ -52,15 +51,13 @@ _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class WhatIf(Changes):
     """The result under the changes."""
 
     name: str
     changes: Mapping[str, Any]
     recalled: tuple[str, ...]
     """Why lanes ran again; empty if frozen tables were enough."""
-    before: Side = field(repr=False)
-    after: Side = field(repr=False)
     tables: Mapping[str, pa.Table] = field(repr=False)
     """The tables that a run of these requests would store, texts in place."""
 
@@ -68,16 +65,6 @@ class WhatIf:
     def frozen(self) -> bool:
         """Whether no lane ran."""
         return not self.recalled
-
-    @cached_property
-    def items(self) -> pd.DataFrame:
-        """Per item: pair, evidence_id, change, positions, locator, final scores, why."""
-        return item_changes(self.before, self.after)
-
-    @cached_property
-    def requests(self) -> pd.DataFrame:
-        """Per request: ids, statuses, tokens, and how many items entered, left, moved and stayed."""
-        return summarized(self.items, self.before, self.after)
 
     @property
     def blocks(self) -> dict[str, str]:
@@ -92,8 +79,8 @@ class WhatIf:
             "changes": dict(self.changes),
             "frozen": self.frozen,
             "recalled": list(self.recalled),
-            "requests": records(self.requests),
-            "items": records(self.items),
+            "requests": self.of_requests,
+            "items": self.of_items,
         }
 
 
@@ -166,10 +153,9 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
         parts.append(tables)
     tables = {table.name: together([part[table.name] for part in parts]) for table in VIEWS}
     pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
-    now = stored_tables(tables, VIEWS) | {"citations": tables["citations"]}
-    before = Side.of(compared_tables(run, grants, snapshot), pairs, audit=audit)
-    after = Side.of({table: now[table] for table in COMPARED}, pairs, audit=audit)
-    return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), before, after, tables)
+    before = Side(compared_tables(run, grants, snapshot), pairs, audit)
+    found = compare(before, Side({table: tables[table] for table in COMPARED}, pairs, audit))
+    return WhatIf(found.of_items, found.of_requests, name, changes, tuple(dict.fromkeys(reasons)), tables)
 
 
 def _of(requests: pa.Table, rows: pa.Table) -> pa.Table:
