@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.runs import Runs
 from small_corpus import Story, row
 from stored_corpus import heads, manifest_at, repin, reseal
 
@@ -107,6 +107,6 @@ def test_a_run_names_the_head_of_the_corpus_that_it_read(tmp_path: Path) -> None
     story = Story(tmp_path, row("doc", "docs/0.md", "Handler 0."))
     with story.open(runs=tmp_path / "runs", shard_requests=1) as opened:
         run = opened.run([{"request_id": "r", "project": "shop", "purpose": "explain-code", "question": "handler"}])
-    document = json.loads((run.path / "manifest.json").read_text())
+    document = Runs(tmp_path / "runs").open(run.run_id).manifest
     assert document["corpus_head"] == Corpus.open(tmp_path / "corpus").head
     assert "corpus_head" not in document["provenance"]
