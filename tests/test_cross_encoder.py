@@ -12,7 +12,7 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import ModelError, StoreError
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.encoders.cross_encoder import load_cross_encoder
+from scoped_retrieval.pipeline.encoders.cross_encoder import CrossEncoder
 from scoped_retrieval.pipeline.runs import Runs, verify
 from small_corpus import Story, days_ago, places, row
 from tiny_cross_encoder import WORDS, model_at
@@ -138,7 +138,7 @@ def test_the_best_by_the_other_terms_are_read(tmp_path: Path, fields: dict[str, 
 def test_a_score_is_a_function_of_its_pair_alone(folder: Path) -> None:
     import torch
 
-    model = load_cross_encoder(folder)
+    model = CrossEncoder(folder)
     together = model.scores(PAIRS)
     assert together.min() >= 0.0
     assert together.max() <= 1.0
@@ -163,7 +163,7 @@ def test_a_score_is_the_sigmoid_of_the_models_logit(folder: Path) -> None:
     for pair in (PAIRS[0], PAIRS[-1]):
         with torch.inference_mode():
             expected = torch.sigmoid(plain.eval()(**tokenizer(*pair, return_tensors="pt")).logits[0, 0])
-        assert load_cross_encoder(folder).scores([pair])[0] == pytest.approx(float(expected), abs=1e-3)
+        assert CrossEncoder(folder).scores([pair])[0] == pytest.approx(float(expected), abs=1e-3)
 
 
 def digests(story: Story, where: str, size: int, model: Any) -> tuple[dict[str, Any], str]:
@@ -200,13 +200,13 @@ def test_a_run_is_not_resumed_with_another_model(story: Story) -> None:
 
 
 def test_a_loaded_model_travels_by_its_folder(folder: Path, tmp_path: Path) -> None:
-    model = load_cross_encoder(model_at(tmp_path / "moving"))
+    model = CrossEncoder(model_at(tmp_path / "moving"))
     sent = pickle.dumps(model)
     assert len(sent) < 1_000
     assert pickle.loads(sent).scores(PAIRS[:2]).tolist() == model.scores(PAIRS[:2]).tolist()
     weights = tmp_path / "moving" / "model.safetensors"
     (model_at(tmp_path / "second", seed=3) / "model.safetensors").replace(weights)
-    with pytest.raises(ModelError, match=r"Expected the cross-encoder \w+.*, got \w+.* - at .*moving"):
+    with pytest.raises(ModelError, match=r"Expected the model \w+.*, got \w+.*"):
         pickle.loads(sent)
 
 

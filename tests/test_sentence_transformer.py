@@ -108,7 +108,7 @@ def test_another_process_loads_the_folder_and_refuses_another_model(tmp_path: Pa
     assert len(sent) < 1_000
     assert np.array_equal(pickle.loads(sent).encode(TEXTS[1:3]), encoder.encode(TEXTS[1:3]))
     (encoder_at(tmp_path / "second", seed=3) / "model.safetensors").replace(folder / "model.safetensors")
-    with pytest.raises(ModelError, match=r"^Expected the encoder sentence-transformers.*, got sentence-trans.* - at"):
+    with pytest.raises(ModelError, match=r"^Expected the model sentence-transformers.*, got sentence-trans.* - at"):
         pickle.loads(sent)
 
 

@@ -25,24 +25,6 @@ from dataclasses import dataclass
 
 from ..columns.hidden_characters import escape
 
-__all__ = [
-    "FENCES",
-    "GROUPS",
-    "INSTRUCTING",
-    "NONCE",
-    "PLACE",
-    "STYLES",
-    "assemble",
-    "bullet",
-    "bullets",
-    "counted",
-    "fenced",
-    "frame_costs",
-    "neutral",
-    "quote",
-    "sealed",
-]
-
 NONCE = "\0"
 """Placeholder of the nonce."""
 COUNTED_NONCE = "aaaaaaa"

@@ -32,7 +32,7 @@ from ..config.grants import GrantsFile, load_grants
 from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..encoders.choice import EncoderChoice
-from ..encoders.cross_encoder import PairReader, load_cross_encoder
+from ..encoders.cross_encoder import CrossEncoder, PairReader
 from ..encoders.encoder import encoder_of
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_counters, with_progress
 from ..line.driver import LANES, Line
@@ -157,7 +157,7 @@ class Retriever:
         if isinstance(encoder, (str, EncoderChoice)):
             encoder = encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder))
         if isinstance(cross_encoder, (str, Path)):
-            cross_encoder = load_cross_encoder(cross_encoder)
+            cross_encoder = CrossEncoder(cross_encoder)
         bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
         viewed, clock = opened.view(), clock or _now
         source = opened.path / "grants.yaml" if grants is None else grants

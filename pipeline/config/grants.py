@@ -54,14 +54,6 @@ from ..storage.durable import exists, make_folders, read_whole, write_atomic
 from ..storage.file_access import held
 from ..storage.places import Place, place_of
 
-__all__ = [
-    "GrantsFile",
-    "grant_all",
-    "load_grants",
-    "write_starter_grants",
-    "write_token",
-]
-
 DEFAULT_ZONE = "internal"
 
 HEADER = """\

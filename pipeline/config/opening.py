@@ -25,17 +25,6 @@ from ..storage.places import Place
 from ..storage.signing import Signer
 from .settings import FOLDER, Settings, user_folder
 
-__all__ = [
-    "adopt",
-    "corpus_of",
-    "expect_known",
-    "expect_untracked",
-    "head_of",
-    "made_or_opened",
-    "runs_of",
-    "signer_of",
-]
-
 
 def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
     """The corpus at its current generation, or at a pinned one.

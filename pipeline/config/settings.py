@@ -27,17 +27,6 @@ from .declared_settings import SETTINGS, Setting
 if TYPE_CHECKING:
     from ..encoders.choice import EncoderChoice
 
-__all__ = [
-    "ENV_PREFIX",
-    "PROJECT_FILE",
-    "SETTINGS",
-    "Setting",
-    "SettingValue",
-    "Settings",
-    "load_settings",
-    "user_file",
-]
-
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROFILES = "profiles"
 FOLDER = ".scoped-retrieval"
@@ -53,6 +42,10 @@ class SettingValue:
 
     value: Any
     origin: str
+
+
+_File = Mapping[str | None, Mapping[str, SettingValue]]
+"""The values of a settings file by profile; None: outside of any."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +84,9 @@ class Settings:
         """
         if self["cross_encoder"] is None:
             return None
-        from ..encoders.cross_encoder import load_cross_encoder
+        from ..encoders.cross_encoder import CrossEncoder
 
-        return load_cross_encoder(self["cross_encoder"])
+        return CrossEncoder(self["cross_encoder"])
 
     @property
     def principal(self) -> str:
@@ -200,7 +193,7 @@ def _resolved(files: Sequence[_File], given: dict[str, SettingValue], base: Path
     """The settings of these files, under those given by environment and flags; defaults are relative to `base`."""
     values = {name: SettingValue(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
     for file in files:
-        values |= file.values
+        values |= file[None]
     chosen = (values | given)["profile"]
     if chosen.value is not None:
         values |= _of_profile(chosen, files)
@@ -238,19 +231,11 @@ def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, Setti
     Raises:
         InputError: no file has a profile of this name.
     """
-    names = dict.fromkeys(name for file in files for name in file.profiles)
+    names = dict.fromkeys(name for file in files for name in file if name is not None)
     if chosen.value not in names:
         hint = f"settings under [{PROFILES}.NAME] in {user_file()} or {PROJECT_FILE} make a profile."
         raise InputError.one_of(names or ["(no profile)"], chosen.value, f"{chosen.origin}: profile", hint=hint)
-    return {name: value for file in files for name, value in file.profiles.get(chosen.value, {}).items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """The values of a settings file, by setting and per profile."""
-
-    values: Mapping[str, SettingValue]
-    profiles: Mapping[str, Mapping[str, SettingValue]]
+    return {name: value for file in files for name, value in file.get(chosen.value, {}).items()}
 
 
 def _from_file(file: Path, kind: str) -> _File:
@@ -273,19 +258,14 @@ def _from_file(file: Path, kind: str) -> _File:
     for name, table in profiles.items():
         if "profile" in table:
             raise InputError("Expected no profile in a profile, got one", at=f"{file}: {PROFILES}.{name}.profile")
-    return _File(
-        {name: _of_file(name, given, file, kind) for name, given in content.items()},
-        {
-            profile: {
-                name: _of_file(name, given, file, kind, f"{PROFILES}.{profile}.") for name, given in table.items()
-            }
-            for profile, table in profiles.items()
-        },
-    )
+    return {
+        profile: {name: _of_file(name, value, file, kind, profile) for name, value in table.items()}
+        for profile, table in {None: content, **profiles}.items()
+    }
 
 
-def _of_file(name: str, given: Any, file: Path, kind: str, within: str = "") -> SettingValue:
-    at = f"{file}: {within}{name}"
+def _of_file(name: str, given: Any, file: Path, kind: str, profile: str | None) -> SettingValue:
+    at = f"{file}: {f'{PROFILES}.{profile}.' if profile else ''}{name}"
     setting = _declared(name, at)
     if kind != "project file":
         value = _parsed(setting, given, file.parent, at)
@@ -296,8 +276,7 @@ def _of_file(name: str, given: Any, file: Path, kind: str, within: str = "") -> 
         value = _parsed(local, given, file.parent, at)
         if isinstance(value, Path) and not _is_below(value, file.parent):
             raise InputError.described("a path in the folder of the file", "another", at, hint=_elsewhere(name))
-    profile = f" [{within.removesuffix('.')}]" if within else ""
-    return SettingValue(value, f"{kind} {file}{profile}")
+    return SettingValue(value, f"{kind} {file}" + (f" [{PROFILES}.{profile}]" if profile else ""))
 
 
 def _elsewhere(name: str) -> str:

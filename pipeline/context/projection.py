@@ -106,11 +106,7 @@ class Projection:
         return shapes.neutral_json(self.model_input)
 
     def openai(self) -> dict[str, Any]:
-        """The shape of OpenAI's chat completions.
-
-        Raises:
-            InputError: a tool has a name that the provider refuses.
-        """
+        """The shape of OpenAI's chat completions."""
         return shapes.openai(self.model_input)
 
     def anthropic(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from ..parsing.yaml_files import parse
 from ..progress import counted
 from ..runs.ids import is_snapshot
 from ..sources.jsonl import Record
-from .events import LogRows
 from .log import LogView, SessionLog, read_session
 from .masking import listed
 from .policy import ContextPolicy
@@ -68,8 +67,6 @@ def project_log(
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
     checks = _given(given, "checks")
     session_id, view = _session(log, place if type(place) is int else None, every, checks)
-    if at is not None:
-        _expect_place(view.rows, at)
     if notes is not None:
         notes += view.notes
     if phase is not None:
@@ -110,14 +107,6 @@ def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPol
     return ContextPolicy(
         rules=[*_given(given, "rules"), *files], phases=given.get("phases"), defaults=defaults, **lists
     )
-
-
-def _expect_place(rows: LogRows, at: int) -> None:
-    """Reject a flag that names no place in the log."""
-    seqs = [row["seq"] for row in rows.events]
-    first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
-    if not first <= at <= end:
-        raise InputError.expected(f"a place in the log from {first} to {end}", at, "--at")
 
 
 def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:

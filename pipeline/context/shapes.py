@@ -9,21 +9,15 @@ recorded digest is that of the neutral form.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...nodes.errors import InputError
 from ...nodes.turns.frame import neutral
 from ...nodes.turns.words import LEDGER_TRUST
 
 __all__ = ["anthropic", "decisions", "ledger", "messages", "neutral_json", "openai", "tool_schemas"]
 
 Row = Mapping[str, Any]
-
-_LONGEST_NAME = {"OpenAI": 64, "Anthropic": 128}
-"""Most characters in the name of a tool."""
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def messages(model_input: Row) -> list[dict[str, str]]:
@@ -45,39 +39,21 @@ def neutral_json(model_input: Row) -> str:
     return neutral(model_input["system_text"], model_input["user_text"], schemas)
 
 
-def _accepted_schemas(model_input: Row, provider: str) -> list[dict[str, Any]]:
-    schemas, longest = tool_schemas(model_input), _LONGEST_NAME[provider]
-    if refused := [s["name"] for s in schemas if len(s["name"]) > longest or _REFUSED.search(s["name"])]:
-        raise InputError.described(
-            f"names of up to {longest} of the letters a to z, digits, `_` and `-`, which {provider} accepts", ", ".join(map(repr, refused)), "tools",
-            hint="rename the tool, or map its name before and behind the request; `neutral()` has it as it is.",
-        )  # fmt: skip
-    return schemas
-
-
 def openai(model_input: Row) -> dict[str, Any]:
-    """`messages` and `tools` of OpenAI's chat completions.
-
-    Raises:
-        InputError: a visible tool has a name that the provider refuses.
-    """
-    tools = [{"type": "function", "function": schema} for schema in _accepted_schemas(model_input, "OpenAI")]
+    """`messages` and `tools` of OpenAI's chat completions."""
+    tools = [{"type": "function", "function": schema} for schema in tool_schemas(model_input)]
     filled = [message for message in messages(model_input) if message["content"]]
     return {"messages": filled, "tools": tools} if tools else {"messages": filled}
 
 
 def anthropic(model_input: Row) -> dict[str, Any]:
-    """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache.
-
-    Raises:
-        InputError: a visible tool has a name that the provider refuses.
-    """
+    """`system`, `messages` and `tools` of Anthropic's messages; the first text is marked for the prompt cache."""
     made: dict[str, Any] = {}
     if model_input["system_text"]:
         made["system"] = [{"type": "text", "text": model_input["system_text"], "cache_control": {"type": "ephemeral"}}]
     text = model_input["user_text"]
     made["messages"] = [{"role": "user", "content": [{"type": "text", "text": text}]}] if text else []
-    if schemas := _accepted_schemas(model_input, "Anthropic"):
+    if schemas := tool_schemas(model_input):
         made["tools"] = [
             {"name": s["name"], "description": s["description"], "input_schema": s["parameters"]} for s in schemas
         ]

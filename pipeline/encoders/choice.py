@@ -17,18 +17,6 @@ from urllib.parse import urlsplit
 
 from ...nodes.errors import InputError
 
-__all__ = [
-    "NO_PROMPTS",
-    "OPENAI",
-    "SENTENCE_TRANSFORMERS",
-    "EncoderChoice",
-    "Prompts",
-    "Served",
-    "expect_address",
-    "expect_variable",
-    "is_loopback",
-]
-
 OPENAI = "openai:"
 """Prefix of the name of a model on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
 SENTENCE_TRANSFORMERS = "sentence-transformers:"

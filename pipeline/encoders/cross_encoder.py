@@ -1,6 +1,6 @@
 """A cross-encoder: one model reads question and text together and scores the match; a term of reranking (S1.11, S1.27).
 
-Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which belongs to the driving process. The model is
+Gives: `CrossEncoder.scores`, and `PairScores`, which belongs to the driving process. The model is
 a local folder in the layout of sentence-transformers' CrossEncoder, with one label, see `folder_models`. Its logit is
 rounded to a multiple of 2**-10.
 """
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.numbers import quantise
 from ...nodes.errors import ModelError
-from .folder_models import HINT, each_alone, files_profile, loaded
+from .folder_models import HINT, again, each_alone, files_profile, loaded
 
-__all__ = ["CROSS_ENCODER", "CrossEncoder", "PairReader", "PairScores", "load_cross_encoder"]
+__all__ = ["CROSS_ENCODER", "CrossEncoder", "PairReader", "PairScores"]
 
 CROSS_ENCODER = "cross_encoder"
 """Its name in records. It counts as a lane there: it may be off, and its failure does not fail the answer."""
@@ -39,38 +39,26 @@ class PairReader(Protocol):
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]: ...
 
 
-def load_cross_encoder(folder: str | Path) -> CrossEncoder:
-    """The model of a folder, loaded once per process as long as its files do not change.
+class CrossEncoder:
+    """Pairs of question and text to scores of [0, 1]: the sigmoid of the model's only logit. The model of a folder is loaded
+    once per process as long as its files do not change.
 
     Raises:
         ModelError: there is no such model in the folder, or it does not load.
     """
-    return CrossEncoder(Path(folder).resolve())
 
-
-def _again(folder: Path, profile: str) -> CrossEncoder:
-    """Loads the same model in another process."""
-    model = load_cross_encoder(folder)
-    if model.profile != profile:
-        raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile}", at=folder)
-    return model
-
-
-class CrossEncoder:
-    """Pairs of question and text to scores of [0, 1]: the sigmoid of the model's only logit."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        files = files_profile(folder)
-        self._model = loaded("CrossEncoder", folder, files)
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder).resolve()
+        files = files_profile(self._folder)
+        self._model = loaded("CrossEncoder", self._folder, files)
         if (labels := int(self._model.num_labels)) != 1:
-            raise ModelError(f"Expected a model with one label, got {labels}", at=folder, hint=HINT)
+            raise ModelError(f"Expected a model with one label, got {labels}", at=self._folder, hint=HINT)
         self.profile = f"{files}+float32+{self._model.max_seq_length}+cpu"
         """All that a score depends on besides its pair: weights, other files of the model, the longest pair."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads the folder, and refuses a different model."""
-        return _again, (self._folder, self.profile)
+        return again, (CrossEncoder, self._folder, self.profile)
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """One score per pair, a multiple of 2**-30: a function of the pair and the profile alone."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 
-__all__ = ["Kind", "each_alone", "files_profile", "loaded"]
+__all__ = ["Kind", "again", "each_alone", "files_profile", "loaded"]
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
 """The class of a model in sentence-transformers."""
@@ -178,3 +178,15 @@ def each_alone(read: Callable[[Any], Any], given: Iterable[Any], folder: Path) -
     if not np.isfinite(found).all():
         raise ModelError("Expected finite numbers of a model, got others", at=folder, hint=HINT)
     return found
+
+
+def again(kind: Callable[[Any], Any], given: Any, profile: str | None) -> Any:
+    """The same model in another process.
+
+    Raises:
+        ModelError: it is not the same.
+    """
+    model = kind(given)
+    if profile is not None and model.profile != profile:
+        raise ModelError(f"Expected the model {profile}, got {model.profile}", at="model")
+    return model

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
-from .folder_models import HINT, MODULES, each_alone, files_profile, loaded
+from .folder_models import HINT, MODULES, again, each_alone, files_profile, loaded
 from .unit_vectors import each_once, rounded
 
 __all__ = ["KIND", "SentenceTransformerEncoder"]
@@ -31,7 +31,7 @@ class SentenceTransformerEncoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process loads the folder, and refuses a different model."""
-        return _again, (self._choice, self._profile)
+        return again, (SentenceTransformerEncoder, self._choice, self._profile)
 
     @property
     def files_profile(self) -> str:
@@ -85,11 +85,3 @@ class SentenceTransformerEncoder:
         model = self._model()
         read = model.encode_query if kind == "query" else model.encode_document
         return each_alone(lambda text: read([text], prompt=prompt, show_progress_bar=False)[0], texts, self._files()[0])
-
-
-def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEncoder:
-    """Loads the same model in another process."""
-    encoder = SentenceTransformerEncoder(choice)
-    if profile is not None and encoder.profile != profile:
-        raise ModelError(f"Expected the encoder {profile}, got {encoder.profile}", at=choice.name)
-    return encoder

@@ -217,7 +217,7 @@ _VERSION_KEYS = ("schema_version", "schemaVersion")
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class RowFields:
     """What a row sets: its columns, None where a value cannot be read; the place of each; and the first error."""
 
     columns: dict[str, Any] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class Fields:
     error: InputError | None = None
 
 
-def fields_of(row: Mapping[str, Any], at: str) -> Fields:
+def fields_of(row: Mapping[str, Any], at: str) -> RowFields:
     """The fields of one row; values of None are left out."""
     found, places = dict[str, Any](), dict[str, str]()
     first: InputError | None = None
@@ -239,7 +239,7 @@ def fields_of(row: Mapping[str, Any], at: str) -> Fields:
             found[column] = converter_of(column)(value, where)
         except InputError as error:
             first = first or error
-    return Fields(found, places, first)
+    return RowFields(found, places, first)
 
 
 def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:

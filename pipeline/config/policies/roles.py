@@ -30,18 +30,6 @@ from ...parsing.quoting import shown_key
 from ...progress import counted
 from ...sources.jsonl import parse_json
 
-__all__ = [
-    "NO_ROLES",
-    "RoleOverlay",
-    "Roles",
-    "load_roles",
-    "max_age_days",
-    "overlay_of",
-    "policy_files",
-    "roles_of",
-    "validate_overlay",
-]
-
 WEIGHTS_TOLERANCE = 0.01
 DEFAULT_BOOST = 0.25
 """Boost of a preferred source without one."""

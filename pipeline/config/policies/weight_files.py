@@ -33,15 +33,6 @@ from ...parsing.quoting import shown_key
 from ...parsing.yaml_files import parse
 from ..declared_settings import WEIGHT_SETS
 
-__all__ = [
-    "PurposeWeights",
-    "WeightFile",
-    "expect_weighed",
-    "load_weights",
-    "reweighed",
-    "weight_file_text",
-]
-
 
 def _weighed(value: dict[str, float]) -> dict[str, float]:
     """Weights of terms of the package and of plugins, which need not be installed."""
