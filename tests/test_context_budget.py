@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from context_session import Session, item, memory, modes, policy, projected, snapshot
 from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
-from scoped_retrieval.pipeline.context.phases import load_phases
+from scoped_retrieval.pipeline.context.inputs import load_phases
 
 from scoped_retrieval import ContextPolicy
 

@@ -22,13 +22,13 @@ from scoped_retrieval.pipeline.context.inputs import (
     default_fields,
     distinguished,
     items_of_replay,
+    load_phases,
     read_memories,
     read_snapshots,
     read_tools,
     seed_facts,
     turn_row,
 )
-from scoped_retrieval.pipeline.context.phases import load_phases
 from scoped_retrieval.pipeline.context.rules import about_rules, bundled_duty_words, read_rules, rule_files
 
 DEFAULTS = {"turn_id": "0", "as_of": datetime(2026, 5, 20, tzinfo=UTC)}

@@ -1,7 +1,7 @@
 """The context policy: selects the model input of each round and records every decision in a ledger.
 
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: its result
-- `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly; `flags`: zones,
+- `inputs`, `rules`: rules, memories, tools, snapshots, budgets and phases, read strictly; `flags`: zones,
   generated files and public interfaces
 - `events`: session events as tables, over `event_rows` (one event as a row), `masking` (masked secrets, normalized paths) and `artifacts` (long texts by reference)
 - `shapes`: neutral, OpenAI and Anthropic messages, and the ledger of document 003

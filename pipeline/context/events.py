@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,6 @@ __all__ = ["EventFile", "LogReader", "LogRows", "Row", "as_read", "read_event_fi
 
 Row = dict[str, Any]
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
-"""A number for an earlier instant is not the time of an event: it counts seconds, or something else."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,8 @@ class LogReader:
     """The memories that the events recalled."""
     repeated: int = 0
     """Number of repeated events, which were left out."""
-    backwards: int = 0
-    """Number of events whose clock is behind that of the previous one."""
     _turn: int = -1
     _turn_id: str | None = None
-    _last: datetime | None = None
 
     def read(self, values: Iterable[Any], at: Callable[[int], str] = "events[{}]".format) -> LogRows:
         """The rows of the next events, and the memories recalled so far.
@@ -97,12 +91,12 @@ class LogReader:
             raise InputError.described(
                 f"events of session {self.session_id!r}", repr(session), f"{record.at}.sessionId"
             )
-        created, row = _created(record), event_row(record, name, self.checks)
+        created, row = record.instant("createdAt", "timestamp"), event_row(record, name, self.checks)
+        if created is None:
+            raise InputError.expected(TIME, None, f"{record.at}.createdAt")
         turn_id = record.identifier("turnId")
         if self._turn < 0 or turn_id not in (None, self._turn_id):
             self._turn, self._turn_id = self._turn + 1, turn_id if turn_id is not None else self._turn_id
-        self.backwards += self._last is not None and created < self._last
-        self._last = created
         row |= {"session_id": self.session_id, "seq": len(self.seen), "event_id": name, "turn_id": self._turn_id,
                 "turn": self._turn, "created_at": created}  # fmt: skip
         if memory := row.pop("memory", None):
@@ -148,17 +142,6 @@ def read_event_file(path: Path) -> EventFile:
     if errors and not found.values:
         raise InputError(errors[0].message, hint="a session file has one event per line, an object each (JSON lines)")
     return replace(found, skipped=len(errors))
-
-
-def _created(record: Record) -> datetime:
-    names = ("createdAt", "timestamp")
-    created = record.instant(*names)
-    if created is None:
-        raise InputError.expected(TIME, None, f"{record.at}.createdAt")
-    if created < _FIRST and not isinstance(given := record.value(*names), str):
-        raise InputError.expected("milliseconds since 1970, from the year 2000 on", given, record.place(*names),
-                                  hint="multiply a number of seconds by 1000.")  # fmt: skip
-    return created
 
 
 def as_read(event: Any, at: str) -> dict[str, Any]:

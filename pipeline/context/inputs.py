@@ -1,7 +1,7 @@
 """Inputs of a projection besides the session log, read strictly: memories, tools, snapshots, budget, turns, state.
 
 Gives: `read_memories` (with `memory_row`), `read_tools`, `read_snapshots`, `items_of_replay`, `items_table`, `distinguished`,
-`budget_fields`, `default_fields`, `turn_row` and `seed_facts`.
+`budget_fields`, `default_fields`, `turn_row`, `seed_facts` and `load_phases`.
 
 Note: nothing is derived from a name. A tool that states no capability counts as `external`, whatever it is called.
 """
@@ -13,8 +13,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
 
+from pydantic import Field
 from pydantic.alias_generators import to_snake
 
 from ...nodes.blocks.token_counting import BASE
@@ -25,9 +29,11 @@ from ...nodes.turns.reading import escaped_id
 from ...nodes.turns.words import ACTORS, CAPABILITIES, CHECK_STATUSES, OUTCOMES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import LIFECYCLES, STANDINGS, ZONES
 from ..line.tokenizers import known_name
+from ..parsing.documents import Document, FirstVersion, document, words
 from ..parsing.quoting import canonical
 from ..parsing.strict_json import json_text
-from ..sources.jsonl import Record
+from ..parsing.yaml_files import parse
+from ..sources.jsonl import Record, bytes_of
 from .flags import flags_of, sight_of
 from .masking import from_folder, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES
@@ -364,3 +370,58 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
     sources = row["instruction_sources"]
     row["instruction_sources"] = [unicodedata.normalize("NFC", each).removeprefix("./") for each in sources]
     return row
+
+
+# --- the phases of a task, from `data/context/phases.yaml` or a file of the user ---------------------------------------
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Phase(Document):
+    rules: Share
+    latest_observation: Share
+    recent_tail: Share
+    retrieval: Share
+    memory: Share
+    tools: Share
+    capabilities: Annotated[tuple[str, ...], words(CAPABILITIES)]
+    full_characters: Count
+    memory_items: Count
+    memory_days: Count
+    memory_confidence: Share
+
+
+class _File(Document):
+    schema_version: FirstVersion = 1
+    diagnosing: _Phase
+    planning: _Phase
+    editing: _Phase
+    verifying: _Phase
+    summarizing: _Phase
+    blocked: _Phase
+
+
+def load_phases(file: str | Path | None = None) -> list[dict[str, Any]]:
+    """The phases of a file, or the bundled ones.
+
+    Raises:
+        PolicyError: the file is malformed or does not define all six phases.
+        InputError: it cannot be read.
+    """
+    if file is None:
+        return _bundled()
+    if not isinstance(file, (str, Path)):
+        raise InputError.of_kind("the path of a file", file, "phases")
+    return _phases(bytes_of(Path(file)), str(file))
+
+
+@lru_cache(maxsize=1)
+def _bundled() -> list[dict[str, Any]]:
+    name = f"{__name__.rsplit('.', 3)[0]}.data"
+    return _phases((resources.files(name) / "context" / "phases.yaml").read_bytes(), "phases.yaml")
+
+
+def _phases(data: bytes, name: str) -> list[dict[str, Any]]:
+    found = document(_File, parse(data, name), name)
+    return [{"phase": phase, **getattr(found, phase).model_dump()} for phase in PHASES.values]

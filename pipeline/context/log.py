@@ -235,9 +235,7 @@ def of_other_file(error: InputError, file: EventFile) -> InputError:
 def notes_of(reader: LogReader, skipped: int = 0) -> tuple[str, ...]:
     """What a caller should know of the events that were read."""
     found = {
-        "could not be read and were left out": skipped,
-        "came again and were left out": reader.repeated,
-        "have a clock behind that of the event before: the order is that of the log": reader.backwards,
+        "line": (skipped, "could not be read and were left out"),
+        "event": (reader.repeated, "came again and were left out"),
     }
-    nouns = ("line", "event", "event")
-    return tuple(f"{counted(n, noun)} {what}" for (what, n), noun in zip(found.items(), nouns, strict=True) if n)
+    return tuple(f"{counted(n, noun)} {what}" for noun, (n, what) in found.items() if n)

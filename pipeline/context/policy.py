@@ -28,6 +28,7 @@ from .inputs import (
     default_fields,
     distinguished,
     items_of_replay,
+    load_phases,
     read_memories,
     read_snapshots,
     read_tools,
@@ -37,7 +38,6 @@ from .inputs import (
 from .line import run_context
 from .log import LogView
 from .masking import expect_unicode, from_folder, is_absolute, listed
-from .phases import load_phases
 from .projection import Projection, Projections
 from .rules import read_rules
 

@@ -195,20 +195,9 @@ def unknown_field(path: str, at: str) -> InputError:
         return InputError("Expected no asked_at: it is set on arrival", at=at)
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential", at=at)
-    return InputError.expected("a field of a request", path, at, hint=_nearest(path.rpartition(".")[0], leaf))
-
-
-def _nearest(parent: str, leaf: str) -> str:
-    """Candidates for a misspelled name: within a group, one of its fields, or all of them."""
-    group = GROUP_ALIASES.get(_snake(parent), _snake(parent))
-    if group not in GROUPS:
-        near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
-        return f"did you mean {near[0]}?" if near else ""
-    fields = sorted({*GROUPS[group], *(alias for alias, field in ALIASES.items() if field in GROUPS[group])})
-    if group == "weights":  # the columns have a prefix that is omitted in the group
-        fields, leaf = [name.removeprefix("weight_") for name in fields], leaf.removeprefix("weight_")
-    near = difflib.get_close_matches(leaf, fields, n=1)
-    return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"
+    known = [name.removeprefix("weight_") for name in (*FIELDS, *ALIASES)]
+    near = difflib.get_close_matches(leaf.removeprefix("weight_"), known, n=1)
+    return InputError.expected("a field of a request", path, at, hint=f"did you mean {near[0]}?" if near else "")
 
 
 SCHEMA_VERSION = 1

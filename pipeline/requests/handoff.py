@@ -21,7 +21,6 @@ from ..parsing.quoting import canonical
 __all__ = ["FILE", "handoff", "trees_around"]
 
 FILE = "SHO.json"
-_LONGEST = 1 << 20
 
 
 def trees_around(folder: Path) -> frozenset[Path]:
@@ -48,7 +47,7 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
         if not file.is_file():
             return {}
         inside = file.resolve().parent == root
-        value = json.loads(_start_of(file)) if inside else None
+        value = json.loads(file.read_bytes()) if inside else None
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     except (ValueError, RecursionError) as error:
@@ -65,8 +64,3 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
             raise InputError.of_kind("an object", value["variables"], f"{file}: variables")
         found["variables"] = json.dumps(value["variables"], sort_keys=True, ensure_ascii=False)
     return found
-
-
-def _start_of(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(_LONGEST)
