@@ -95,15 +95,13 @@ def fact_checks(
     )
     owner = positions(structured_facts["request_id"], contracts["request_id"])
     found = findings(subjects, structured_facts, owner)
-    item, fact = pa.array(found["text"].to_numpy()), found["fact"].to_numpy()
+    item, fact = pa.array([one.text for one in found], pa.int64()), np.array([one.fact for one in found], np.int64)
     table = FACT_CHECKS.build(
         {
             "request_id": items["request_id"].take(item),
             "evidence_id": items["evidence_id"].take(item),
             "place": items["place"].take(item),
-            "value": found["value"],
-            "kind": found["kind"],
-            "finding": found["finding"],
+            **{name: [getattr(one, name) for one in found] for name in ("value", "kind", "finding")},
             "field": take_or(structured_facts["field"], fact),
             "canonical": take_or(structured_facts["value"], fact),
             "record_id": take_or(structured_facts["evidence_id"], fact),

@@ -10,24 +10,14 @@ all empty plans nothing, unless the request requires the evidence it serves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from .columns.keys import (
-    NOWHERE,
-    constants,
-    first_of_runs,
-    flat,
-    positions,
-)
-from .columns.list_columns import flattened
-from .columns.ragged import starts_of
 from .frames import MICROS_PER_DAY, micros
+from .schema import Table
 from .tables import (
     ANCHORS,
     QUERY_TERMS,
@@ -42,17 +32,9 @@ from .tables import (
     SessionTexts,
     SubQueries,
 )
-from .text.anchor_patterns import (
-    KINDS,
-    LOWER_CASE_ID,
-    anchors_in,
-    find_all,
-    fixed_part,
-    normalized_paths,
-    spoken_state,
-)
+from .text.anchor_patterns import KINDS, LOWER_CASE_ID, anchors_in, fixed_part, normalized_paths, spoken_state
 from .text.index_keys import anchor_keys
-from .text.role_words import EXPANSION_WEIGHT, expansions
+from .text.role_words import EXPANSION_WEIGHT, expansion
 from .text.text_analysis import tokens_of
 
 _WEIGHTS = {
@@ -68,13 +50,13 @@ _WEIGHTS = {
 }
 """Weight of an anchor by its origin, most trusted first: 1 where it was declared, less in prose."""
 
-_KIND_PLACES = np.argsort(np.argsort(KINDS))
-"""The alphabetical rank of each of KINDS."""
+_DECLARED = ("current_files", "anchor_symbols")
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion", "graph")
 _TEXT = pa.large_string()
-_ASKED = ["request_id", "question", "context_summary", "failing_test", "error_text", "lane_k"]
+_SMALL_ID = re.compile(LOWER_CASE_ID, re.ASCII)
+_ASKED = ["request_id", "question", "context_summary", "failing_test", "error_text", "state", "lane_k"]
 _CONTRACTED = ["request_id", "purpose", "denied", "recall_effort", "mode", "mode_lanes", "required_evidence", "lane_k", "role",
                "window_paths", "path_window_start"]  # fmt: skip
 _SEARCHED = ["request_id", "sub_query_id", "query_text", "expansion", "lanes"]
@@ -88,37 +70,32 @@ _LOOKED_UP = {
 }
 """The lane and the index fields in which an anchor of each kind is looked up."""
 
-Int = NDArray[np.int64]
-
 
 def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
     """The anchors of each request, by request, kind and value; of equal values the most trusted origin is kept."""
-    parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
-    parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
-    parts += [_declared(requests, "error_text", "literal"), *_found(_texts(requests, session_texts))]
-    parts = [_searchable(*part) for part in parts]
-    parts = [part for part in parts if len(part[0])]
-    if not parts:
-        return ANCHORS.empty()
-    request = np.concatenate([part[0] for part in parts])
-    kind = np.concatenate([part[1] for part in parts])
-    value = pa.concat_arrays([part[2].cast(_TEXT) for part in parts])
-    origins = tuple(_WEIGHTS)
-    of_part = np.array([origins.index(part[3]) for part in parts])
-    origin = of_part.repeat([len(part[0]) for part in parts])
-    kind_place = _KIND_PLACES[kind]
-    value_place = _places(value)
-    order = np.lexsort((origin, value_place, kind_place, request))
-    order = order[first_of_runs(request[order], kind_place[order], value_place[order])]
-    return ANCHORS.build(
-        {
-            "request_id": requests["request_id"].take(pa.array(request[order])),
-            "kind": constants(KINDS).take(pa.array(kind[order])),
-            "value": value.take(pa.array(order)),
-            "origin": constants(origins).take(pa.array(origin[order])),
-            "weight": np.array(list(_WEIGHTS.values()))[origin[order]],
-        }
-    )
+    named, texts = list[tuple[str, str, str, str]](), list[tuple[str, str, str]]()
+    for row in requests.select(["request_id", *_DECLARED, *_PRINTED]).to_pylist():
+        request, state = row["request_id"], row["state"]
+        paths = normalized_paths(pa.array(row["current_files"] or (), _TEXT)).to_pylist()
+        named += [(request, "path", path, "current_files") for path in paths]
+        named += [(request, "identifier", name, "anchor_symbols") for name in row["anchor_symbols"] or ()]
+        for origin, kind in (("failing_test", "test"), ("error_text", "error"), ("error_text", "literal")):
+            named.append((request, kind, (row[origin] or "").strip().partition("\n")[0], origin))
+        said = row | {"state": spoken_state(state) if state is not None else None}
+        texts += [(request, origin, said[origin]) for origin in _PRINTED if said[origin] is not None]
+    observed = (session_texts[name].to_pylist() for name in ("request_id", "text"))
+    texts += [(request, "session_events", text) for request, text in zip(*observed, strict=True)]
+    found = anchors_in(pa.array([text for *_, text in texts], _TEXT))
+    for at, kind, value in zip(found.text.tolist(), found.kind.tolist(), found.value.to_pylist(), strict=True):
+        request, origin, _ = texts[at]
+        named.append((request, KINDS[kind], value, origin))
+    ranks, best = {origin: rank for rank, origin in enumerate(_WEIGHTS)}, dict[tuple[str, str, str], str]()
+    for request, kind, value, origin in sorted(named, key=lambda one: -ranks[one[3]]):
+        searched = fixed_part(value) if kind == "literal" else value.strip()
+        if searched and (kind != "literal" or len(searched.split()) > 1):
+            best[request, kind, searched] = origin
+    rows = [(*key, best[key], _WEIGHTS[best[key]]) for key in sorted(best)]
+    return ANCHORS.build(_columns(rows, ANCHORS), rows=len(rows))
 
 
 def sub_queries(
@@ -134,7 +111,6 @@ def sub_queries(
     for rule in plan_rules.to_pylist():
         rules.setdefault(rule["purpose"], []).append(rule)
     asked = {row["request_id"]: row for row in requests.select(_ASKED).to_pylist()}
-    states = dict(zip(asked, spoken_state(flat(requests["state"])).to_pylist(), strict=True))
     named = _by_request(anchors)
     rows: list[dict[str, Any]] = []
     for contract, as_of in zip(
@@ -142,7 +118,7 @@ def sub_queries(
     ):
         name, effort, planned = contract["request_id"], contract["recall_effort"], 0
         request = asked[name]
-        parts = _parts(request, states[name], named.get(name, ()))
+        parts = _parts(request, named.get(name, ()))
         for rule in () if contract["denied"] or effort == "none" else rules.get(contract["purpose"], ()):
             text = "\n".join(words for part, words in parts.items() if words and part in rule["parts"])
             lanes = _lanes(rule["lanes"], contract["mode_lanes"], effort)
@@ -160,7 +136,7 @@ def sub_queries(
                     "sub_query_id": f"q{planned}",
                     "ordinal": planned,
                     "query_text": text,
-                    "role": contract["role"],
+                    "expansion": expansion(text, contract["role"], role_policies, role_rules),
                     "lanes": lanes,
                     "lane_k": min(limit for limit in limits if limit is not None),
                     "oldest": None if age is None else as_of - round(age * MICROS_PER_DAY),
@@ -168,12 +144,7 @@ def sub_queries(
                     "window_start": contract["path_window_start"],
                 }
             )
-    texts, roles = (
-        pa.array([row["query_text"] for row in rows], _TEXT),
-        pa.array([row.pop("role") for row in rows], pa.string()),
-    )
-    added = expansions(texts, roles, role_policies, role_rules).to_pylist()
-    return SUB_QUERIES.from_rows([row | {"expansion": words} for row, words in zip(rows, added, strict=True)])
+    return SUB_QUERIES.from_rows(rows)
 
 
 def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
@@ -183,15 +154,9 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     weight, less for vaguer keys; where two anchors share a key, the greater weight counts.
     """
     asked = sub_queries.select(_SEARCHED).to_pylist()
-    exact = [number for number, sub in enumerate(asked) if "exact" in sub["lanes"]]
-    ids: dict[int, list[str]] = {}
-    for number, value in zip(
-        *(part.tolist() for part in _small_ids([asked[n]["query_text"] for n in exact])), strict=True
-    ):
-        ids.setdefault(exact[number], []).append(value)
     named = _by_request(anchors)
     found: list[tuple[str, str, str, str, float]] = []
-    for number, sub in enumerate(asked):
+    for sub in asked:
         lanes, terms = set(sub["lanes"]), dict[tuple[str, str], float]()
         if lanes & {"lexical", "file"}:
             for text, weight in ((sub["query_text"], 1.0), (sub["expansion"], EXPANSION_WEIGHT)):
@@ -203,12 +168,18 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
                 for term, share in anchor_keys(kind, value):
                     for field in fields:
                         terms[field, term] = max(terms.get((field, term), 0.0), weight * share)
-        for value in ids.get(number, ()):
+        # Ids in lower case (S1.20) are keys, not anchors: `utf-8` would score every text that contains it.
+        for value in _SMALL_ID.findall(sub["query_text"]) if "exact" in lanes else ():
             terms["id", value] = max(terms.get(("id", value), 0.0), _WEIGHTS["question"])
         place = sub["request_id"], sub["sub_query_id"]
         found += [(*place, *key, weight) for key, weight in terms.items()]
-    columns = zip(*sorted(found), strict=True) if found else ([],) * 5
-    return QUERY_TERMS.build(dict(zip(QUERY_TERMS.columns, map(list, columns), strict=True)), rows=len(found))
+    return QUERY_TERMS.build(_columns(sorted(found), QUERY_TERMS), rows=len(found))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], of: Table) -> dict[str, list[Any]]:
+    """Rows as the columns of a table."""
+    columns = zip(*rows, strict=True) if rows else ([],) * len(of.columns)
+    return dict(zip(of.columns, map(list, columns), strict=True))
 
 
 Named = tuple[str, str, str, float]
@@ -223,7 +194,7 @@ def _by_request(anchors: pa.Table) -> dict[str, list[Named]]:
     return found
 
 
-def _parts(request: Mapping[str, Any], state: str | None, anchors: Iterable[Named]) -> dict[str, str | None]:
+def _parts(request: Mapping[str, Any], anchors: Iterable[Named]) -> dict[str, str | None]:
     """The texts that query texts are assembled from, in their order."""
 
     def named(*kinds: str, origins: Collection[str]) -> str:
@@ -241,7 +212,7 @@ def _parts(request: Mapping[str, Any], state: str | None, anchors: Iterable[Name
         "stack": named("identifier", "path", origins=("stack_trace",)),
         "files": named("path", origins=besides),
         "symbols": named("identifier", origins=besides),
-        "state": state,
+        "state": None if request["state"] is None else spoken_state(request["state"]),
         "session": named(*KINDS, origins=("session_events",)),
     }
 
@@ -252,78 +223,3 @@ def _lanes(ruled: Iterable[str], of_mode: Iterable[str] | None, effort: str) -> 
     """
     chosen = dict.fromkeys([*ruled, *(of_mode or ()), *(_GRAPH if effort == "graph" else ())])
     return [lane for lane in chosen if effort != "minimal" or lane in _MINIMAL]
-
-
-def _small_ids(texts: Sequence[str]) -> tuple[Int, pa.Array]:
-    """Lower-case ids (S1.20), each with the number of its text: look-up keys, not anchors.
-
-    As an anchor, `utf-8` would score every text that contains it; as a key, it finds a record of that name or nothing.
-    """
-    number, values = find_all(pa.array(texts, _TEXT), LOWER_CASE_ID)
-    return number, np.array(values.to_pylist(), dtype=object)
-
-
-def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.Array, str]:
-    """A declared anchor as its own first match: each path or symbol, the test's name, the error's first line."""
-    values = flat(requests[column])
-    if pa.types.is_list(values.type):
-        at, values = flattened(values)
-        if not len(at):
-            return NOWHERE, NOWHERE, constants((), _TEXT), column
-    elif values.null_count == len(values):
-        return NOWHERE, NOWHERE, constants((), _TEXT), column
-    else:
-        at, values = np.asarray(values.is_valid()).nonzero()[0], values.drop_null()
-        values = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"(?s)\n.*", replacement="")
-    values = pc.utf8_trim_whitespace(normalized_paths(values) if kind == "path" else values).cast(_TEXT)
-    kept = np.asarray(pc.fill_null(pc.greater(pc.binary_length(values), 0), False))
-    at, values = at[kept], values.filter(pa.array(kept))
-    return at, np.full(len(at), KINDS.index(kind)), values, column
-
-
-def _searchable(at: Int, kind: Int, values: pa.Array, origin: str) -> tuple[Int, Int, pa.Array, str]:
-    """Anchors with each literal as its fixed part; those of less than two words are no literals."""
-    literal = kind == KINDS.index("literal")
-    if not literal.any():
-        return at, kind, values, origin
-    texts = [fixed_part(text) if one else text for text, one in zip(values.to_pylist(), literal, strict=True)]
-    kept = np.array([not one or len(text.split()) > 1 for text, one in zip(texts, literal, strict=True)])
-    return at[kept], kind[kept], pa.array(texts, _TEXT).filter(pa.array(kept)), origin
-
-
-def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, pa.Array]]:
-    """All texts that may contain anchors: their origin, the request of each text, the texts."""
-    columns = []
-    for name in _PRINTED:
-        text = flat(requests[name])
-        if text.null_count < len(text):
-            present = text.drop_null().cast(_TEXT)
-            at = np.asarray(text.is_valid()).nonzero()[0]
-            columns.append((name, at, spoken_state(present) if name == "state" else present))
-    if session_texts.num_rows:
-        owner = positions(session_texts["request_id"], requests["request_id"])
-        columns.append(("session_events", owner, flat(session_texts["text"]).cast(_TEXT)))
-    return columns
-
-
-def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.Array, str]]:
-    """The anchors in some texts; every pattern runs once over all of them."""
-    if not columns:
-        return []
-    starts = starts_of(np.array([len(text) for _, _, text in columns]))
-    found = anchors_in(pa.concat_arrays([text for _, _, text in columns]))
-    column = starts.searchsorted(found.text, side="right") - 1
-    parts = []
-    for number, (name, owner, _) in enumerate(columns):
-        own = (column == number).nonzero()[0]
-        at = owner[found.text[own] - starts[number]]
-        parts.append((at, found.kind[own], found.value.take(pa.array(own)), name))
-    return parts
-
-
-def _places(values: pa.Array) -> Int:
-    """The rank of each value among the sorted distinct values."""
-    encoded = values.dictionary_encode()
-    place = np.empty(len(encoded.dictionary), dtype=np.int64)
-    place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
-    return place[encoded.indices.to_numpy()]

@@ -1,6 +1,6 @@
 """Compares values in texts with fields of records: values that agree, that differ, and that no record has (S1.29).
 
-Reads texts and the fields of structured records. Gives FINDINGS, one row per text and value.
+Reads texts and the fields of structured records. Gives a `Finding` per text and value.
 
 A value is compared with a field of its kind that is named by its line or the section above it: "The engagement fee is
 $50,000" names `fee`. The records are those that the text is about, by id or by a folder of its path; one that the line
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,25 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..schema import Table, int64, string, text
 from ..text.references import References, named_records
-from .fact_values import KINDS, canonical, values_in
+from .fact_values import Value, canonical, values_in
 
 Int = NDArray[np.int64]
 
-FINDINGS = Table(
-    "findings",
-    "What the records say of the values in some texts; `fact` is the row of the field compared with, -1 = none.",
-    key=("text", "value"),
-    order=("text", "value"),
-    columns={
-        "text": int64("number of the text"),
-        "value": text("the value as the text has it"),
-        "kind": string("id, date, money or number"),
-        "finding": string("match, mismatch, unknown_key, stale_sot or unread"),
-        "fact": int64("row of the facts; -1 = none"),
-    },
-)
 _WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
 _COMMON = frozenset({"date", "amount", "value", "total"})
@@ -71,12 +57,16 @@ class _Fact(NamedTuple):
         return f"i:{self.entity.lower()}"
 
 
-class _Value(NamedTuple):
-    """A value as a text has it, and its line."""
+class Finding(NamedTuple):
+    """What the records say of a value: `fact` is the row of the field compared with, -1 = none."""
 
-    kind: str
+    text: int
     value: str
-    line: int
+    kind: str
+    """id, date, money or number"""
+    finding: str
+    """match, mismatch, unknown_key, stale_sot or unread"""
+    fact: int
 
 
 class _Pair(NamedTuple):
@@ -95,8 +85,8 @@ class _Pair(NamedTuple):
         return rank, self.fact.row
 
 
-def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_records: bool = False) -> pa.Table:
-    """FINDINGS of some texts, by text and value.
+def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_records: bool = False) -> list[Finding]:
+    """The findings of some texts, by text and value.
 
     Args:
         subjects: the texts.
@@ -105,50 +95,50 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
         all_records: compare a text that names no record with every record of its request: an answer need not name one.
         If several have the field, a value can then agree with one, but is not reported to differ from any.
     """
-    found = values_in(subjects.text)
     of_request: dict[int, list[_Fact]] = defaultdict(list)
-    names = ("evidence_id", "entity", "field", "value", "stale")
-    for row, (owner, *stated) in enumerate(
-        zip(fact_owner.tolist(), *(facts[name].to_pylist() for name in names), strict=True)
-    ):
-        of_request[owner].append(_Fact(row, *stated))
-    values: dict[int, list[_Value]] = defaultdict(list)
-    for kind, value, line in zip(found.kind.tolist(), found.value.to_pylist(), found.line.tolist(), strict=True):
-        values[int(found.text[line])].append(_Value(KINDS[kind], value, line))
+    stated = (facts[name].to_pylist() for name in ("evidence_id", "entity", "field", "value", "stale"))
+    for row, (owner, *fact) in enumerate(zip(fact_owner.tolist(), *stated, strict=True)):
+        of_request[owner].append(_Fact(row, *fact))
+    values: dict[int, list[Value]] = defaultdict(list)
+    for one in values_in(subjects.text):
+        values[one.text].append(one)
+    words = {one.line: one.words for own in values.values() for one in own}
     of_text = _keys(named_records(subjects.path, subjects.text))
-    of_line = _keys(named_records(pa.nulls(len(found.lines), pa.string()), found.lines))
-    lines, sections = found.lines.to_pylist(), subjects.section.to_pylist()
-    rows = []
-    for number in sorted(values):
-        context = {one.line: f"{sections[number] or ''} {lines[one.line]}" for one in values[number]}
+    of_line = _keys(
+        named_records(pa.nulls(len(words), pa.string()), pa.array(words.values(), pa.large_string())), [*words]
+    )
+    sections = subjects.section.to_pylist()
+    found = []
+    for number, own in sorted(values.items()):
+        context = {one.line: f"{sections[number] or ''} {one.words}" for one in own}
         known = of_request[int(subjects.owner[number])]
-        checked = _checked(values[number], context, known, of_text[number], of_line, all_records)
         worst: dict[str, tuple[int, int, str]] = {}
-        for one, finding, fact in checked:
+        for one, finding, fact in _checked(own, context, known, of_text[number], of_line, all_records):
             rank = _WORST_FIRST.index(finding), fact, one.kind
             worst[one.value] = min(worst.get(one.value, rank), rank)
-        rows += [
-            (number, value, kind, _WORST_FIRST[place], fact) for value, (place, fact, kind) in sorted(worst.items())
+        found += [
+            Finding(number, value, kind, _WORST_FIRST[place], fact)
+            for value, (place, fact, kind) in sorted(worst.items())
         ]
-    return FINDINGS.from_rows([dict(zip(FINDINGS.columns, row, strict=True)) for row in rows])
+    return found
 
 
-def _keys(named: References) -> dict[int, set[str]]:
-    """The records that each text names, by their keys."""
+def _keys(named: References, numbers: Sequence[int] | None = None) -> dict[int, set[str]]:
+    """The records that each text names, by their keys; `numbers` are those of the texts."""
     keys: dict[int, set[str]] = defaultdict(set)
     for row, key in zip(named.row.tolist(), named.key.to_pylist(), strict=True):
-        keys[row].add(key)
+        keys[row if numbers is None else numbers[row]].add(key)
     return keys
 
 
 def _checked(
-    values: list[_Value],
+    values: list[Value],
     context: dict[int, str],
     facts: list[_Fact],
     named: set[str],
     of_line: dict[int, set[str]],
     all_records: bool,
-) -> Iterator[tuple[_Value, str, int]]:
+) -> Iterator[tuple[Value, str, int]]:
     """The values of a text that are checked, with finding and row of the fact.
 
     Args:
@@ -198,7 +188,7 @@ def _is_foreign(value: str, entities: set[str]) -> bool:
     return _NUMBER.sub("", upper) in {_NUMBER.sub("", entity) for entity in entities}
 
 
-def _pairs(one: _Value, context: dict[int, str], facts: list[_Fact], own_line: set[str]) -> list[_Pair]:
+def _pairs(one: Value, context: dict[int, str], facts: list[_Fact], own_line: set[str]) -> list[_Pair]:
     """The fields that a value is compared with. An id is compared with the record's own key."""
     pairs = []
     mine = canonical(one.kind, one.value)

@@ -9,26 +9,23 @@ Note: a number inside a date, an amount or an id is not a separate value, so tho
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ..text.anchor_patterns import find_all, unmarked
 
 __all__ = [
     "DAY_MONTH",
-    "KINDS",
     "MONTH",
     "MONTHS",
     "NO_SHORT_MONTH",
     "STATED",
-    "Values",
+    "Value",
     "canonical",
     "day_and_month",
     "values_in",
@@ -76,42 +73,34 @@ PATTERNS = (
 )
 """Kind and RE2 with one group, the value; each is applied to the text that the previous ones left. Ambiguous digits are
 removed and never compared: calling them wrong would put a falsehood next to the evidence."""
-KINDS = ("id", "date", "money", "number")
 STATED = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 """A line that states a field, of a record or of a memory."""
 
-Int = NDArray[np.int64]
+
+class Value(NamedTuple):
+    """A value as its text has it: the number of the text and of the line, counted over all texts, and the line itself."""
+
+    text: int
+    kind: str
+    value: str
+    line: int
+    words: str
 
 
-@dataclass(frozen=True)
-class Values:
-    """Value `i` is `value[i]` of kind KINDS[`kind[i]`], on line `line[i]` of `lines`; `text` is each line's text."""
-
-    kind: Int
-    value: pa.Array
-    line: Int
-    lines: pa.Array
-    text: Int
-
-
-def values_in(texts: pa.Array) -> Values:
-    """Every value in an array of texts without nulls, with repetitions."""
+def values_in(texts: pa.Array) -> list[Value]:
+    """Every value in an array of texts without nulls, with repetitions, by pattern."""
     split = pc.split_pattern(unmarked(texts), "\n")
-    lines, text = split.flatten(), np.asarray(pc.list_parent_indices(split)).astype(np.int64)
-    left = lines
-    parts = []
+    left = split.flatten()
+    words, of_text, values = left.to_pylist(), pc.list_parent_indices(split).to_pylist(), list[Value]()
     for kind, regex in PATTERNS:
         if kind != _UNREAD:
-            at, found = find_all(left, regex)
-            parts.append((np.full(len(at), KINDS.index(kind)), found, at))
+            lines, found = find_all(left, regex)
+            values += [
+                Value(of_text[line], kind, value.rstrip(".,"), line, words[line])
+                for line, value in zip(lines.tolist(), found.to_pylist(), strict=True)
+            ]
         left = pc.replace_substring_regex(left, pattern=regex, replacement=" ")
-    return Values(
-        kind=np.concatenate([kind for kind, _, _ in parts]),
-        value=pc.utf8_rtrim(pa.concat_arrays([value for _, value, _ in parts]), characters=".,"),
-        line=np.concatenate([at for _, _, at in parts]),
-        lines=lines,
-        text=text,
-    )
+    return values
 
 
 @lru_cache(maxsize=4096)

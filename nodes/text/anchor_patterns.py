@@ -250,16 +250,8 @@ def _is_file(values: pa.Array) -> NDArray[np.bool_]:
     return np.asarray(pc.match_substring_regex(values, pattern=rf"\.(?:{_EXTENSIONS})$"))
 
 
-def spoken_state(states: pa.Array) -> pa.Array:
-    """The values of task states given as JSON, one per line; text that is not JSON stays unchanged."""
-    if states.null_count == len(states):
-        return states.cast(_TEXT)
-    encoded = states.dictionary_encode()
-    spoken = pa.array([_spoken(text) for text in encoded.dictionary.to_pylist()], pa.large_string())
-    return spoken.take(encoded.indices)
-
-
-def _spoken(text: str) -> str:
+def spoken_state(text: str) -> str:
+    """The values of a task state given as JSON, one per line; text that is not JSON stays unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """A role's words in texts: the rows that contain them, and the words they add to a query.
 
 Reads texts and rows of ROLE_POLICIES and ROLE_RULES. Gives `spoken` (texts as lower case words), `saying` (texts with a
-phrase), `drifting` (texts about an anti-goal) and `expansions` (words a role adds to a query).
+phrase), `drifting` (texts about an anti-goal) and `expansion` (words a role adds to a query).
 
 Note: a phrase matches at the start of words, so that `token` finds `tokens`, while a word of three letters or less must
 match as a whole: `ci` does not match `city`. Scripts without spaces match anywhere.
@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import flat, objects
+from ..columns.kept import rows_by
+from ..columns.keys import flat
 from .text_analysis import STOPWORDS
 
 EXPANSION_WEIGHT = 0.25
@@ -72,25 +73,16 @@ def content_words(sentence: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if len(word) > _SHORT and word not in STOPWORDS))
 
 
-def expansions(
-    texts: pa.Array | pa.ChunkedArray, roles: pa.Array, role_policies: pa.Table, role_rules: pa.Table
-) -> pa.Array:
-    """The words that the role of each query adds: its preferred terms, and synonyms of the query's words; else null."""
-    none = pa.nulls(len(roles), pa.large_string())
-    if roles.null_count == len(roles):
-        return none
-    spoken_texts, asked, parts = spoken(texts), objects(roles), [none]
-    policies = role_policies.select(["role", "preferred_terms"]).to_pylist()
+def expansion(text: str, role: str | None, role_policies: pa.Table, role_rules: pa.Table) -> str | None:
+    """The words that a role adds to a query: its preferred terms, and synonyms of the query's words; None if none."""
+    policy = rows_by(role_policies, "role").get(role)
+    if policy is None:
+        return None
     rules = role_rules.filter(pc.equal(role_rules["rule"], "synonym")).select(["role", "pattern", "words"]).to_pylist()
-    parts += [_where(asked == policy["role"], policy["preferred_terms"]) for policy in policies]
-    parts += [_where((asked == rule["role"]) & saying(spoken_texts, rule["pattern"]), rule["words"]) for rule in rules]
-    joined = pc.binary_join_element_wise(*(pc.fill_null(part, "") for part in parts), pa.scalar(" ", pa.large_string()))
-    joined = pc.utf8_trim_whitespace(pc.replace_substring_regex(joined, pattern=" +", replacement=" "))
-    return pc.if_else(pc.equal(joined, ""), none, joined)
-
-
-def _where(mask: Bool, words: list[str]) -> pa.Array:
-    return pc.if_else(pa.array(mask), pa.scalar(" ".join(words), pa.large_string()), pa.scalar(None, pa.large_string()))
+    words, said = [*policy["preferred_terms"]], spoken(pa.array([text]))
+    for rule in rules:
+        words += rule["words"] if rule["role"] == role and saying(said, rule["pattern"])[0] else ()
+    return " ".join(" ".join(words).split()) or None
 
 
 @lru_cache(maxsize=4096)

@@ -50,7 +50,7 @@ ANALYZERS = {"prose/1": STOPWORDS, "code/1": frozenset[str]()}
 
 _WORD = r"[0-9A-Za-z_\x80-\U0010FFFF]"
 _RUN = re.compile(rf"{_WORD}+(?:[.'\-]{_WORD}+)*")
-"""A run of `word_runs`, joined."""
+"""A run of `runs_of`."""
 _CODE_KINDS = frozenset({"code", "test-log", "tool-output"})
 
 

@@ -50,16 +50,13 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table]) -> list[FactFindin
     about = pa.array(["/".join(contracts["search_paths"][0].as_py() or ()) or None], pa.string())
     subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
     found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)
-    rows = facts.to_pylist()
+    rows = [*facts.to_pylist(), dict.fromkeys(STRUCTURED_FACTS.columns)]  # the last one is that of no fact
     return [
         FactFinding(
-            value=row["value"],
-            kind=row["kind"],
-            finding=row["finding"],
-            canonical=rows[row["fact"]]["value"] if row["fact"] >= 0 else None,
-            field=rows[row["fact"]]["field"] if row["fact"] >= 0 else None,
-            record_id=rows[row["fact"]]["evidence_id"] if row["fact"] >= 0 else None,
-            locator=rows[row["fact"]]["locator"] if row["fact"] >= 0 else None,
+            one.value,
+            one.kind,
+            one.finding,
+            *(rows[one.fact][name] for name in ("value", "field", "evidence_id", "locator")),
         )
-        for row in found.to_pylist()
+        for one in found
     ]
