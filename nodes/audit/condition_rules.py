@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import codes_of, flat, gathered, gathered_columns, positions, take_or, truth
-from ..columns.ragged import Ragged
+from ..columns.kept import rows_by
+from ..columns.keys import flat, gathered_columns, truth
 from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
-from ..text.text_analysis import query_tokens, terms_by_kind
+from ..text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in, tokens_of
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
 
 STRONG_SEMANTIC = 0.5
@@ -191,7 +191,7 @@ def _selected(tables: Answered, shown: NDArray[np.bool_]) -> Mapping[str, list[R
     rows = tables.candidates.filter(pa.array(shown))
     scores = {name: rows[f"score_terms.{name}"] for name in ("anchor", "semantic", "lexical", "freshness")}
     owner, row = rows["request_id"], flat(rows["candidates.row"])
-    own = says_own_words(owner, row, tables.sub_queries, tables.contracts, tables.role_policies, tables.evidence)
+    own = says_own_words(owner.to_pylist(), row, tables)
     stored = gathered_columns(tables.evidence, ("lifecycle", "conflict_set", "evidence_kind"), row)
     found = defaultdict[str, list[Row]](list)
     for one in pa.table({"owner": owner, "own_words": own, **scores, **stored}).to_pylist():
@@ -284,45 +284,20 @@ def _missing(required: Sequence[str], shown: Sequence[Row]) -> Iterator[Conditio
             yield "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
 
 
-_INDEXED = ("title", "path", "section", "text")
-
-
-def says_own_words(
-    request_ids: pa.ChunkedArray,
-    rows: pa.Array,
-    sub_queries: pa.Table,
-    contracts: pa.Table,
-    role_policies: pa.Table,
-    evidence: pa.Table,
-) -> NDArray[np.bool_]:
+def says_own_words(owners: Sequence[str], rows: pa.Array, tables: Answered) -> list[bool]:
     """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; true without an expansion."""
-    mentions = np.ones(len(rows), dtype=bool)
-    extended = pc.unique(sub_queries["request_id"].filter(pc.is_valid(sub_queries["expansion"])))
-    asked = np.asarray(pc.is_in(request_ids, value_set=extended)).nonzero()[0]
-    if not len(asked):
-        return mentions
-    chosen = rows.take(pa.array(asked))
-    queries = sub_queries.filter(pc.is_in(sub_queries["request_id"], value_set=extended))
-    role = take_or(contracts["role"], positions(queries["request_id"], contracts["request_id"]))
-    preferred = pc.binary_join(flat(role_policies["preferred_terms"]).cast(pa.list_(pa.string())), " ").cast(
-        pa.large_string()
-    )
-    parts = [query_tokens(flat(queries[name]).cast(pa.large_string())) for name in ("query_text", "expansion")]
-    parts.append(query_tokens(take_or(preferred, positions(role, role_policies["role"]))))
-    texts = [gathered(evidence[name], chosen).cast(pa.large_string()) for name in _INDEXED]
-    joined = pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()), null_handling="skip")
-    terms = terms_by_kind(joined, gathered(evidence["evidence_kind"], chosen))
-    words = [*map(Ragged.of, parts), terms]
-    owners = [*[flat(queries["request_id"])] * len(parts), flat(request_ids).take(pa.array(asked))]
-    counts = [np.diff(each.starts) for each in words]
-    of = [
-        owner.take(pa.array(np.arange(len(n)).repeat(n))).cast(pa.string())
-        for owner, n in zip(owners, counts, strict=True)
-    ]
-    spoken = [each.vocabulary.take(pa.array(each.codes)).cast(pa.string()) for each in words]
-    codes = codes_of([pa.chunked_array(of), pa.chunked_array(spoken)])
-    own, added, of_role, of_rows = np.split(codes, np.cumsum([n.sum() for n in counts])[:-1])
-    own = np.concatenate([own, np.setdiff1d(added, of_role)])
-    found = np.isin(of_rows, own)
-    mentions[asked] = np.bincount(np.arange(len(asked)).repeat(counts[-1])[found], minlength=len(asked)) > 0
-    return mentions
+    own, roles = defaultdict[str, set[str]](set), rows_by(tables.role_policies, "role")
+    role_of = dict(zip(*(tables.contracts[name].to_pylist() for name in ("request_id", "role")), strict=True))
+    queries = tables.sub_queries.select(["request_id", "query_text", "expansion"]).to_pylist()
+    expanded = {query["request_id"] for query in queries if query["expansion"] is not None}
+    for query in queries:
+        role = roles.get(role_of[query["request_id"]])
+        preferred = tokens_of(" ".join(role["preferred_terms"])) if role else ()
+        own[query["request_id"]] |= {*tokens_of(query["query_text"])}
+        own[query["request_id"]] |= {*tokens_of(query["expansion"] or "")}.difference(preferred)
+    at = [place for place, owner in enumerate(owners) if owner in expanded]
+    stored = gathered_columns(tables.evidence, ("evidence_kind", *TEXT_COLUMNS), rows.take(pa.array(at, pa.int64())))
+    says = [True] * len(rows)
+    for place, kind, text in zip(at, stored["evidence_kind"].to_pylist(), index_text(stored).to_pylist(), strict=True):
+        says[place] = not own[owners[place]].isdisjoint(terms_in(text, analyzer_for(kind)))
+    return says

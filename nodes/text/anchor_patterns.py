@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import NOWHERE, constants
 
 KINDS = ("identifier", "path", "test", "error", "id", "literal")
@@ -41,105 +40,97 @@ _VALUE = re.compile(r"""%[-+#.\d]*\w|[#$]?\{[^{}]*\}|'[^']*'|"[^"]*"|\b\d[\w.]*|
 """A value in a printed text, the form that it has in the program, and the one word with a colon before a message."""
 
 _TEXT = pa.large_string()
-_SMALL, _CAPITAL, _SCORE = 1, 2, 3
-_LETTER = np.zeros(256, dtype=np.uint8)
-"""The class of each byte: lower-case letter or digit, capital, underscore, or other (0)."""
-_LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = _SMALL
-_LETTER[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _CAPITAL
-_LETTER[ord("_")] = _SCORE
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """One rule: RE2 with one group, the anchor. A pattern is compiled only if its other conditions hold: a question in
-    plain words needs few of them.
+    """One rule: RE2 with one group, the anchor. It is compiled only for texts with what it needs: a question in plain words
+    needs few of them.
     """
 
     kind: str
     name: str
     regex: str
-    needs: tuple[str, ...] = ()
-    """Every match contains one of these, in lower case where the pattern ignores case."""
-    hump: bool = False
-    """Every match has a capital after a lower-case letter or a digit."""
-    run: int = 0
-    """Every match has at least this many letters, digits and underscores in a row."""
+    needs: str
+    """A regular expression that finds something in every text that has a match."""
 
 
 PATTERNS = (
-    Pattern("identifier", "backticks", rf"`({_NAME}(?:(?:\.|::|#){_NAME})*)(?:\(\))?`", needs=("`",)),
-    Pattern("identifier", "snake or CONSTANT", r"\b(_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*)\b", needs=("_",)),
-    Pattern("identifier", "dunder", r"\b(__[A-Za-z][A-Za-z0-9]*__)\b", needs=("__",)),
-    Pattern("identifier", "camelCase", r"\b([a-z][a-z0-9]*[A-Z][A-Za-z0-9]*)\b", hump=True),
-    Pattern("identifier", "PascalCase", r"\b([A-Z][A-Z0-9]*[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+)\b", hump=True),
-    Pattern("identifier", "dotted", rf"\b({_NAME}[\w$](?:\.{_NAME}[\w$])+)\b", needs=(".",)),
-    Pattern("identifier", "call", rf"\b({_NAME}[\w$])\(\)", needs=("()",)),
+    Pattern("identifier", "backticks", rf"`({_NAME}(?:(?:\.|::|#){_NAME})*)(?:\(\))?`", needs="`"),
+    Pattern("identifier", "snake or CONSTANT", r"\b(_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*)\b", needs="_"),
+    Pattern("identifier", "dunder", r"\b(__[A-Za-z][A-Za-z0-9]*__)\b", needs="__"),
+    Pattern("identifier", "camelCase", r"\b([a-z][a-z0-9]*[A-Z][A-Za-z0-9]*)\b", needs="[a-z0-9][A-Z]"),
+    Pattern(
+        "identifier", "PascalCase", r"\b([A-Z][A-Z0-9]*[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+)\b", needs="[a-z0-9][A-Z]"
+    ),
+    Pattern("identifier", "dotted", rf"\b({_NAME}[\w$](?:\.{_NAME}[\w$])+)\b", needs=r"\."),
+    Pattern("identifier", "call", rf"\b({_NAME}[\w$])\(\)", needs=r"\(\)"),
     Pattern(
         "identifier",
         "exception",
         r"\b([A-Z][A-Za-z0-9]*(?:Error|Exception|Warning))\b",
-        needs=("Error", "Exception", "Warning"),
+        needs="Error|Exception|Warning",
     ),
-    Pattern("path", "slashed", rf"{_START}((?:[A-Za-z]:)?(?:\.{{0,2}}/)?(?:{_PART}/)+{_PART}\.\w+)", needs=("/",)),
+    Pattern("path", "slashed", rf"{_START}((?:[A-Za-z]:)?(?:\.{{0,2}}/)?(?:{_PART}/)+{_PART}\.\w+)", needs="/"),
     Pattern(
         "path",
         "folder",
         rf"{_START}((?:\.{{1,2}}/)?(?:{_PART}/){{2,}}{_PART}|(?:{_PART}/)+)(?:[\s`'\",;:)]|$)",
-        needs=("/",),
+        needs="/",
     ),
-    Pattern("path", "file name", rf"{_START}({_PART}\.(?:{_EXTENSIONS}))\b", needs=(".",)),
-    Pattern("path", "Python frame", r'File "([^"\n]+)", line \d+', needs=('File "',)),
-    Pattern("path", "JavaScript frame", r"(?:\(|\bat )(?:file://)?([^\s()]+\.\w+):\d+:\d+", needs=(":",)),
-    Pattern("path", "Java frame", r"\bat [\w.$]+\((\w+\.\w+):\d+\)", needs=("at ",)),
-    Pattern("path", "Go frame", r"(?m)^\s+([^\s:]+\.go):\d+", needs=(".go:",)),
-    Pattern("identifier", "Python frame", r'File "[^"\n]+", line \d+, in (\w+)', needs=('File "',)),
-    Pattern("identifier", "JavaScript frame", r"\bat (?:async |new )*([\w.$]+) (?:\[as \w+\] )?\(", needs=("at ",)),
-    Pattern("identifier", "Java frame", r"\bat ([\w.$]+)\(\w+\.\w+:\d+\)", needs=("at ",)),
-    Pattern("identifier", "Go frame", r"(?m)^[\w./-]+\.(?:\(\*?\w+\)\.)?(\w+)\([^)\n]*\)$", needs=("(",)),
-    Pattern("test", "pytest node id", r"\b([\w./-]+\.py(?:::\w+)+(?:\[[^\]\n]*\])?)", needs=(".py::",)),
-    Pattern("test", "test function", r"\b(test_\w+)(?:[^\w.]|\.\W|\.?$)", needs=("test_",)),
-    Pattern("test", "jest title", r"(?m)(?:^\s*[●✕\x{d7}✗]\s+|\bFAIL\s+)(\S[^\n]*? > [^\n]*\S)", needs=(" > ",)),
+    Pattern("path", "file name", rf"{_START}({_PART}\.(?:{_EXTENSIONS}))\b", needs=r"\."),
+    Pattern("path", "Python frame", r'File "([^"\n]+)", line \d+', needs='File "'),
+    Pattern("path", "JavaScript frame", r"(?:\(|\bat )(?:file://)?([^\s()]+\.\w+):\d+:\d+", needs=":"),
+    Pattern("path", "Java frame", r"\bat [\w.$]+\((\w+\.\w+):\d+\)", needs="at "),
+    Pattern("path", "Go frame", r"(?m)^\s+([^\s:]+\.go):\d+", needs=r"\.go:"),
+    Pattern("identifier", "Python frame", r'File "[^"\n]+", line \d+, in (\w+)', needs='File "'),
+    Pattern("identifier", "JavaScript frame", r"\bat (?:async |new )*([\w.$]+) (?:\[as \w+\] )?\(", needs="at "),
+    Pattern("identifier", "Java frame", r"\bat ([\w.$]+)\(\w+\.\w+:\d+\)", needs="at "),
+    Pattern("identifier", "Go frame", r"(?m)^[\w./-]+\.(?:\(\*?\w+\)\.)?(\w+)\([^)\n]*\)$", needs=r"\("),
+    Pattern("test", "pytest node id", r"\b([\w./-]+\.py(?:::\w+)+(?:\[[^\]\n]*\])?)", needs=r"\.py::"),
+    Pattern("test", "test function", r"\b(test_\w+)(?:[^\w.]|\.\W|\.?$)", needs="test_"),
+    Pattern("test", "jest title", r"(?m)(?:^\s*[●✕\x{d7}✗]\s+|\bFAIL\s+)(\S[^\n]*? > [^\n]*\S)", needs=" > "),
     Pattern(
         "test",
         "jest failure",
         r"(?m)^\s*[●✕\x{d7}✗]\s+(\S[^\n]*\S)",
-        needs=("●", "✕", "\u00d7", "✗"),
+        needs=r"[●✕\u00d7✗]",
     ),
     Pattern(
         "test",
         "test file",
         r"\b([\w@+~./-]+\.(?:spec|test|fixture|cy)\.\w+)\b",
-        needs=(".spec.", ".test.", ".fixture.", ".cy."),
+        needs=r"\.spec\.|\.test\.|\.fixture\.|\.cy\.",
     ),
     Pattern(
         "error",
         "error line",
         r"\b((?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Failure)\b(?::[^\n]{1,200})?)",
-        needs=("Error", "Exception", "Warning", "Failure"),
+        needs="Error|Exception|Warning|Failure",
     ),
     Pattern(
         "error",
         "expectation",
         r"(?i)\b(expected:?\s[^\n]{1,120}?\n?\s*(?:but )?(?:received|got|was|actual):?\s[^\n]{1,80})",
-        needs=("expected",),
+        needs="(?i)expected",
     ),
-    Pattern("id", "ULID", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b", run=26),
-    Pattern("id", "UUID", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b", needs=("-",)),
-    Pattern("id", "KEY-123", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b", needs=("-",)),
+    Pattern("id", "ULID", r"\b([0-7][0-9A-HJKMNP-TV-Z]{25})\b", needs=r"\w{26}"),
+    Pattern("id", "UUID", r"\b([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b", needs="-"),
+    Pattern("id", "KEY-123", r"\b([A-Z][A-Z0-9]{1,9}-\d{1,9})\b", needs="-"),
     Pattern(
         "id",
         "memory id",
         r"\b((?:mem|memory|dec|evt|adr)[-_:][A-Za-z0-9][\w-]*)\b",
-        needs=("mem", "dec", "evt", "adr"),
+        needs="mem|dec|evt|adr",
     ),
-    Pattern("id", "evidence id", r"\b([0-9a-v]{26})\b", run=26),
-    Pattern("id", "commit", r"\b([0-9a-f]{40})\b", run=40),
-    *(Pattern("literal", "quoted", rf"\B{q}([^{q}\n]*\s[^{q}\n]*){q}\B", needs=(q,)) for q in "\"'`"),
+    Pattern("id", "evidence id", r"\b([0-9a-v]{26})\b", needs=r"\w{26}"),
+    Pattern("id", "commit", r"\b([0-9a-f]{40})\b", needs=r"\w{40}"),
+    *(Pattern("literal", "quoted", rf"\B{q}([^{q}\n]*\s[^{q}\n]*){q}\B", needs=q) for q in "\"'`"),
     Pattern(
         "literal",
         "message",
         r"\b\w*[a-z][A-Z]\w*: ([^\n]*)",
-        needs=(": ",),
+        needs=": ",
     ),
 )
 
@@ -158,17 +149,11 @@ def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
 
     URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
     """
-    clean = texts.cast(_TEXT)
-    features = TextFeatures.of(clean)
-    if features.has(_OPEN, _CLOSE):
-        clean = unmarked(clean)
-    if features.has("\\"):
-        clean = pc.replace_substring(clean, pattern="\\", replacement="/")
-        features = TextFeatures.of(clean)
-    if features.has("://"):
+    clean = pc.replace_substring(unmarked(texts), pattern="\\", replacement="/")
+    said = "\n".join(clean.to_pylist())
+    if "://" in said:
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
-        features = TextFeatures.of(clean)
-    wanted = [one for one in PATTERNS if one.kind in kinds and features.may_match(one)]
+    wanted = [one for one in PATTERNS if one.kind in kinds and re.search(one.needs, said)]
     found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in wanted]
     text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
     kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])
@@ -180,36 +165,6 @@ def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
         value = pc.if_else(pa.array(path), normalized_paths(value), value)
     kept = np.asarray(pc.greater(pc.binary_length(value), 1)) & ~(_is_file(value) & (kind == KINDS.index("identifier")))
     return AnchorMatches(text[kept], kind[kept], value.filter(pa.array(kept)))
-
-
-@dataclass(frozen=True)
-class TextFeatures:
-    """Features of all texts together, for skipping patterns quickly."""
-
-    every: str
-    lowered: str
-    hump: bool
-    run: int
-
-    @classmethod
-    def of(cls, texts: pa.Array) -> TextFeatures:
-        _, data = offsets_and_bytes(texts)
-        kind = _LETTER[data]
-        breaks = np.concatenate(([-1], (kind == 0).nonzero()[0], [len(data)]))
-        every = data.tobytes().decode()
-        hump = bool(((kind[1:] == _CAPITAL) & (kind[:-1] == _SMALL)).any())
-        return cls(every, every.lower(), hump, int((breaks[1:] - breaks[:-1]).max()) - 1)
-
-    def has(self, *words: str) -> bool:
-        """Whether any of the words is in the texts."""
-        return any(map(self.every.__contains__, words))
-
-    def may_match(self, pattern: Pattern) -> bool:
-        """False if the pattern matches none of the texts."""
-        if pattern.run > self.run or (pattern.hump and not self.hump):
-            return False
-        among = self.lowered if pattern.regex.startswith("(?i)") else self.every
-        return not pattern.needs or any(map(among.__contains__, pattern.needs))
 
 
 def normalized_paths(values: pa.Array) -> pa.Array:

@@ -7,13 +7,14 @@ a reference to a row that a request may not see finds nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.ragged import Ragged
 from ..frames import posting_keys
 from .anchor_patterns import LOWER_CASE_ID, anchors_in, find_all
 from .index_keys import id_keys, path_keys
@@ -31,34 +32,34 @@ class References:
     row: NDArray[np.int64]
     key: pa.Array
 
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, str]]) -> References:
+        rows, keys = zip(*pairs, strict=True) if (pairs := [*pairs]) else ((), ())
+        return cls(np.array(rows, np.int64), pa.array(keys, pa.large_string()))
+
 
 def cited_documents(links: pa.Array, texts: pa.Array) -> References:
     """The paths and ids in links and texts (`ADR-011`, `decisions/pricing.md`)."""
-    linked = Ragged.of(links).expand(_document_keys)
-    return _joined([(linked.rows, linked.vocabulary.take(pa.array(linked.codes))), *_in_texts(texts, ("id", "path"))])
+    named = [(row, link) for row, own in enumerate(links.to_pylist()) for link in own or ()]
+    return References.of((row, key) for row, link in (*named, *_in_texts(texts, ("id", "path"))) for key in _keys(link))
 
 
 def named_records(paths: pa.Array, texts: pa.Array) -> References:
     """The ids in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
-    folders = Ragged.of(paths).expand(lambda path: [key for name in path.split("/")[:-1] for key in _ids(name)])
-    row, name = find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
-    lower = Ragged.of(name).expand(_ids)
-    return _joined(
-        [
-            (folders.rows, folders.vocabulary.take(pa.array(folders.codes))),
-            *_in_texts(texts, ("id",)),
-            (row[lower.rows], lower.vocabulary.take(pa.array(lower.codes))),
-        ]
-    )
+    named = [(row, name) for row, path in enumerate(paths.to_pylist()) for name in (path or "").split("/")[:-1]]
+    rows, lower = find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
+    named += zip(rows.tolist(), lower.to_pylist(), strict=True)
+    pairs = [(row, key) for row, name in named for key in _ids(name)]
+    return References.of((*pairs, *((row, key) for row, name in _in_texts(texts, ("id",)) for key in _keys(name))))
 
 
-def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[NDArray[np.int64], pa.Array]]:
+def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[int, str]]:
     found = anchors_in(texts, kinds)
-    keys = Ragged.of(found.value).expand(_document_keys)
-    return [(found.text[keys.rows], keys.vocabulary.take(pa.array(keys.codes)))]
+    return list(zip(found.text.tolist(), found.value.to_pylist(), strict=True))
 
 
-def _document_keys(link: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def _keys(link: str) -> list[str]:
     """The keys of a link as written: its id, and its path without leading dots and slashes, query and fragment."""
     path = path_keys(_UPWARD.sub("", _PLACE.sub("", link)))
     return [*_ids(link), *posting_keys("path", path[:1])]
@@ -66,9 +67,3 @@ def _document_keys(link: str) -> list[str]:
 
 def _ids(name: str) -> list[str]:
     return posting_keys("id", id_keys(name))
-
-
-def _joined(parts: list[tuple[NDArray[np.int64], pa.Array]]) -> References:
-    return References(
-        np.concatenate([row for row, _ in parts]), pa.concat_arrays([key.cast(pa.large_string()) for _, key in parts])
-    )
