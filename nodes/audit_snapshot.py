@@ -15,7 +15,15 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .audit.condition_rules import Answered, condition_rows, worst_actions
+from .audit.condition_rules import (
+    Answer,
+    by_id,
+    condition_rows,
+    mismatches,
+    selected_rows,
+    stale_records,
+    worst_actions,
+)
 from .audit.decision_rules import decision_columns, masked_rows
 from .audit.records import (
     ANSWER_RECORD,
@@ -31,7 +39,8 @@ from .audit.records import (
     snapshot_digests,
 )
 from .columns.digests import EMPTY_SHA256
-from .columns.keys import gathered, gathered_columns, integers, positions
+from .columns.keys import gathered, gathered_columns, integers, positions, rows_of_runs, truth
+from .facts.fact_conflicts import rivals
 from .tables import (
     DECISIONS,
     SNAPSHOTS,
@@ -126,12 +135,43 @@ def conditions(
     admissible: Admissible,
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to report."""
+    owner, reason = candidate_record["request_id"], candidate_record["decisions.reason_code"]
+    shown = truth(pc.equal(candidate_record["decisions.outcome"], "selected"))
+
+    def where(mask: pa.ChunkedArray) -> set[str]:
+        return {*owner.filter(mask).to_pylist()}
+
+    lanes = rows_of_runs(lane_states, "request_id")
+    selected = selected_rows(candidate_record, shown, sub_queries, contracts, role_policies, evidence)
+    walls, packed = (where(candidate_record[name]) for name in ("verdicts.wall_disagreement", "packs.kept"))
+    reasons = {name: where(pc.equal(reason, name)) for name in ("conflict_downrank", "forbidden_source")}
+    noted = {*trimmed["request_id"].filter(trimmed["conflict_note"]).to_pylist()}
+    disagree = rivals(candidate_record, shown, evidence, contracts)
+    wrong, stale = mismatches(fact_checks, trimmed), stale_records(structured_facts)
+    asked, errors = by_id(requests, ("role", "as_of")), by_id(failures, ("error",))
+    of_contract = by_id(contracts, ("denied", "role", "max_tokens", "required_evidence"))
+    block, open_ = by_id(blocks, ("items", "tokens", "bound_by")), by_id(admissible, ("rows", "unmatched_sources"))
     return condition_rows(
-        Answered(
-            requests, failures, contracts, sub_queries, role_policies, lane_states, candidate_record, trimmed, blocks,
-            evidence, structured_facts, fact_checks, admissible,
-        )
-    )  # fmt: skip
+        {
+            one: Answer(
+                request=asked.get(one),
+                contract=of_contract.get(one),
+                error=errors[one]["error"] if one in errors else None,
+                lanes=lanes.get(one, ()),
+                walls=one in walls,
+                selected=selected[one],
+                packed=one in packed,
+                reasons=[name for name, ids in reasons.items() if one in ids],
+                block=block.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
+                noted=one in noted,
+                disagree=disagree.get(one),
+                mismatch=wrong.get(one),
+                stale=stale.get(one),
+                admissible=open_.get(one) or {"rows": 1, "unmatched_sources": []},
+            )
+            for one in sorted({*asked, *errors})
+        }
+    )
 
 
 def request_record(

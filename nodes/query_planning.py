@@ -76,8 +76,9 @@ def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
     named, texts = list[tuple[str, str, str, str]](), list[tuple[str, str, str]]()
     for row in requests.select(["request_id", *_DECLARED, *_PRINTED]).to_pylist():
         request, state = row["request_id"], row["state"]
-        paths = normalized_paths(pa.array(row["current_files"] or (), _TEXT)).to_pylist()
-        named += [(request, "path", path, "current_files") for path in paths]
+        if files := row["current_files"]:
+            paths = normalized_paths(pa.array(files, _TEXT)).to_pylist()
+            named += [(request, "path", path, "current_files") for path in paths]
         named += [(request, "identifier", name, "anchor_symbols") for name in row["anchor_symbols"] or ()]
         for origin, kind in (("failing_test", "test"), ("error_text", "error"), ("error_text", "literal")):
             named.append((request, kind, (row[origin] or "").strip().partition("\n")[0], origin))

@@ -74,6 +74,10 @@ class Table:
             if (audience is None or c.audience == audience) and (free_text is None or c.free_text == free_text)
         ]
 
+    def take(self, *names: str, **changes: Any) -> dict[str, Column]:
+        """Some of its columns, for another table that has them too; `changes` apply to each of them."""
+        return {name: replace(self.columns[name], **changes) for name in names}
+
     def for_callers(self, table: pa.Table) -> pa.Table:
         """The part a caller may see: columns and rows whose audience is the caller."""
         if "audience" in self.columns:

@@ -13,17 +13,14 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.kept import rows_by
-from ..columns.keys import flat, gathered_columns, truth
-from ..facts.fact_conflicts import rivals
+from ..columns.keys import flat, gathered_columns
 from ..tables import CONDITIONS
 from ..text.text_analysis import TEXT_COLUMNS, analyzer_for, index_text, terms_in, tokens_of
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
@@ -46,28 +43,8 @@ Condition = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Answered:
-    """The tables of answered requests that determine the conditions."""
-
-    requests: pa.Table
-    failures: pa.Table
-    contracts: pa.Table
-    sub_queries: pa.Table
-    role_policies: pa.Table
-    lane_states: pa.Table
-    candidates: pa.Table
-    """The record of candidates."""
-    trimmed: pa.Table
-    blocks: pa.Table
-    evidence: pa.Table
-    structured_facts: pa.Table
-    fact_checks: pa.Table
-    admissible: pa.Table
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What the rules read of one request."""
+class Answer:
+    """What the rules read of one request or failure."""
 
     request: Row | None
     contract: Row | None
@@ -92,25 +69,17 @@ class _Answer:
     admissible: Row
 
 
-def condition_rows(tables: Answered) -> pa.Table:
-    """CONDITIONS of every request and failure."""
+def condition_rows(answers: Mapping[str, Answer]) -> pa.Table:
+    """CONDITIONS of every request and failure, by request id."""
     rows = []
-    for request_id, answer in _answers(tables):
+    for request_id, answer in answers.items():
         found = [*_rules(answer)]
         if all(name in AUDIT_CONDITIONS for name, *_ in found):
             found.append(("healthy", "", "continue", "nothing to remark"))
         rows += [
-            {
-                "request_id": request_id,
-                "condition": condition,
-                "subject": subject,
-                "action": action,
-                "message": message,
-                "audience": "audit" if condition in AUDIT_CONDITIONS else "caller",
-            }
-            for condition, subject, action, message in found
+            (request_id, *condition, "audit" if condition[0] in AUDIT_CONDITIONS else "caller") for condition in found
         ]
-    return CONDITIONS.from_rows(sorted(rows, key=itemgetter(*CONDITIONS.order)))
+    return CONDITIONS.from_rows([dict(zip(CONDITIONS.columns, row, strict=True)) for row in sorted(rows)])
 
 
 def worst_actions(ids: pa.Array, conditions: pa.Table) -> list[str]:
@@ -124,43 +93,12 @@ def worst_actions(ids: pa.Array, conditions: pa.Table) -> list[str]:
     return [ACTIONS.values[level] for level in worst.values()]
 
 
-def _answers(tables: Answered) -> Iterator[tuple[str, _Answer]]:
-    """What was answered, by request id."""
-    requests = _by_id(tables.requests, ("role", "as_of"))
-    contracts = _by_id(tables.contracts, ("denied", "role", "max_tokens", "required_evidence"))
-    errors = _by_id(tables.failures, ("error",))
-    blocks = _by_id(tables.blocks, ("items", "tokens", "bound_by"))
-    admissible = _by_id(tables.admissible, ("rows", "unmatched_sources"))
-    lanes = defaultdict[str, list[Row]](list)
-    for row in tables.lane_states.to_pylist():
-        lanes[row["request_id"]].append(row)
-    noted = {*tables.trimmed["request_id"].filter(tables.trimmed["conflict_note"]).to_pylist()}
-    candidates = tables.candidates
-    owner = candidates["request_id"]
-    walls = {*owner.filter(candidates["verdicts.wall_disagreement"]).to_pylist()}
-    packed = {*pc.unique(owner.filter(candidates["packs.kept"])).to_pylist()}
-    reasons = {
-        reason: {*pc.unique(owner.filter(pc.equal(candidates["decisions.reason_code"], reason))).to_pylist()}
-        for reason in ("conflict_downrank", "forbidden_source")
-    }
-    shown = truth(pc.equal(candidates["decisions.outcome"], "selected"))
-    selected = _selected(tables, shown)
-    ids = sorted({*requests, *errors})
-    disagree = rivals(tables.candidates, shown, tables.evidence, tables.contracts)
-    wrong, stale = _mismatches(tables.fact_checks, tables.trimmed), _stale_records(tables.structured_facts)
-    for one in ids:
-        yield one, _Answer(
-            requests.get(one), contracts.get(one), errors[one]["error"] if one in errors else None, lanes[one], one in walls,
-            selected[one], one in packed, {reason for reason, ids_ in reasons.items() if one in ids_}, blocks.get(one) or {"items": 0, "tokens": 0, "bound_by": None},
-            one in noted, disagree.get(one), wrong.get(one), stale.get(one), admissible.get(one) or {"rows": 1, "unmatched_sources": []},
-        )  # fmt: skip
-
-
-def _by_id(table: pa.Table, names: Sequence[str]) -> dict[str, Row]:
+def by_id(table: pa.Table, names: Sequence[str]) -> dict[str, Row]:
+    """Some columns of a table with a row per request, by request id."""
     return {row["request_id"]: row for row in table.select(["request_id", *names]).to_pylist()}
 
 
-def _mismatches(fact_checks: pa.Table, trimmed: pa.Table) -> dict[str, str]:
+def mismatches(fact_checks: pa.Table, trimmed: pa.Table) -> dict[str, str]:
     """Requests that show a value which a record contradicts; the message names the fields."""
     shown = {*trimmed["place"].to_pylist()}
     rows = fact_checks.select(["request_id", "place", "finding", "field"]).to_pylist()
@@ -170,7 +108,7 @@ def _mismatches(fact_checks: pa.Table, trimmed: pa.Table) -> dict[str, str]:
     return _listed(wrong, "shown values differ from the structured records in ")
 
 
-def _stale_records(structured_facts: pa.Table) -> dict[str, str]:
+def stale_records(structured_facts: pa.Table) -> dict[str, str]:
     """Requests that looked up stale records; the message names their files."""
     stale = structured_facts.filter(structured_facts["stale"])
     files = [_AFTER_PATH.sub("", locator) for locator in stale["locator"].to_pylist()]
@@ -186,20 +124,27 @@ def _listed(owned: Iterable[tuple[str, str]], words: str) -> dict[str, str]:
     return {owner: words + ", ".join(sorted(own)) for owner, own in names.items()}
 
 
-def _selected(tables: Answered, shown: NDArray[np.bool_]) -> Mapping[str, list[Row]]:
-    """The selected rows of each request: their scores and what is stored of them."""
-    rows = tables.candidates.filter(pa.array(shown))
+def selected_rows(
+    candidates: pa.Table,
+    shown: NDArray[np.bool_],
+    sub_queries: pa.Table,
+    contracts: pa.Table,
+    role_policies: pa.Table,
+    evidence: pa.Table,
+) -> Mapping[str, list[Row]]:
+    """The rows of the record of candidates that are shown, by request: their scores and what is stored of them."""
+    rows = candidates.filter(pa.array(shown))
     scores = {name: rows[f"score_terms.{name}"] for name in ("anchor", "semantic", "lexical", "freshness")}
     owner, row = rows["request_id"], flat(rows["candidates.row"])
-    own = says_own_words(owner.to_pylist(), row, tables)
-    stored = gathered_columns(tables.evidence, ("lifecycle", "conflict_set", "evidence_kind"), row)
+    own = _says_own_words(owner.to_pylist(), row, sub_queries, contracts, role_policies, evidence)
+    stored = gathered_columns(evidence, ("lifecycle", "conflict_set", "evidence_kind"), row)
     found = defaultdict[str, list[Row]](list)
     for one in pa.table({"owner": owner, "own_words": own, **scores, **stored}).to_pylist():
         found[one["owner"]].append(one)
     return found
 
 
-def _rules(one: _Answer) -> Iterator[Condition]:
+def _rules(one: Answer) -> Iterator[Condition]:
     """The conditions that hold for a request."""
     if one.error is not None:
         yield "request_failed", "", "block", one.error
@@ -221,7 +166,7 @@ def _rules(one: _Answer) -> Iterator[Condition]:
             yield "source_unmatched", "sources", "warn", f"no row that may be shown is of: {unmatched}"
 
 
-def _of_items(one: _Answer) -> Iterator[Condition]:
+def _of_items(one: Answer) -> Iterator[Condition]:
     """The conditions about what is shown, or that little of it answers."""
     shown, items = one.selected, one.block["items"]
     if not any(_is_strong(row) for row in shown) and (items or not one.packed):
@@ -251,7 +196,7 @@ def _is_strong(row: Row) -> bool:
     return row["anchor"] > 0 or row["semantic"] >= STRONG_SEMANTIC or by_words
 
 
-def _weakness(one: _Answer) -> str:
+def _weakness(one: Answer) -> str:
     """The message for a weak answer: where nothing is shown, that nothing matches or, if A(r) is empty, that it has no row.
 
     The latter names `as_of`, whether or not there are rows at another time, and whenever it was asked.
@@ -264,7 +209,7 @@ def _weakness(one: _Answer) -> str:
     return f"there is no row that may be shown as of {as_of}"
 
 
-def _of_block(one: _Answer, contract: Row) -> Iterator[Condition]:
+def _of_block(one: Answer, contract: Row) -> Iterator[Condition]:
     """The conditions about limits."""
     items, tokens, bound_by = (one.block[name] for name in ("items", "tokens", "bound_by"))
     if one.packed and not items:
@@ -284,11 +229,18 @@ def _missing(required: Sequence[str], shown: Sequence[Row]) -> Iterator[Conditio
             yield "missing_evidence", need, "warn", f"no {need} is shown, though it was required"
 
 
-def says_own_words(owners: Sequence[str], rows: pa.Array, tables: Answered) -> list[bool]:
+def _says_own_words(
+    owners: Sequence[str],
+    rows: pa.Array,
+    sub_queries: pa.Table,
+    contracts: pa.Table,
+    role_policies: pa.Table,
+    evidence: pa.Table,
+) -> list[bool]:
     """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; true without an expansion."""
-    own, roles = defaultdict[str, set[str]](set), rows_by(tables.role_policies, "role")
-    role_of = dict(zip(*(tables.contracts[name].to_pylist() for name in ("request_id", "role")), strict=True))
-    queries = tables.sub_queries.select(["request_id", "query_text", "expansion"]).to_pylist()
+    own, roles = defaultdict[str, set[str]](set), rows_by(role_policies, "role")
+    role_of = dict(zip(*(contracts[name].to_pylist() for name in ("request_id", "role")), strict=True))
+    queries = sub_queries.select(["request_id", "query_text", "expansion"]).to_pylist()
     expanded = {query["request_id"] for query in queries if query["expansion"] is not None}
     for query in queries:
         role = roles.get(role_of[query["request_id"]])
@@ -296,7 +248,7 @@ def says_own_words(owners: Sequence[str], rows: pa.Array, tables: Answered) -> l
         own[query["request_id"]] |= {*tokens_of(query["query_text"])}
         own[query["request_id"]] |= {*tokens_of(query["expansion"] or "")}.difference(preferred)
     at = [place for place, owner in enumerate(owners) if owner in expanded]
-    stored = gathered_columns(tables.evidence, ("evidence_kind", *TEXT_COLUMNS), rows.take(pa.array(at, pa.int64())))
+    stored = gathered_columns(evidence, ("evidence_kind", *TEXT_COLUMNS), rows.take(pa.array(at, pa.int64())))
     says = [True] * len(rows)
     for place, kind, text in zip(at, stored["evidence_kind"].to_pylist(), index_text(stored).to_pylist(), strict=True):
         says[place] = not own[owners[place]].isdisjoint(terms_in(text, analyzer_for(kind)))

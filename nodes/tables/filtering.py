@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, float64, int32, int64, string, strings, table
+from ..schema import boolean, int32, int64, string, table
 from .corpus import EVIDENCE, PLACEMENTS
+from .recall import CANDIDATES
 
 VERDICTS = table(
     "verdicts",
@@ -46,12 +47,10 @@ POOL = table(
     contract=int64("the place of its request in `contracts`"),
     row=int64("its frame row"),
     placement=int64("its frame placement"),
-    lanes=strings("lanes that recalled it, sorted"),
-    bm25_raw=float64("best lexical score over sub-queries; 0 = not recalled there"),
-    semantic_raw=float64("best cosine over sub-queries; 0 = not recalled there"),
-    standing=string("how the text may speak, by the second wall"),
-    **{name: EVIDENCE.columns[name] for name in STORED},
-    **{name: PLACEMENTS.columns[name] for name in PLACED},
+    **CANDIDATES.take("lanes", "bm25_raw", "semantic_raw"),
+    **VERDICTS.take("standing"),
+    **EVIDENCE.take(*STORED),
+    **PLACEMENTS.take(*PLACED),
 )
 
 Pool = POOL.annotation

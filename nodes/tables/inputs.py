@@ -10,6 +10,9 @@ _OWN_WEIGHTS = {
     f"weight_{name}": caller(float64(f"the request's own weight of the {name} term", nullable=True))
     for name in WEIGHED_TERMS
 }
+_COUNTS = ("max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
+           "max_chunk_tokens")  # fmt: skip
+"""The columns of REQUESTS that purposes and contracts have, too."""
 _OWN_PLUGIN_WEIGHT = caller(float64("the request's own weight of a term of a plugin", nullable=True))
 
 REQUESTS = table(
@@ -73,7 +76,7 @@ REQUESTS = table(
     ),
     accepted_authority=caller(strings("accepted source classes (S0.19); null = all", nullable=True)),
     min_authority=caller(int32("least authority, 0 to 3", nullable=True)),
-    max_unverified_items=caller(int32("cap on items of lifecycle candidate; null = the purpose's", nullable=True)),
+    max_unverified_items=caller(int32("cap on items of lifecycle candidate", nullable=True)),
     lane_k=caller(int32("rows a lane returns per sub-query", nullable=True)),
     pool_k=caller(int32("candidates kept after merging", nullable=True)),
     max_items=caller(int32("items in the block; a conflict set counts as one", nullable=True)),
@@ -128,14 +131,7 @@ PURPOSE_POLICIES = table(
     output_shape=string("what the block looks like"),
     detail=string("how much of each item is shown: full, outline or auto"),
     include_states=strings("lifecycles that may be shown"),
-    max_unverified_items=int32("cap on items of lifecycle candidate"),
-    lane_k=int32("rows a lane returns per sub-query"),
-    pool_k=int32("candidates kept after merging"),
-    max_items=int32("items in the block; a conflict set counts as one"),
-    max_items_per_source=int32("items of one document: a structured record, a path, else an entity, else the row"),
-    max_tokens=int32("tokens of the block"),
-    max_chars=int32("characters of the block"),
-    max_chunk_tokens=int32("tokens of one item's text"),
+    **REQUESTS.take(*_COUNTS, nullable=False, audience="audit"),
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
     graph_floor=float64("least confidence of an edge that the graph lane walks, above 0 to 1"),
     graph_iterations=int32("steps of its walk"),

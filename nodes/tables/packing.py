@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from ..schema import boolean, caller, int32, int64, int64s, spans, string, strings, table, text
 
+_SHOWN = {
+    "standing": string("how the text may speak"),
+    "form": string("full, excerpt, summary, fact, reference, conflict-note or hint"),
+    "conflict_note": boolean("whether it says that a competing claim may exist"),
+    "history": boolean("shown as history"),
+}
+_PLACE = int64("its place in the pool; envelope", digest=False)
+
 PACKS = table(
     "packs",
     key=("request_id", "evidence_id"),
@@ -11,17 +19,14 @@ PACKS = table(
     doc="Ranked candidates as items: merged with neighbors, duplicates dropped, conflict sets together, caps applied.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row that leads the item"),
-    place=int64("its place in the pool; envelope", digest=False),
+    place=_PLACE,
     position=int32("order of the item, from 1; 0 = dropped"),
     kept=boolean("goes on to trimming"),
     reason_code=string("why it was dropped; null = kept", nullable=True),
     merged_into=string("evidence_id of the item that swallowed it", nullable=True),
     merged_rows=strings("evidence ids in the item, in document order, the lead included"),
     members=int64s("their places in the pool; envelope", digest=False),
-    standing=string("how the text may speak"),
-    form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
-    conflict_note=boolean("whether it says that a competing claim may exist"),
-    history=boolean("shown as history"),
+    **_SHOWN,
 )
 
 STRUCTURED_FACTS = table(
@@ -45,15 +50,18 @@ FACT_CHECKS = table(
     doc="Dates, ids, numbers and money in items, checked against the structured records the contract admits.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
-    place=int64("its place in the pool; envelope", digest=False),
+    place=_PLACE,
     value=caller(text("the value as the item has it")),
     kind=caller(string("id, date, money or number")),
     finding=caller(string("match, mismatch, unknown_key, stale_sot or unread")),
     field=caller(text("the record's field", nullable=True)),
     canonical=caller(text("the record's value", nullable=True)),
     record_id=caller(string("evidence_id of the record", nullable=True)),
-    locator=caller(text("`path#line (Section)` of the record", nullable=True)),
+    **STRUCTURED_FACTS.take("locator", nullable=True),
 )
+
+PLACED_LINES = ("line_start", "line_end", "byte_start", "byte_end")
+"""Where what is shown stands in its document."""
 
 FITS = table(
     "fits",
@@ -81,7 +89,7 @@ FITS = table(
     form=string("form as shown: a cut `full` is an `excerpt`"),
     conflict_note=boolean("a member of a conflict set shown alone"),
     fact_note=text("what a structured record says in place of a value of the item", nullable=True),
-    masked=spans("byte ranges of visible_text that are masked", nullable=True),
+    masked=spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True),
     bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
 )
 
@@ -92,30 +100,19 @@ TRIMMED = table(
     doc="The items that fit, with the text that the model will see.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the row that leads the item")),
-    place=int64("its place in the pool; envelope", digest=False),
+    place=_PLACE,
     position=caller(int32("order in the block, from 1")),
     label=caller(string("`kind#n`")),
-    form=caller(string("full, excerpt, summary, fact, reference, conflict-note or hint")),
-    standing=caller(string("how the text may speak")),
     merged_rows=caller(strings("evidence ids in the item, in document order")),
     members=int64s("their places in the pool; envelope", digest=False),
     visible_text=caller(text("the text as shown, before fencing")),
     visible_sha256=caller(string("SHA-256 of visible_text, hex")),
     tokens=caller(int32("tokens of visible_text under the contract's counter")),
     chars=caller(int32("characters of visible_text")),
-    line_start=caller(int32("first line shown", nullable=True)),
-    line_end=caller(int32("last line shown", nullable=True)),
-    lines_above=caller(int32("lines of the item's text above those shown")),
-    lines_below=caller(int32("lines of the item's text below those shown, but for blank ones at its end")),
+    **FITS.take(*PLACED_LINES, "lines_above", "lines_below", audience="caller"),
     cut=caller(boolean("whether a part of its text is not shown")),
-    byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
-    byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
-    conflict_note=caller(boolean("whether it says that a competing claim may exist")),
-    fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
-    history=caller(boolean("shown as history")),
-    masked=caller(
-        spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
-    ),
+    **{name: caller(column) for name, column in _SHOWN.items()},
+    **FITS.take("fact_note", "masked", audience="caller"),
     masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
 )
 
@@ -126,7 +123,7 @@ TRIMS = table(
     doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
-    place=int64("its place in the pool; envelope", digest=False),
+    place=_PLACE,
     policy=caller(string("trimming policy by name: statement/1")),
     bound_by=caller(
         string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..schema import float64, int32, int64, string, strings, table, text, timestamp
+from .inputs import PLAN_RULES
 
 ANCHORS = table(
     "anchors",
@@ -48,14 +49,11 @@ SUB_QUERIES = table(
     request_id=string("the request", digest=False),
     sub_query_id=string("`q1`, `q2`, ... inside the request"),
     ordinal=int32("order in the plan, from 1"),
-    intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
+    **PLAN_RULES.take("intent", "sources", "kinds", "min_authority"),
     query_text=text("what is searched for"),
     expansion=text("words the role adds to the lexical lane, at a quarter of a term's weight", nullable=True),
     lanes=strings("lanes it uses"),
-    sources=strings("source selectors; [] = every source"),
-    kinds=strings("evidence kinds that may return; [] = every kind"),
     lane_k=int32("rows a lane returns"),
-    min_authority=int32("least authority of a returned row"),
     oldest=timestamp("rows older than this do not return; null = any age", nullable=True),
     window_paths=strings("path globs that `window_start` holds for"),
     window_start=timestamp("rows of `window_paths` older than this do not return; null = any age", nullable=True),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..schema import boolean, caller, float64, int32, string, strings, table, timestamp
-from .inputs import _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS, REQUESTS
+from ..schema import boolean, caller, int32, string, strings, table, timestamp
+from .inputs import _COUNTS, _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS, PURPOSE_POLICIES, REQUESTS
 
 SAME_AS_ASKED = ("principal", "asked_by", "project", "namespace", "workspace_root", "branch", "test_suite", "session_id",
                  "purpose", "as_of", "allow_stale_memory", "require_citation", "require_snapshot", "tokenizer", "recall_effort")  # fmt: skip
@@ -20,40 +20,21 @@ CONTRACTS = table(
     denied=caller(boolean("nothing can be asked under this contract")),
     denied_reason=caller(string("why, from the contract alone", nullable=True)),
     groups=strings("groups of the principal at asked_at"),
-    **{name: REQUESTS.columns[name] for name in SAME_AS_ASKED},
+    **REQUESTS.take(*SAME_AS_ASKED),
     mode=caller(string("the mode that chose inside the bounds", nullable=True)),
     search_paths=caller(strings("path globs the mode searches; null = every path", nullable=True)),
     excluded_paths=caller(strings("path globs the mode leaves out")),
     excluded_levels=caller(strings("levels the mode leaves out")),
     excluded_zones=caller(strings("zones the mode leaves out")),
-    allowed_sources=caller(strings("source selectors; null = all granted", nullable=True)),
-    denied_sources=caller(strings("source selectors")),
-    allowed_paths=caller(strings("anchored globs on path; null = all granted", nullable=True)),
-    denied_paths=caller(strings("anchored globs on path")),
+    **REQUESTS.take("allowed_sources", "allowed_paths", "accepted_authority"),
+    **REQUESTS.take("denied_sources", "denied_paths", "min_authority", *_COUNTS, nullable=False),
     asked_at=timestamp("rights are judged here; envelope", digest=False),
     window_start=caller(timestamp("start of the window", nullable=True)),
     window_end=caller(timestamp("end of the window, exclusive", nullable=True)),
-    include_states=caller(strings("lifecycles that may be shown")),
-    accepted_authority=caller(strings("accepted source classes; null = all", nullable=True)),
-    min_authority=caller(int32("least authority, 0 to 3")),
-    max_unverified_items=caller(int32("cap on candidate items")),
-    lane_k=caller(int32("rows per lane and sub-query")),
-    pool_k=caller(int32("candidates after merging")),
-    max_items=caller(int32("items in the block; a conflict set counts as one")),
-    max_items_per_source=caller(
-        int32("items of one document: a structured record, a path, else an entity, else the row")
+    **PURPOSE_POLICIES.take("withheld_k", "graph_floor", "graph_iterations"),
+    **PURPOSE_POLICIES.take(
+        "include_states", "merge_policy", "output_shape", "detail", "instruction_sources", "mask", audience="caller"
     ),
-    max_tokens=caller(int32("tokens of the block")),
-    max_chars=caller(int32("characters of the block")),
-    max_chunk_tokens=caller(int32("tokens of one item's text")),
-    withheld_k=int32("withheld rows that become candidates"),
-    graph_floor=float64("least confidence of an edge that the graph lane walks"),
-    graph_iterations=int32("steps of its walk"),
-    merge_policy=caller(string("how sub-queries merge")),
-    output_shape=caller(string("what the block looks like")),
-    detail=caller(string("how much of each item is shown: full, outline or auto")),
-    instruction_sources=caller(strings("path globs with standing instruction")),
-    mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
     required_evidence=caller(strings("evidence the caller or the role requires")),
     mode_lanes=caller(strings("lanes that every sub-query uses in addition to its own")),
     path_window_start=caller(timestamp("rows of `window_paths` that happened earlier do not return", nullable=True)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..schema import boolean, caller, float64, int32, int64, string, table, text, timestamp
+from .filtering import VERDICTS
 
 DECISIONS = table(
     "decisions",
@@ -16,8 +17,7 @@ DECISIONS = table(
     stage=string("where it was decided"),
     form=string("how it was shown; none = not shown"),
     decided_by=string("the gate or limit that decided", nullable=True),
-    would_reject_by=string("first soft gate that would have rejected it", nullable=True),
-    admitted_by=string("names of the gates passed, in order, a space between"),
+    **VERDICTS.take("would_reject_by", "admitted_by"),
     reason_code=string("reason by code"),
     reason_text=string("reason in words; quotes no evidence"),
     redacted=boolean("a span of its text was masked"),

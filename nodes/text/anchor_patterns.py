@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,10 @@ class Pattern:
     regex: str
     needs: str
     """A regular expression that finds something in every text that has a match."""
+
+    @cached_property
+    def needed(self) -> re.Pattern[str]:
+        return re.compile(self.needs)
 
 
 PATTERNS = (
@@ -149,11 +154,14 @@ def anchors_in(texts: pa.Array, kinds: Sequence[str] = KINDS) -> AnchorMatches:
 
     URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
     """
-    clean = pc.replace_substring(unmarked(texts), pattern="\\", replacement="/")
+    clean = texts.cast(_TEXT)
     said = "\n".join(clean.to_pylist())
+    if re.search(rf"{_MARKS}|\\", said):
+        clean = pc.replace_substring(unmarked(texts), pattern="\\", replacement="/")
+        said = said.replace("\\", "/")
     if "://" in said:
         clean = pc.replace_substring_regex(clean, pattern=_URL, replacement=" ")
-    wanted = [one for one in PATTERNS if one.kind in kinds and re.search(one.needs, said)]
+    wanted = [one for one in PATTERNS if one.kind in kinds and one.needed.search(said)]
     found = [(KINDS.index(one.kind), *find_all(clean, one.regex)) for one in wanted]
     text = np.concatenate([NOWHERE, *(at for _, at, _ in found)])
     kind = np.array([number for number, _, _ in found], dtype=np.int64).repeat([len(at) for _, at, _ in found])

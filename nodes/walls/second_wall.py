@@ -128,13 +128,10 @@ def _distinct(rows: pa.Table, names: Sequence[str]) -> tuple[list[Words], Ints]:
         columns[name] = [None if values is None else tuple(values) for values in columns[name]]
     columns["lifecycle"] = [word if word in LIFECYCLES.values else "candidate" for word in columns["lifecycle"]]
     columns["zone"] = [word if word in _RANKS else "restricted" for word in columns["zone"]]
-    known: dict[tuple[Any, ...], int] = {}
-    which = []
-    for values in zip(*columns.values(), strict=True):
-        if values not in known:
-            known[values] = len(known)
-        which.append(known[values])
-    return [dict(zip(names, values, strict=True)) for values in known], np.array(which, dtype=np.int64)
+    every = list(zip(*columns.values(), strict=True))
+    known = {values: place for place, values in enumerate(dict.fromkeys(every))}
+    which = np.array([known[values] for values in every], dtype=np.int64)
+    return [dict(zip(names, values, strict=True)) for values in known], which
 
 
 def _stop(row: Words, scope: Scope) -> int:

@@ -108,7 +108,7 @@ def time_codes(
     grade = np.where(pairs.passes, 3 - over, ~over)
     score = np.where(unknown, -1 - pairs.place, grade * most + pairs.place)
     shape, placed, starts = (*codes.shape[:-1], len(rows)), pairs.placed, pairs.starts
-    found, placement = np.full(shape, _TIME[0], dtype=np.int8), np.full(shape, -1)
+    found, placement = np.zeros(shape, np.int8) + np.int8(_TIME[0]), np.zeros(shape, np.int64) - 1
     if len(placed):
         best = np.maximum.reduceat(score, starts, axis=-1)
         chosen = np.where(best < 0, -1 - best, best % most)
@@ -132,7 +132,9 @@ def _pairs(row_index: RowIndex, rows: Int, as_of: Any, start: Any, end: Any, his
     first = row_index.placement_starts[rows]
     counts = row_index.placement_starts[rows + 1] - first
     at, of = expand_ranges(first, counts), np.arange(len(rows)).repeat(counts)
-    as_of, start, end, history = (each[of] if np.ndim(each) == 1 else each for each in (as_of, start, end, history))
+    as_of, start, end, history = (
+        each[of] if isinstance(each, np.ndarray) and each.ndim == 1 else each for each in (as_of, start, end, history)
+    )
     recorded, row = row_index.recorded[at], rows[of]
     event = row_index.event_time[row]
     happened = np.where(event == OPEN_START, recorded, event)
