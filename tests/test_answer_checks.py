@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from scoped_retrieval.nodes.answers.answer_checks import Shown, answer_findings
-from scoped_retrieval.nodes.answers.answer_values import values_in
+from scoped_retrieval.nodes.facts.fact_values import values_in
 from scoped_retrieval.nodes.tables import ANSWER_FINDINGS
 
 CODE = "export function createSession(user: User): Session {\n  return { role: user.role };\n}\n"
@@ -116,10 +116,10 @@ def test_without_evidence_every_value_and_citation_is_a_finding() -> None:
     ("text", "values"),
     [
         ("1,000 and 1000.50", [("number", "1000"), ("number", "1000.5")]),
-        ("v1.2.3, 1.2.3", [("id", "1.2.3")] * 2),
+        ("v1.2.3, 1.2.3", [("name", "1.2.3")] * 2),
         ("30-Nov-2025, 2025/11/30, 30th November 2025, November 30th 2025", [("date", "2025-11-30")] * 4),
         ("eng-001 = ENG-001, not sha-256", [("id", "eng-001")] * 2 + [("number", "256")]),
-        ("\u20ac5 -3 10-12 31 June 2026", [("number", "5"), ("number", "-3"), ("number", "10"), ("number", "12")]),
+        ("\u20ac5 -3 10-12 31 June 2026", [("money", "5"), ("number", "-3"), ("number", "10"), ("number", "12"), ("date", "31 june 2026")]),
     ],
 )  # fmt: skip
 def test_values_have_one_canonical_form(text: str, values: list[tuple[str, str]]) -> None:

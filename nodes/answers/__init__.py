@@ -1,5 +1,4 @@
 """Compares an answer with what was shown; it runs after the line and changes no snapshot.
 
-- `answer_checks`: the findings; `answer_claims`: citations, quotes and values;
-  `answer_values`: one canonical form for each value
+- `answer_checks`: the findings; `answer_claims`: citations, quotes and values
 """

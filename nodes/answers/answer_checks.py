@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..facts.fact_values import Value, values_in
 from ..tables import ANSWER_FINDINGS, AnswerFindings
 from .answer_claims import Claims, Span, claims_of
-from .answer_values import values_in
 
 __all__ = ["Shown", "answer_findings", "places_of"]
 
@@ -127,11 +127,16 @@ def _dedented(lines: list[str]) -> list[str]:
 
 def _values(claims: Claims, items: Sequence[Shown], answer: str, frame: str) -> Iterator[AnswerFinding]:
     texts = [frame, *(f"{item.locator}\n{item.text}" for item in items)]
-    known = {(value.kind, value.canonical) for text in texts for value in values_in(text)}
+    known = {_form(value) for text in texts for value in values_in(text)}
     whole = "\n".join(texts).lower()
     for value in claims.values:
-        if (value.kind, value.canonical) not in known and not (value.kind == "id" and value.canonical in whole):
+        if _form(value) not in known and not (value.kind in ("id", "name") and value.canonical in whole):
             yield "unsupported_value", True, answer[value.start : value.end], None, None, value.start, value.end
+
+
+def _form(value: Value) -> tuple[str, str]:
+    """What two spellings of a value share: an amount may be given with its currency or without."""
+    return "number" if value.kind == "money" else value.kind, value.canonical
 
 
 def _facts(answer: str, mismatches: Sequence[tuple[str, str]]) -> Iterator[AnswerFinding]:

@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..facts.fact_values import NO_SHORT_MONTH
+from ..facts.fact_values import NO_SHORT_MONTH, Value, values_in
 from ..vocabulary import EVIDENCE_KINDS
-from .answer_values import Value, values_in
 
 __all__ = ["Claims", "Span", "claims_of"]
 

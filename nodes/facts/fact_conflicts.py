@@ -12,7 +12,6 @@ do not count, so an earlier version does not conflict with the later one.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from ..blocks.masking import class_lists, masked_text
 from ..columns.keys import among, floats, gathered_columns, integers, truth
 from ..vocabulary import AUTHORITY
-from .fact_values import PATTERNS, STATED, canonical
+from .fact_values import STATED, whole_value
 
 __all__ = ["DISAGREE", "rivals"]
 
@@ -35,10 +34,7 @@ FIELDS_NAMED = 5
 _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
 """Fields about when a record was written, not about its subject."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
-_LONGEST = 100
-"""Maximum characters of an id, a date or an amount; anything longer is text."""
 _LINE = re.compile(STATED)
-_FORMS = [(kind, re.compile(regex, re.ASCII)) for kind, regex in PATTERNS]
 _READ = ("text", "origin_class", "entity", "owner_project", "owner_user")
 
 Int = NDArray[np.int64]
@@ -154,17 +150,13 @@ def _disagree(statements: list[_Statement]) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
 def _comparable(value: str) -> _Value:
     """A value by its canonical form if it is an id, a date, an amount, yes or no as a whole; else as text."""
     word = value.casefold()
     if word in _TRUTHS:
         return _Value("truth", _TRUTHS[word], "")
-    for kind, form in _FORMS if len(value) <= _LONGEST else ():
-        found = form.search(value)
-        if found and kind and found[1].rstrip(".,") == value and (read := canonical(kind, value)):
-            # An amount is a number whose currency may be missing, and an id may be in lower case.
-            return _Value("number" if kind == "money" else kind, read[0].casefold(), read[1])
-        if found:
-            break
-    return _Value("text", word, "")
+    one = whole_value(value)
+    if one is None or not one.read or one.kind not in ("id", "date", "money", "number"):
+        return _Value("text", word, "")
+    # An amount is a number whose currency may be missing, and an id may be in lower case.
+    return _Value("number" if one.kind == "money" else one.kind, one.canonical, one.currency)

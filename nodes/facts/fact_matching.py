@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..text.references import References, named_records
-from .fact_values import Value, canonical, values_in
+from .fact_values import Value, values_in, whole_value
 
 Int = NDArray[np.int64]
 
@@ -29,6 +29,8 @@ _WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
 _COMMON = frozenset({"date", "amount", "value", "total"})
 """Words that do not name a field by themselves: `due_date` is named by "due", `date` only by "date"."""
+_BEFORE, _APART = ("", *" \t(:=~"), re.compile(r"(?!,\d| (?i:thousand|million|billion)\b)(?:[\s,;:)%.]|$)")
+"""What stands before a plain number, and after an amount."""
 _WORD_AND_NUMBER, _NUMBER = re.compile(r"\w+-\d{1,9}"), re.compile(r"-\d+$")
 
 
@@ -69,6 +71,15 @@ class Finding(NamedTuple):
     fact: int
 
 
+class _Claim(NamedTuple):
+    """A value that a text states, its number and its words, and those of its line."""
+
+    value: Value
+    words: str
+    line: int
+    context: str
+
+
 class _Pair(NamedTuple):
     """A value and a field of its kind that is named by its line: whether they agree, whether the field itself contains
     the value, and whether the line names the record."""
@@ -99,23 +110,19 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     stated = (facts[name].to_pylist() for name in ("evidence_id", "entity", "field", "value", "stale"))
     for row, (owner, *fact) in enumerate(zip(fact_owner.tolist(), *stated, strict=True)):
         of_request[owner].append(_Fact(row, *fact))
-    values: dict[int, list[Value]] = defaultdict(list)
-    for one in values_in(subjects.text):
-        values[one.text].append(one)
-    words = {one.line: one.words for own in values.values() for one in own}
     of_text = _keys(named_records(subjects.path, subjects.text))
-    of_line = _keys(
-        named_records(pa.nulls(len(words), pa.string()), pa.array(words.values(), pa.large_string())), [*words]
-    )
-    sections = subjects.section.to_pylist()
     found = []
-    for number, own in sorted(values.items()):
-        context = {one.line: f"{sections[number] or ''} {one.words}" for one in own}
+    for number, (text, section) in enumerate(zip(subjects.text.to_pylist(), subjects.section.to_pylist(), strict=True)):
+        lines = text.split("\n")
+        claims = _claims(lines, section or "")
+        if not claims:
+            continue
+        of_line = _keys(named_records(pa.nulls(len(lines), pa.string()), pa.array(lines, pa.large_string())))
         known = of_request[int(subjects.owner[number])]
         worst: dict[str, tuple[int, int, str]] = {}
-        for one, finding, fact in _checked(own, context, known, of_text[number], of_line, all_records):
-            rank = _WORST_FIRST.index(finding), fact, one.kind
-            worst[one.value] = min(worst.get(one.value, rank), rank)
+        for one, finding, fact in _checked(claims, known, of_text[number], of_line, all_records):
+            rank = _WORST_FIRST.index(finding), fact, one.value.kind
+            worst[one.words] = min(worst.get(one.words, rank), rank)
         found += [
             Finding(number, value, kind, _WORST_FIRST[place], fact)
             for value, (place, fact, kind) in sorted(worst.items())
@@ -123,60 +130,71 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     return found
 
 
-def _keys(named: References, numbers: Sequence[int] | None = None) -> dict[int, set[str]]:
-    """The records that each text names, by their keys; `numbers` are those of the texts."""
+def _claims(lines: Sequence[str], section: str) -> list[_Claim]:
+    """The ids, dates and amounts of some lines. A number with a unit, or with a comma that may end the units, is none."""
+    claims = []
+    for number, line in enumerate(lines):
+        for value in values_in(line):
+            before, after = line[: value.start][-1:], line[value.end :]
+            amount = value.kind in ("money", "number")
+            parted = _APART.match(after) and (value.kind == "money" or before in _BEFORE)
+            if value.kind in ("id", "date") or (amount and parted):
+                claims.append(_Claim(value, line[value.start : value.end], number, f"{section} {line}"))
+    return claims
+
+
+def _keys(named: References) -> dict[int, set[str]]:
+    """The records that each text names, by their keys."""
     keys: dict[int, set[str]] = defaultdict(set)
     for row, key in zip(named.row.tolist(), named.key.to_pylist(), strict=True):
-        keys[row if numbers is None else numbers[row]].add(key)
+        keys[row].add(key)
     return keys
 
 
 def _checked(
-    values: list[Value],
-    context: dict[int, str],
-    facts: list[_Fact],
-    named: set[str],
-    of_line: dict[int, set[str]],
-    all_records: bool,
-) -> Iterator[tuple[Value, str, int]]:
+    claims: list[_Claim], facts: list[_Fact], named: set[str], of_line: dict[int, set[str]], all_records: bool
+) -> Iterator[tuple[_Claim, str, int]]:
     """The values of a text that are checked, with finding and row of the fact.
 
     Args:
-        values: the values.
-        context: the line of each with the section above it.
+        claims: the values.
         facts: the fields of all records of the request.
         named: the keys of the records that the text names.
         of_line: those that each line names.
         all_records: see `findings`.
     """
     entities = {fact.entity.upper() for fact in facts}
-    foreign = [one for one in values if one.kind == "id" and _is_foreign(one.value, entities)]
+    foreign = [one for one in claims if one.value.kind == "id" and _is_foreign(one.words, entities)]
     # The values on a line with an id that has no record are not claims about another record.
     elsewhere = {one.line for one in foreign}
     about = [fact for fact in facts if fact.key in named]
     silent = all_records and not about and not foreign
-    pairs = [_pairs(one, context, facts if silent else about, of_line[one.line]) for one in values]
+    pairs = [_pairs(one, facts if silent else about, of_line[one.line]) for one in claims]
     pairs = [
         [pair for pair in own if pair.own_line or one.line not in elsewhere]
-        for one, own in zip(values, pairs, strict=True)
+        for one, own in zip(claims, pairs, strict=True)
     ]
     # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
     agreed = {
-        (one.line, one.kind, pair.fact.row) for one, own in zip(values, pairs, strict=True) for pair in own if pair.same
+        (one.line, one.value.kind, pair.fact.row)
+        for one, own in zip(claims, pairs, strict=True)
+        for pair in own
+        if pair.same
     }
-    for one, own in zip(values, pairs, strict=True):
-        left = [pair for pair in own if pair.same or (one.line, one.kind, pair.fact.row) not in agreed]
+    for one, own in zip(claims, pairs, strict=True):
+        kind = one.value.kind
+        left = [pair for pair in own if pair.same or (one.line, kind, pair.fact.row) not in agreed]
         # With several records, a text that names none of them cannot contradict one of them: it agrees, or is not checked.
         guessed = silent and len({pair.fact.record for pair in left}) > 1
         left = [pair for pair in left if pair.same or not (guessed or one.line in elsewhere)]
         if left:
             best = min(left, key=lambda pair: pair.order)
             yield one, ("stale_sot" if best.fact.stale else "match") if best.same else "mismatch", best.fact.row
-        elif one.kind == "date" and canonical("date", one.value) is None:
+        elif not one.value.read:
             yield one, "unread", -1  # `03/04/2025` is in March or in April
-        elif one.kind == "id" and one not in foreign and one.value.upper() not in entities:
+        elif kind == "id" and one not in foreign and one.words.upper() not in entities:
             continue  # a word that has the form of an id
-        elif one.kind != "number":  # a plain number without a named field is not a fact of a record
+        elif kind != "number":  # a plain number without a named field is not a fact of a record
             yield one, "unknown_key", -1
 
 
@@ -188,19 +206,26 @@ def _is_foreign(value: str, entities: set[str]) -> bool:
     return _NUMBER.sub("", upper) in {_NUMBER.sub("", entity) for entity in entities}
 
 
-def _pairs(one: Value, context: dict[int, str], facts: list[_Fact], own_line: set[str]) -> list[_Pair]:
+def _pairs(one: _Claim, facts: list[_Fact], own_line: set[str]) -> list[_Pair]:
     """The fields that a value is compared with. An id is compared with the record's own key."""
-    pairs = []
-    mine = canonical(one.kind, one.value)
-    for fact in facts if mine else ():
-        theirs = canonical(one.kind, fact.entity if one.kind == "id" else fact.value)
-        if not mine or not theirs:
-            continue
-        same = mine[0] == theirs[0] and (mine[1] == theirs[1] or not (mine[1] and theirs[1]))
-        keyed = canonical("id", fact.value) == mine if one.kind == "id" else same
-        if same if one.kind == "id" else names_field(context[one.line], fact.field):
-            pairs.append(_Pair(fact, same, keyed, fact.key in own_line))
+    pairs, mine = [], one.value
+    for fact in facts if mine.read else ():
+        if mine.kind == "id":
+            if fact.entity.lower() == mine.canonical:
+                keyed = fact.value.strip().lower() == mine.canonical
+                pairs.append(_Pair(fact, True, keyed, fact.key in own_line))
+        elif names_field(one.context, fact.field) and (theirs := _comparable(fact.value, mine)):
+            same = theirs.canonical == mine.canonical
+            same &= theirs.currency == mine.currency or not (theirs.currency and mine.currency)
+            pairs.append(_Pair(fact, same, same, fact.key in own_line))
     return pairs
+
+
+def _comparable(text: str, mine: Value) -> Value | None:
+    """The value of a field, if it is a date as this one is, or an amount as this one is."""
+    theirs = whole_value(text.strip().removesuffix("%"))
+    kinds = ("date",) if mine.kind == "date" else ("money", "number")
+    return theirs if theirs and theirs.read and theirs.kind in kinds else None
 
 
 def names_field(line: str, field: str) -> bool:
