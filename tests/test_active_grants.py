@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_rows import grants_of, requests_of, seen
 from scoped_retrieval.nodes.scope.active_grants import active_grants_of, bounds_of
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
@@ -20,6 +19,7 @@ from wall_worlds import (
     contracts_of,
     words,
 )
+from walls import grants_of, requests_of, seen
 
 BOT = {"principal": "bot", "project": None, "own_project": False, "act_as": ["ana"]}
 BY_BOT = {"asked_by": "bot"}

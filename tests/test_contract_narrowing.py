@@ -9,7 +9,6 @@ from functools import reduce
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from judged_rows import seen
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
 from scoped_retrieval.pipeline.parsing.patterns import common_patterns
@@ -17,6 +16,7 @@ from scoped_retrieval.pipeline.requests.fields import FIELDS, columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields, narrowed
 from scoped_retrieval.pipeline.requests.presets import fields_in, load_preset, plain_fields, preset_of
 from wall_worlds import GLOBS, NOON, SELECTORS, grant_lists, row_changes
+from walls import seen
 
 words = st.sampled_from
 times = words([NOON - timedelta(days=n) for n in range(4)])

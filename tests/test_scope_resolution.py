@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from judged_rows import grants_of, requests_of
 from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
 from scoped_retrieval.nodes.tables import (
     CONTRACT_BOUNDS,
@@ -16,6 +15,7 @@ from scoped_retrieval.nodes.tables import (
     CONTRACTS,
 )
 from wall_worlds import MODES, NOON, POLICIES, ROLES, contract_bounds_of, contracts_of
+from walls import grants_of, requests_of
 
 
 def layers_of(requests: pa.Table, grants: pa.Table) -> pa.Table:

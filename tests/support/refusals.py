@@ -75,4 +75,4 @@ REFUSED_BY_TIME: list[Refusal] = [
     ({"event_time": NOON - 9 * DAY}, {"window_days": 3.0}, {}, "window_start"),
     ({"event_time": NOON}, {"exclude_after": NOON}, {}, "window_end"),
 ]
-"""Refused for a placement, or for a time of the row itself; `test_time_gates.py` has the first wall's."""
+"""Refused for a placement, or for a time of the row itself."""
