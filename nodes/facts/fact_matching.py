@@ -30,7 +30,7 @@ _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
 _COMMON = frozenset({"date", "amount", "value", "total"})
 """Words that do not name a field by themselves: `due_date` is named by "due", `date` only by "date"."""
 _BEFORE, _APART = ("", *" \t(:=~"), re.compile(r"(?!,\d| (?i:thousand|million|billion)\b)(?:[\s,;:)%.]|$)")
-"""What stands before a plain number, and after an amount."""
+"""What comes before a plain number, and after an amount."""
 _WORD_AND_NUMBER, _NUMBER = re.compile(r"\w+-\d{1,9}"), re.compile(r"-\d+$")
 
 

@@ -61,7 +61,7 @@ FACT_CHECKS = table(
 )
 
 PLACED_LINES = ("line_start", "line_end", "byte_start", "byte_end")
-"""Where what is shown stands in its document."""
+"""The place in its document of what is shown."""
 
 FITS = table(
     "fits",
