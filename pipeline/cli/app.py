@@ -21,8 +21,8 @@ from typing import Any
 
 import typer
 
-from .options import GIVEN, Command, root
-from .output import EXIT, note, print_error
+from .options import Command, root
+from .output import EXIT, GIVEN, note, print_error
 
 COMMANDS = {
     "retrieval_commands": ("ask", "run"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
-"""The global options of the command that runs, those that were given; see `Command`."""
-
-
-def given(name: str) -> Any:
-    """The value of a global option, None if it was not given."""
-    return GIVEN.get({}).get(name)
+from .output import GIVEN, given, note
 
 
 class Command(TyperCommand):
@@ -166,7 +159,6 @@ def settings_of(*stores: str, **flags: Any) -> Any:
     from ...nodes.errors import InputError
     from ..config.opening import adopt, expect_known, expect_untracked
     from ..config.settings import load_settings
-    from .output import note
 
     shared = {name: given(name) for name in ("corpus", "runs", "grants", "project", "profile")}
     settings = load_settings(shared | flags, chosen=dict(pairs_of(given("configured"), "-c")))

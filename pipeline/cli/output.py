@@ -11,6 +11,7 @@ import errno
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,15 @@ from ...nodes.errors import ScopedRetrievalError, last_frame
 from ..progress import counted
 from ..views.printed import json_document, printed, visible
 from ..views.text_table import text_table
-from .options import given
+
+GIVEN: ContextVar[dict[str, Any]] = ContextVar("given")
+"""The global options of the command that runs, those that were given; see `options.Command`."""
+
+
+def given(name: str) -> Any:
+    """The value of a global option, None if it was not given."""
+    return GIVEN.get({}).get(name)
+
 
 EXIT = {
     "ok": 0,
