@@ -10,9 +10,8 @@ from golden_file import expect_golden
 from judged_folders import documents_folder
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
-from scoped_retrieval.pipeline.evaluation.evaluate import Asking, evaluate, index_collections
+from scoped_retrieval.pipeline.evaluation.evaluate import GOLD_PER_1000, Asking, evaluate, index_collections
 from scoped_retrieval.pipeline.evaluation.metrics import per_query
-from scoped_retrieval.pipeline.evaluation.report import GOLD_PER_1000
 from scoped_retrieval.pipeline.runs import Runs
 
 ADD = "def add(a, b):\n    return a + b\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scoped_retrieval.pipeline.evaluation.significance import compared, holm
+from scoped_retrieval.pipeline.evaluation.metrics import compared, holm
 
 FULL = [0.9, 0.5, 1.0, 0.4, 0.8, 0.7]
 WORSE = [0.7, 0.4, 1.0, 0.1, 0.6, 0.3]

@@ -31,10 +31,9 @@ def eval(  # noqa: A001 - the name of the command
     no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
 ) -> None:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
-    from ..evaluation.evaluate import evaluate
+    from ..evaluation.evaluate import GOLD_PER_1000, evaluate
     from ..evaluation.metrics import DEFAULT_METRICS
     from ..evaluation.rankings import DOCUMENTS, FULL, LINES, TOKENS
-    from ..evaluation.report import GOLD_PER_1000
 
     settings = settings_of()
     metrics = tuple(metric or DEFAULT_METRICS)

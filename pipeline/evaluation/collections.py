@@ -1,6 +1,7 @@
-"""Labeled collections in the uniform layout, as import rows and requests.
+"""Labeled collections as import rows and requests.
 
-A collection is a folder with a corpus, queries and judgements (`layouts`). Three shapes are read: documents (doc_id,
+A collection is a folder with a corpus, queries and judgements: each part in Parquet, or documents in BEIR's files,
+`corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text) and `qrels/<split>.tsv`. Three shapes are read: documents (doc_id,
 title, text), conversations (a `user` per row: each user becomes a project) and code snapshots (commit, path, blob_sha:
 each task runs as of its own commit). Snapshots are read as `index --history` reads a branch, each one a commit. The
 judgements of code name files, or lines of them: `path:line` or `path:from-to`.
@@ -11,6 +12,7 @@ name: `locomo/conv-1`.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,15 +22,79 @@ from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from ...nodes.errors import InputError
+from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ..sources.document_reader import DocumentReader
 from ..sources.files import ReadOptions
 from ..sources.git_commands import ABSENT, Change, Commit
 from ..sources.git_history import commit_table, read_changes
 from ..sources.report import SourceReport
-from .layouts import SPLIT, Layout, layout_of
+
+SPLIT = "test"
+PARTS = ("corpus", "queries", "qrels")
+_LAYOUTS = "Parquet: corpus.parquet, queries.parquet, qrels.parquet; BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv; see docs/quality.md"
+_BEIR_COLUMNS = {"corpus": ["doc_id", "title", "text"], "queries": ["query_id", "text"]}
+
+
+def _file(folder: Path, part: str, split: str) -> Path:
+    """The file of a part.
+
+    Raises:
+        InputError: there are judgements, but not for this split.
+    """
+    parquet = folder / f"{part}.parquet"
+    if parquet.exists():
+        return parquet
+    if part != "qrels":
+        return folder / f"{part}.jsonl"
+    splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+    if splits and split not in splits:
+        raise InputError.one_of(splits, split, f"--split of {folder.name}")
+    return folder / "qrels" / f"{split}.tsv"
+
+
+def _read(path: Path, part: str, columns: list[str] | None = None) -> pd.DataFrame:
+    """A part as a frame.
+
+    Raises:
+        StoreError, InputError: it cannot be read.
+    """
+    if path.suffix == ".parquet":
+        return _parquet(path).read(columns).to_pandas()
+    if path.suffix == ".tsv":
+        return _qrels(path)
+    try:
+        frame = pd.read_json(path, lines=True, dtype=False)
+        frame = frame.rename(columns={"_id": _BEIR_COLUMNS[part][0]}).reindex(columns=_BEIR_COLUMNS[part])
+    except (OSError, ValueError) as error:
+        raise InputError.described("a JSON object in every line", "another text", str(path)) from error
+    ids = frame.iloc[:, 0]
+    if frame.empty or ids.isna().any() or ids.duplicated().any():
+        raise InputError.described(f"{part} with an `_id` each, each once", "others", str(path))
+    frame = frame.fillna("").astype(str)
+    return frame if columns is None else frame[columns]
+
+
+def _qrels(path: Path) -> pd.DataFrame:
+    """Judgements in BEIR's TSV: a header, then query-id, corpus-id and score."""
+    names = {"query_id": "str", "doc_id": "str", "relevance": "int64"}
+    try:
+        return pd.read_csv(
+            path, sep="\t", header=0, names=list(names), dtype=names, keep_default_na=False, quoting=csv.QUOTE_NONE
+        )
+    except (OSError, ValueError) as error:
+        wanted = "a header, then query-id, corpus-id and a whole number, separated by tabs"
+        raise InputError.described(wanted, "other lines", str(path)) from error
+
+
+def _parquet(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StoreError(f"Expected a Parquet file, got none that can be read - at {path}") from error
+
 
 Shape = Literal["documents", "conversations", "code"]
 
@@ -44,18 +110,14 @@ class Collection:
 
     name: str
     shape: Shape
-    layout: Layout
+    folder: Path
+    split: str
     key: Literal["entity", "path"]
     """The evidence column that qrels refer to."""
     qrels: pd.DataFrame
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
     labels: pd.DataFrame = field(default_factory=pd.DataFrame)
     """query_id, doc_id, first, last: the judgements of code that name lines."""
-
-    @property
-    def folder(self) -> Path:
-        """Its folder."""
-        return self.layout.folder
 
     def projects(self) -> list[str]:
         """The projects of its rows, sorted."""
@@ -67,7 +129,7 @@ class Collection:
         """SHA-256 over the files that its rows are read from, hex; queries and judgements are not part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
-            with self.layout.file(part).open("rb") as file:
+            with _file(self.folder, part, self.split).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
 
@@ -194,18 +256,25 @@ class Collection:
 
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
         """One of its tables."""
-        return self.layout.read(part, columns)
+        return _read(_file(self.folder, part, self.split), part, columns)
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:
-    """The collection in `folder`, in any of the layouts of `layouts`; for BEIR, with the judgements of one split.
+    """The collection in `folder`, in either layout; for BEIR, with the judgements of one split.
 
     Raises:
         StoreError: a part is missing or cannot be read.
         InputError: its columns match none of the three shapes, or a file is malformed.
     """
-    layout = layout_of(folder, split)
-    columns = set(layout.columns("corpus"))
+    if not folder.is_dir():
+        hint = "name a folder, or a collection in the setting `eval_data`"
+        raise StoreError(f"Expected a folder with a labeled collection, got none - at {folder}", hint=hint)
+    files = {part: _file(folder, part, split) for part in PARTS}
+    if missing := [part for part, file in files.items() if not file.exists()]:
+        got = f"none of {' and '.join(missing)}"
+        raise StoreError(f"Expected files of corpus, queries and qrels, got {got} - at {folder}", hint=_LAYOUTS)
+    corpus = files["corpus"]
+    columns = set(_parquet(corpus).schema_arrow.names if corpus.suffix == ".parquet" else _BEIR_COLUMNS["corpus"])
     shape: Shape
     if {"commit", "path", "blob_sha"} <= columns:
         shape = "code"
@@ -217,9 +286,9 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         raise InputError.expected(
             "a corpus of documents (doc_id, text), conversations (user, timestamp, text) or code (commit, path, blob_sha)",
             ", ".join(sorted(columns)),
-            str(layout.file("corpus")),
+            str(corpus),
         )
-    qrels = layout.read("qrels")
+    qrels = _read(files["qrels"], "qrels")
     qrels = qrels[qrels["relevance"] > 0]
     qrels = qrels.assign(query_id=folder.name + "/" + qrels["query_id"].astype(str))
     labels = pd.DataFrame()
@@ -229,7 +298,7 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
         labels = named[named["first"].notna()].astype({"first": int, "last": int})
         qrels = qrels.assign(doc_id=named["doc_id"]).drop_duplicates(["query_id", "doc_id"])
     key = "path" if shape == "code" else "entity"
-    return Collection(folder.name, shape, layout, key, qrels[["query_id", "doc_id", "relevance"]], labels)
+    return Collection(folder.name, shape, folder, split, key, qrels[["query_id", "doc_id", "relevance"]], labels)
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:

@@ -3,6 +3,9 @@
 Systems: every single lane, their reciprocal rank fusion, the full line, and the block that a model receives. They are read from the run's own tables, so the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
 user) of one corpus, so each is queried in the presence of all other rows.
 
+Collections of one kind (documents, conversations, code) are pooled query by query, so a large one counts for more; the
+means of each collection are shown as well.
+
 Note: a ranking does not determine the block. Lanes and rankings are measured under a budget that is deep enough for
 them, so each query runs once more under every budget for which the block is measured.
 """
@@ -14,7 +17,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -32,10 +37,10 @@ from ..plugins import installed
 from ..progress import counted
 from ..runs import Run, Runs
 from ..sources.importing import normalize
+from ..storage.places import Place
 from .collections import Collection
-from .metrics import DEFAULT_METRICS, measures_named, per_query, write_trec_run
-from .rankings import BLOCK, FULL, Measured, under
-from .report import Evaluation
+from .metrics import DEFAULT_METRICS, compared, groups, measures_named, per_query, write_trec_run
+from .rankings import BLOCK, DOCUMENTS, FULL, GOLD, LINES, TOKENS, Measured, under
 
 EVALUATION_PRINCIPAL = "evaluation"
 NO_ENCODER = "none"
@@ -162,6 +167,87 @@ def lanes_on(how: Asking) -> tuple[Lane, ...]:
     """The lanes that queries use, first those of the package, then those of plugins."""
     off = {"semantic": not how.semantic, "graph": how.effort != "graph"}
     return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
+
+
+GOLD_PER_1000 = "gold/1k tokens"
+"""Measure of blocks: relevant documents shown per 1,000 tokens of all blocks."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One run over one or more collections, and the figures of each."""
+
+    run_id: str
+    corpus: Place
+    """The corpus that the run asked."""
+    seconds_index: float
+    seconds_run: float
+    statuses: dict[str, int]
+    measures: tuple[str, ...]
+    """The requested measures of rankings."""
+    values: pd.DataFrame
+    """Every value behind the means: collection, kind, query_id, system, metric, value."""
+    rows: dict[str, int]
+    """Collection -> its rows in the corpus."""
+
+    def means(self, metric: str) -> pd.DataFrame:
+        """Systems by collection for one measure, and by kind where several collections are of one."""
+        return pd.DataFrame({name: _mean(values, metric) for name, values in chain(*groups(self.values))})
+
+    def compared(self, metric: str) -> dict[str, pd.DataFrame]:
+        """Per kind, `metrics.compared` over the queries of all its collections, for the systems common to all."""
+        return {
+            str(kind): compared(_wide(values, metric), FULL) for kind, values in self.values.groupby("kind", sort=False)
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per collection or pool, system and measure, for `data/results`.
+
+        Measures of rankings have `low` and `high`, the ends of the mean's 95 % interval, and systems other than
+        `full` have `difference` with its interval, `p` and `p_holm`; see `metrics.compared`. A pool is the
+        collection `all code`.
+        """
+        found = []
+        for name, values in chain(*groups(self.values)):
+            kind = values["kind"].iloc[0]
+            tail = {
+                "queries": values["query_id"].nunique(),
+                "rows": sum(self.rows[one] for one in values["collection"].unique()),
+                "run_id": self.run_id,
+            }
+            for metric in (*self.measures, GOLD_PER_1000, DOCUMENTS, TOKENS, LINES):
+                tested = {}
+                if metric in self.measures:
+                    tested = compared(_wide(values, metric), FULL).to_dict("index")
+                for system, value in _mean(values, metric).items():
+                    row = {key: one for key, one in tested.get(system, {}).items() if key != "mean"}
+                    plain = {key: None if one != one else round(one, 6) for key, one in row.items()}
+                    head = {"collection": name, "kind": kind, "system": system, "metric": metric}
+                    found.append({**head, "value": round(value, 4), **tail, **plain})
+        return found
+
+
+def _mean(values: pd.DataFrame, metric: str) -> dict[str, float]:
+    """A measure per system, of those that have it."""
+    if metric == GOLD_PER_1000:
+        shown, tokens = (_totals(values, name) for name in (GOLD, TOKENS))
+        return {system: 1000 * shown[system] / total if total else 0.0 for system, total in tokens.items()}
+    return {str(s): float(of["value"].mean()) for s, of in _of(values, metric).groupby("system", sort=False)}
+
+
+def _of(values: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return values[values["metric"] == metric]
+
+
+def _totals(values: pd.DataFrame, metric: str) -> dict[str, float]:
+    return {str(system): float(of["value"].sum()) for system, of in _of(values, metric).groupby("system", sort=False)}
+
+
+def _wide(values: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """A row per query and a column per system that has a value for every query, in the order of the systems."""
+    of_metric = _of(values, metric)
+    wide = of_metric.pivot(index="query_id", columns="system", values="value")
+    return wide[list(of_metric["system"].unique())].dropna(axis="columns")
 
 
 def evaluate(

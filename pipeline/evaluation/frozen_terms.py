@@ -23,9 +23,8 @@ from ...nodes.score_terms import terms_of_plugins
 from ...nodes.task_aware_reranking import ranked
 from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 from ..runs import Run
-from .metrics import per_query
+from .metrics import paired_t, per_query
 from .rankings import frozen
-from .significance import paired_t
 
 DIVERSITY = "diversity"
 """The one term without values of its own: it depends on the order under the others."""

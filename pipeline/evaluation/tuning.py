@@ -28,8 +28,7 @@ from ...nodes.errors import InputError
 from .collections import Collection
 from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import MEASURES, FrozenTerms
-from .metrics import measures_named, package
-from .significance import compared, holm
+from .metrics import compared, groups, holm, measures_named, package
 
 ITERATIONS = 30
 PULL = 1.0
@@ -152,21 +151,18 @@ class Tuning:
     """Purpose -> the parts that were held out in turn."""
     data: list[dict[str, Any]]
     """collection, version, purpose, queries: the training data."""
-    measures: tuple[str, ...]
 
     def held_out(self) -> pd.DataFrame:
         """Means over held-out queries: a row per collection, and per kind with several.
 
-        Columns: purpose, collection, metric, queries, `in force`, `fitted`, difference, low, high, p, p_holm. The
+        Columns: purpose, metric, collection, queries, `in force`, `fitted`, difference, low, high, p, p_holm. The
         correction covers the collections, and the pools, of one purpose and measure.
         """
         rows = []
         for (purpose, metric), of_metric in self.values.groupby(["purpose", "metric"], sort=False):
-            each = [(name, own) for name, own in of_metric.groupby("collection", sort=False)]
-            pools = [(f"all {kind}", own) for kind, own in of_metric.groupby("kind", sort=False)
-                     if own["collection"].nunique() > 1]  # fmt: skip
-            for named in (each, pools):
-                found = [_compared(str(purpose), str(metric), str(name), own) for name, own in named]
+            for named in groups(of_metric):
+                head = {"purpose": purpose, "metric": metric}
+                found = [head | {"collection": name, "queries": len(own), **_compared(own)} for name, own in named]
                 adjusted = holm(np.array([row["p"] for row in found], dtype=np.float64))
                 rows += [row | {"p_holm": float(p)} for row, p in zip(found, adjusted, strict=True)]
         return pd.DataFrame(rows)
@@ -231,7 +227,7 @@ def fit(
         {"collection": p.name, "version": p.version, "purpose": p.purpose, "queries": len(p.terms.queries)}
         for p in parts
     ]
-    return Tuning(run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data, tuple(measures))
+    return Tuning(run_id, weights, before, pd.concat(values, ignore_index=True), left_out, data)
 
 
 def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
@@ -296,12 +292,8 @@ def _values(part: Part, measures: Sequence[str], fitted: Mapping[str, float]) ->
     return pd.concat(tables)
 
 
-def _compared(purpose: str, metric: str, collection: str, values: pd.DataFrame) -> dict[str, Any]:
-    table = compared(values[[DEFAULT, FITTED]].reset_index(drop=True), DEFAULT)
-    row = table.to_dict("index")[FITTED]
-    return {
-        "purpose": purpose, "collection": collection, "metric": metric, "queries": len(values),
-        DEFAULT: float(values[DEFAULT].mean()), FITTED: float(values[FITTED].mean()),
-        "difference": float(row["difference"]), "low": float(row["difference_low"]),
-        "high": float(row["difference_high"]), "p": float(row["p"]),
-    }  # fmt: skip
+def _compared(values: pd.DataFrame) -> dict[str, float]:
+    row = compared(values[[DEFAULT, FITTED]].reset_index(drop=True), DEFAULT).to_dict("index")[FITTED]
+    tested = {"difference": "difference", "low": "difference_low", "high": "difference_high", "p": "p"}
+    means = {name: float(values[name].mean()) for name in (DEFAULT, FITTED)}
+    return means | {name: float(row[column]) for name, column in tested.items()}
