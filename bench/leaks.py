@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from scoped_retrieval.nodes.lanes import LANE_NAMES
+from scoped_retrieval.nodes.walls.gate import ANGLES
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.encoders.encoder import load_encoder
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.leaktest import leak_test
-from scoped_retrieval.pipeline.leaktest.angles import ANGLES
 from scoped_retrieval.pipeline.sources.importing import normalize
 
 RESULTS = Path(__file__).parents[1] / "data" / "results" / "leaktest.jsonl"

@@ -13,40 +13,78 @@ vectors of the same model.
 `CorpusStore` keeps documents and chunks in one SQLite file or in memory; every search goes through contracts, gates and
 lanes. A malformed record raises an error if it is inserted alone; in a JSON corpus it is counted among the errors, and
 the others are inserted.
+
+A stage has no rules of its own. It builds the line's tables from its candidates, a chunk with its document and the raw
+scores computed so far, and runs the line's nodes, so the seven calls in sequence decide as one `retrieve` over the same
+candidates.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.blocks.token_counting import Counters
+from ...nodes.columns.keys import flat, positions
 from ...nodes.errors import InputError
-from ..config.policies.roles import RoleOverlay, validate_overlay
-from ..parsing.documents import ModelDocument, checked
-from ..sources.jsonl import parse_json
-from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge, validate_bundle
-from ..views.xray import rows_of
-from .stages import (
-    DEFAULT_MODEL,
-    DEFAULT_URL,
-    PURPOSE,
-    Overlay,
-    QueryEncoder,
-    assemble_bundle,
-    build_query,
-    either_case,
-    lexical_search,
-    merge_candidates,
-    metadata_filter,
-    open_retriever,
-    policies_of,
-    rerank,
-    semantic_search,
-    snake,
+from ...nodes.recall.candidate_merge import Fusion
+from ...nodes.recall.file_recall import FileRecall
+from ...nodes.tables import (
+    CANDIDATES,
+    CAPTURES,
+    FAILURES,
+    FEEDBACK,
+    HITS,
+    LANE_SCORES,
+    LANE_STATES,
+    PROVENANCE,
+    SESSION_EVENTS,
+    SESSION_TEXTS,
+    TABLES,
 )
-from .stored_records import PROJECT, StoredChunk, StoredDocument, StoredRecords
+from ..asking.retriever import Retriever
+from ..config.grants import grant_all
+from ..config.policies.roles import NO_ROLES, RoleOverlay, overlay_of, roles_of, validate_overlay
+from ..config.policies.tables import Policies, load_policies
+from ..corpus.store import Corpus
+from ..encoders.choice import OPENAI, EncoderChoice
+from ..encoders.cross_encoder import PairScores
+from ..encoders.openai_encoder import OpenAIEncoder
+from ..line.driver import PLANNED, SCOPED, build_driver
+from ..parsing.documents import ModelDocument, checked
+from ..requests.resolve import resolve_requests
+from ..sources.importing import normalize
+from ..sources.jsonl import parse_json
+from ..views.bundle import (
+    TABLES_READ,
+    bundle,
+    evidence_provenance,
+    fallback_decisions,
+    packet_knowledge,
+    query_trace,
+    validate_bundle,
+)
+from ..views.xray import rows_of
+from .stored_records import (
+    PRINCIPAL,
+    PROJECT,
+    UNDATED,
+    StoredChunk,
+    StoredDocument,
+    StoredRecords,
+    import_row,
+    import_table,
+)
 
 __all__ = [
     "CorpusStore",
@@ -71,6 +109,40 @@ __all__ = [
 ]
 
 
+Overlay = Mapping[str, Any] | RoleOverlay | None
+Candidate = dict[str, Any]
+"""A chunk with its document (`chunk`, `document`), its `chunk_id`, the raw scores `lexical` and `semantic`, and
+`lexical_reach`, the maximum score of the query's words."""
+
+DEFAULT_MODEL, DEFAULT_URL = "nomic-embed-text", "http://localhost:11434"
+PURPOSE = "answer-question"
+SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
+REQUEST = "request"
+REACHED = 0.5
+"""The share of the reach that the best lexical score is assumed to have if candidates carry no reach."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def snake(word: str) -> str:
+    """`taskText` as `task_text`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+
+
+def either_case(function: F) -> F:
+    """The function, taking its keyword arguments in snake_case or camelCase."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        named = {snake(name): value for name, value in kwargs.items()}
+        if len(named) < len(kwargs):
+            raise TypeError(f"{function.__name__}() got an argument under two names")
+        return function(*args, **named)
+
+    return cast(F, called)
+
+
 class CorpusStore(StoredRecords):
     """Documents and chunks of a shared corpus; `":memory:"` keeps them in memory only."""
 
@@ -79,9 +151,11 @@ class CorpusStore(StoredRecords):
         """The best chunks by BM25 over the query's words; any text is a query, there is no query syntax."""
         return lexical_search(self, query, limit)
 
-    insertDocument, insertChunk = StoredRecords.insert_document, StoredRecords.insert_chunk  # noqa: N815 - document 004's names
-    insertEmbedding = StoredRecords.insert_embedding  # noqa: N815 - document 004's name
-    searchFTS = search_fts  # noqa: N815 - document 004's name
+    def __getattr__(self, name: str) -> Any:
+        """A method by its camelCase name: `insertDocument` for `insert_document`."""
+        if (known := snake(name)) != name:
+            return getattr(self, known)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def ingest_file(path: str | Path, store: CorpusStore) -> dict[str, Any]:
@@ -193,6 +267,254 @@ def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
     for chunk, vector in zip(missing, encoder.encode([chunk.content for chunk in missing]), strict=True):
         store.insert_embedding(chunk.chunk_id, vector, model)
     return len(missing)
+
+
+@either_case
+def build_query(task_text: str, overlay: Overlay = None, context: str | None = None) -> dict[str, Any]:
+    """The query trace of a task under an overlay: the query of each lane, and the conditions on every row."""
+    now = datetime.now(UTC)
+    planned, requests = _planned(task_text, overlay, context, now)
+    rows = {name: planned[name].to_pylist() for name in ("contracts", "sub_queries")}
+    return query_trace({**rows, "requests": requests.to_pylist()}, now)
+
+
+@either_case
+def lexical_search(store: StoredRecords, fts_query: str, limit: int = 50) -> list[Candidate]:
+    """The best chunks by BM25, with their scores."""
+    return _searched(store, open_retriever(store, None, None, ("lexical",)), fts_query, limit, "lexical")
+
+
+@either_case
+def semantic_search(
+    store: StoredRecords, query_text: str, limit: int = 50, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL
+) -> list[Candidate]:
+    """The chunks whose stored vectors are nearest to the query's, with their cosines; none without stored vectors.
+
+    Raises:
+        ModelError: the server at `url` returns no vector.
+    """
+    if not store.vectors(model):
+        return []
+    encoder = QueryEncoder(model, url)
+    encoder.encode([query_text])  # an unreachable server is an error here; in a retrieval it is a failed lane
+    return _searched(store, open_retriever(store, None, encoder, ("semantic",)), query_text, limit, "semantic")
+
+
+def merge_candidates(lexical: Iterable[Candidate], semantic: Iterable[Candidate]) -> list[Candidate]:
+    """Every chunk once, by reciprocal rank fusion, with the scores of both lists."""
+    found: dict[str, Candidate] = {}
+    rows, ranks, places = [], [], {}
+    for candidates in (lexical, semantic):
+        for rank, one in enumerate(candidates, start=1):
+            before = found.get(one["chunk_id"], dict.fromkeys(SCORES, 0.0))
+            found[one["chunk_id"]] = before | one | {name: max(before[name], one.get(name, 0.0)) for name in SCORES}
+            rows.append(places.setdefault(one["chunk_id"], len(places)))
+            ranks.append(rank)
+    fused = Fusion.of(np.zeros(len(rows), np.int64), np.array(rows, np.int64), np.array(ranks, np.int64))
+    names = list(places)
+    score = {names[row]: value for row, value in zip(fused.row.tolist(), fused.score.tolist(), strict=True)}
+    return sorted(found.values(), key=lambda one: (-score[one["chunk_id"]], one["chunk_id"]))
+
+
+@either_case
+def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) -> dict[str, list[Candidate]]:
+    """`{admitted, rejected}`: the candidates by the gates' verdicts under the overlay; rejected ones with their
+    `reason`.
+    """
+    verdicts = _Tail(candidates, overlay).verdicts
+    judged = list(zip(candidates, verdicts["admitted"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
+    return {
+        "admitted": [one for one, admitted, _ in judged if admitted],
+        "rejected": [one | {"reason": reason} for one, admitted, reason in judged if not admitted],
+    }
+
+
+@either_case
+def rerank(candidates: Sequence[Candidate], overlay: Overlay = None, task_text: str = "") -> list[Candidate]:
+    """The remaining candidates in display order, each with `final` and its contributions."""
+    tail = _Tail(candidates, overlay, task_text)
+    made = tail.run("packs", "ranked")
+    ranked = {row["evidence_id"]: row for row in made["ranked"].to_pylist()}
+    kept = made["packs"].filter(made["packs"]["kept"])["evidence_id"].to_pylist()
+    terms = [name for name in TABLES["rerank_weights"].columns if name != "request_id"]
+    return [
+        tail.named[id_] | {"final": ranked[id_]["final"], "scores": {name: ranked[id_][name] for name in terms}}
+        for id_ in kept
+    ]
+
+
+def assemble_bundle(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The RetrievalBundle of candidates: `{role_id, task_text, overlay, candidates, packet_context_summary}`."""
+    named = _snake_keys(given)
+    overlay = named.get("overlay")
+    tail = _Tail(
+        named["candidates"], overlay, named["task_text"], named.get("packet_context_summary"), named.get("role_id")
+    )
+    made = tail.run(*(name for name in TABLES_READ if name not in ("requests", "failures", "contracts", "sub_queries")))
+    rows = {name: table.to_pylist() for name, table in {**tail.planned, **made, "requests": tail.requests}.items()}
+    limit = policies_of(overlay).roles.max_age_days(named.get("role_id"))
+    chunks = {id_: one["chunk_id"] for id_, one in tail.named.items()}
+    return bundle(rows, audit=True, max_age_days=limit, chunk_ids=chunks)
+
+
+def policies_of(overlay: Overlay) -> Policies:
+    """The bundled policies with this overlay only; without one, the role of a request has no effect."""
+    loaded = load_policies()
+    roles = (
+        roles_of([overlay_of(_snake_keys(overlay) if isinstance(overlay, Mapping) else overlay)])
+        if overlay
+        else NO_ROLES
+    )
+    return replace(loaded, roles=roles, digest=f"{loaded.digest}:{roles.digest}", any_role=True)
+
+
+def open_retriever(store: StoredRecords, overlay: Overlay, encoder: Any, lanes: Sequence[str]) -> Retriever:
+    """A retriever over a store; `encoder` encodes queries for the vectors of the model named by its profile."""
+    corpus = store.corpus(encoder.profile if encoder is not None else None)
+    grants = grant_all(PRINCIPAL, PROJECT)
+    policies = policies_of(overlay)
+    return Retriever.open(corpus, principal=PRINCIPAL, grants=grants, policies=policies, lanes=lanes, encoder=encoder)
+
+
+class QueryEncoder:
+    """Encodes texts by the `/v1/embeddings` of a server, under the name of the model whose vectors are in the store."""
+
+    def __init__(self, model: str, url: str) -> None:
+        self.profile, self._server = model, OpenAIEncoder(EncoderChoice(f"{OPENAI}{url}#{model}"))
+
+    def encode(self, texts: Any) -> Any:
+        return self._server.encode(texts)
+
+
+def _searched(store: StoredRecords, retriever: Retriever, text: str, limit: int, lane: str) -> list[Candidate]:
+    request = {"question": text, "project": PROJECT, "purpose": PURPOSE, "lane_k": limit, "pool_k": limit}
+    tables = retriever.retrieve(request).tables
+    share = {row["evidence_id"]: row["lexical"] for row in tables["score_terms"].to_pylist()}
+    rows = [row for row in tables["candidates"].to_pylist() if row[SCORES[lane]] > 0]
+    rows.sort(key=lambda row: (-row[SCORES[lane]], row["evidence_id"]))
+    ids = store.chunk_ids()
+    scores = {ids[row["evidence_id"]]: row[SCORES[lane]] for row in rows[:limit]}
+    known = {chunk.chunk_id: (document, chunk) for document, chunk in store.chunks(list(scores))}
+    reach = max(
+        (row[SCORES["lexical"]] / share[row["evidence_id"]] for row in rows if share.get(row["evidence_id"])),
+        default=0.0,
+    )
+    reached = {"lexical_reach": reach} if lane == "lexical" else {}
+    return [_candidate(*known[chunk]) | {lane: score} | reached for chunk, score in scores.items()]
+
+
+def _candidate(document: StoredDocument, chunk: StoredChunk) -> Candidate:
+    own = {"chunk_id": chunk.chunk_id, "document_id": document.document_id, "source_id": document.source_id}
+    parts = {"document": document.model_dump(), "chunk": chunk.model_dump()}
+    return own | parts | dict.fromkeys(SCORES, 0.0)
+
+
+def _planned(
+    task_text: str, overlay: Overlay, context: str | None, now: datetime, role: str | None = None
+) -> tuple[dict[str, pa.Table], pa.Table]:
+    policies = policies_of(overlay)
+    names = policies.roles.names
+    row = {
+        "request_id": REQUEST, "question": task_text or "-", "context_summary": context, "project": PROJECT,
+        "purpose": PURPOSE, "role": role or (names[0] if names else None),
+    }  # fmt: skip
+    requests, _ = resolve_requests([row], principal=PRINCIPAL, asked_at=now)
+    inputs = {"requests": requests, "grants": grant_all(PRINCIPAL, PROJECT).table, **policies.inputs()}
+    unread = {table.name: table.empty() for table in (SESSION_EVENTS, SESSION_TEXTS)}
+    return build_driver().execute([*SCOPED, *PLANNED], inputs=inputs, overrides=unread), requests
+
+
+def _no_feedback(scores: pa.Table) -> pa.Table:
+    """FEEDBACK of given candidates: all zero, as document 004 has no feedback stage."""
+    keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
+    nothing = np.zeros(scores.num_rows)
+    return FEEDBACK.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
+
+
+class _Tail:
+    """The line after recall, over given candidates."""
+
+    def __init__(
+        self, candidates: Sequence[Candidate], overlay: Overlay, task_text: str = "", context: str | None = None,
+        role: str | None = None,
+    ) -> None:  # fmt: skip
+        self._now = datetime.now(UTC)
+        self._overlay = overlay
+        self.planned, self.requests = _planned(task_text, overlay, context, self._now, role)
+        pairs = [
+            (StoredDocument.model_validate(one["document"]), StoredChunk.model_validate(one["chunk"]))
+            for one in candidates
+        ]
+        rows = [import_row(document, chunk) for document, chunk in pairs]
+        normal, _ = normalize(import_table(rows), project=PROJECT, principal=PRINCIPAL, now=UNDATED)
+        self._frame = Corpus.of_rows(normal, now=UNDATED).frame()
+        ids = self._frame.evidence.select(["entity", "evidence_id"]).to_pylist()
+        of_chunk = {row["entity"]: row["evidence_id"] for row in ids}
+        self.named = {of_chunk[one["chunk_id"]]: one for one in candidates}
+        self._candidates = self._table(candidates, [of_chunk[one["chunk_id"]] for one in candidates])
+        self._scores = self._lane_scores(candidates)
+        self.verdicts = self.run("verdicts")["verdicts"]
+        withheld = pc.invert(flat(self.verdicts["admitted"]))
+        at = CANDIDATES.schema.get_field_index("withheld")
+        self._candidates = self._candidates.set_column(at, CANDIDATES.schema.field(at), withheld)
+
+    def run(self, *wanted: str) -> dict[str, pa.Table]:
+        """Some tables of the line, by name."""
+        captures = CAPTURES.build({"request_id": [REQUEST], "snapshot_id": [REQUEST], "created_at": [self._now]})
+        inputs: dict[str, Any] = {
+            **self._frame.inputs(), **policies_of(self._overlay).inputs(), "requests": self.requests,
+            "failures": FAILURES.empty(), "grants": grant_all(PRINCIPAL, PROJECT).table, "lanes": (), "bm25": None,
+            "counters": Counters(), "provenance": PROVENANCE.empty(), "captures": captures,
+            "lane_states": LANE_STATES.empty(), "query_vectors": TABLES["query_vectors"].empty(),
+            "cross_encoder": PairScores(None),
+        }  # fmt: skip
+        found: dict[str, Any] = {"file_recall": FileRecall.concat([])}
+        known = {**self.planned, **found, "hits": HITS.empty(), "candidates": self._candidates}
+        if not {*wanted} <= {"verdicts"}:
+            admitted = pc.is_in(
+                self._scores["evidence_id"], self.verdicts.filter(self.verdicts["admitted"])["evidence_id"]
+            )
+            known["lane_scores"] = self._scores.filter(admitted)
+            known["feedback"] = _no_feedback(known["lane_scores"])
+        return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
+
+    def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
+        """LANE_SCORES of the candidates, from the scores that they carry."""
+        bm25 = [float(one.get("lexical", 0.0)) for one in candidates]
+        reach = max((float(one.get("lexical_reach", 0.0)) for one in candidates), default=0.0)
+        keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
+        cosine = [float(one.get("semantic", 0.0)) for one in candidates]
+        reached = np.full(len(bm25), reach or max(bm25, default=0.0) / REACHED)
+        turns = {name: np.zeros(len(bm25)) for name in ("context", "answer", "session", "session_reach")}
+        return LANE_SCORES.build(
+            {**keys, "bm25": bm25, "bm25_reach": reached, "cosine": cosine, **turns}, rows=len(bm25)
+        )
+
+    def _table(self, candidates: Sequence[Candidate], ids: Sequence[str]) -> pa.Table:
+        row = positions(pa.array(ids, pa.string()), self._frame.evidence["evidence_id"])
+        placement = positions(pa.array(ids, pa.string()), self._frame.placements["evidence_id"])
+        count = len(candidates)
+        found = [[lane for lane in SCORES if one.get(lane, 0.0) > 0] for one in candidates]
+        return CANDIDATES.build(
+            {
+                "request_id": [REQUEST] * count,
+                "evidence_id": list(ids),
+                "row": row,
+                "placement": placement,
+                "pool_rank": np.arange(1, count + 1, dtype=np.int32),
+                "merge_score": 1.0 / np.arange(61, 61 + count),
+                "lanes": found,
+                "intents": [[] for _ in candidates],
+                **{column: [float(one.get(lane, 0.0)) for one in candidates] for lane, column in SCORES.items()},
+                "symbol_raw": np.zeros(count),
+                "withheld": np.zeros(count, dtype=bool),
+            },
+            rows=count,
+        )
+
+
+def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {snake(key): one for key, one in value.items()}
 
 
 def __getattr__(name: str) -> Any:

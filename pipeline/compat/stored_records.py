@@ -32,8 +32,6 @@ from ..parsing.documents import ModelDocument, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalize
 
-__all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table"]  # fmt: skip
-
 PROJECT, PRINCIPAL = "shared", "retrieval"
 """The only project of a store, and its principal."""
 UNDATED = datetime(1970, 1, 1, tzinfo=UTC)

@@ -20,6 +20,8 @@ from typing import Any
 
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.vocabulary import PURPOSES
+from ...nodes.walls.gate import OPEN
+from ...nodes.walls.gates import LEAK_TEST
 from ..asking.retriever import Retriever
 from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
@@ -29,14 +31,11 @@ from ..corpus import Corpus
 from ..progress import Say, quiet
 from ..runs import Runs
 from ..runs.run import Run
-from .angles import LEAK_TEST, OPEN
+from .angles import Probe, foreign, from_angle, naming
 from .canaries import CanaryCase, planting
-from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
 from .surfaces import ECHOES, audit_keys, health, listed, plain, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
-
-__all__ = ["Bench", "TenantCase", "test_batch"]
 
 BEFORE, PLANTED = "before", "planted"
 """The states: with hooks only, and with canaries."""

@@ -21,10 +21,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.tables import EVIDENCE, IMPORT_ROWS
+from ...nodes.walls.gates import LEAK_TEST, LEFT_OUT
 from ..corpus.incoming import incoming
-from .angles import LEAK_TEST, LEFT_OUT, Angle
-
-__all__ = ["NOBODY", "ROLES", "CanaryCase", "Planting", "folder_of", "planting"]
+from .angles import Angle
 
 Row = dict[str, Any]
 
@@ -81,17 +80,9 @@ class CanaryCase:
         if "accepted_authority" in self.angle.asked:
             roles = [role for role in roles if role not in RECORDS]
         reasons = [*self.angle.shut][::-1]  # those of this angle alone first: no other angle tests their gates
-        of_reason = {
-            reason: [
-                role for role in itertools.islice(itertools.cycle(roles), at, at + len(roles)) if _exists(role, reason)
-            ]
-            for at, reason in enumerate(reasons)
-        }
-        # In turn, so that a few pairs have as many reasons and roles as they can.
-        turns = itertools.zip_longest(*of_reason.values())
-        pairs = [
-            (role, reason) for turn in turns for role, reason in zip(turn, reasons, strict=True) if role is not None
-        ]
+        turns = range(len(roles))  # so that a few pairs have as many reasons and roles as they can
+        every = [(roles[(at + turn) % len(roles)], reason) for turn in turns for at, reason in enumerate(reasons)]
+        pairs = [(role, reason) for role, reason in every if _exists(role, reason)]
         return pairs[slice(*self.chosen)]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from ..progress import counted
 
-__all__ = ["Leak", "LeakReport"]
-
 
 @dataclass(frozen=True)
 class Leak:

@@ -39,18 +39,6 @@ from ..runs.run import Run
 from ..servers.renderings import FORMS, Rendering, Shown, answer_values
 from ..views.context_actions import actions_of, as_csv
 
-__all__ = [
-    "ECHOES",
-    "UNKNOWN_ID",
-    "Surfaces",
-    "audit_keys",
-    "health",
-    "listed",
-    "plain",
-    "refusal",
-    "surfaces_of",
-]
-
 Surfaces = dict[str, str]
 
 SHOWN = "show --as {}"

@@ -16,8 +16,6 @@ from ..config.grants import GrantsFile
 from .angles import Others
 from .canaries import NOBODY
 
-__all__ = ["ASKER", "READER", "Tenant", "apart", "asking_for_all", "others_of", "tenants_of"]
-
 ASKER = "leak-test-asker"
 """The credential that asks for all tenants: it may act as each of them."""
 READER = "leak-test-reader"

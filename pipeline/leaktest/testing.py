@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
+from ...nodes.walls.gate import ANGLES, OPEN
 from ..config.grants import load_grants
 from ..config.policies.tables import load_policies
 from ..config.settings import Settings
@@ -31,14 +32,11 @@ from ..corpus.manifest import chain_of
 from ..plugins import installed
 from ..progress import Say, quiet
 from ..storage.durable import copy_tree, remove_tree
-from .angles import ANGLES, OPEN, angle, with_own_presets
+from .angles import Probe, angle, derived, with_own_presets
 from .batches import Bench, TenantCase, test_batch
 from .canaries import CanaryCase, folder_of
-from .probes import Probe, derived
 from .report import LeakReport
 from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
-
-__all__ = ["PROBES", "leak_test"]
 
 PROBES = 4
 """Default number of probes of a tenant; half as many from each angle but the first."""
