@@ -19,8 +19,6 @@ from ..facts.fact_values import Value, values_in
 from ..tables import ANSWER_FINDINGS, AnswerFindings
 from .answer_claims import Claims, Span, claims_of
 
-__all__ = ["Shown", "answer_findings", "places_of"]
-
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
 _TRAILING = ".,;:!?"
 AnswerFinding = tuple[str, bool, str, str | None, str | None, int, int]

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from ..facts.fact_values import NO_SHORT_MONTH, Value, values_in
 from ..vocabulary import EVIDENCE_KINDS
 
-__all__ = ["Claims", "Span", "claims_of"]
-
 Place = tuple[int, int]
 
 LABEL = re.compile(

@@ -9,8 +9,6 @@ from haystack import Document, component
 
 from .items import items_of, retrieved
 
-__all__ = ["ScopedRetriever"]
-
 
 @component
 class ScopedRetriever:

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["IN_PROMPTS", "Item", "items_of", "retrieved"]
-
 KEPT = (
     "label", "locator", "source_id", "path", "line_start", "line_end", "section", "version", "evidence_kind", "authority",
     "standing", "text_sha256", "visible_sha256",

@@ -12,8 +12,6 @@ from pydantic import Field
 
 from .items import items_of, retrieved
 
-__all__ = ["ScopedRetriever"]
-
 
 class ScopedRetriever(BaseRetriever):
     """Answers a query with the items of one block, in the order of the block."""

@@ -14,8 +14,6 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from .items import IN_PROMPTS, items_of, retrieved
 
-__all__ = ["ScopedRetriever"]
-
 
 class ScopedRetriever(BaseRetriever):
     """Answers a query with the items of one block, in the order of the block.

@@ -12,8 +12,6 @@ from ..progress import counted
 from ..requests.narrowing import Fields, narrowed
 from .scope import ContractResolver, ContractScope, difference
 
-__all__ = ["delegated", "written_out"]
-
 _PLACES = (
     "principal",
     "project",

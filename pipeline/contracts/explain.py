@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import gathered
 from .scope import ContractScope
 
-__all__ = ["explain", "refusal_of"]
-
 REFUSALS = {
     "act_as_not_granted": "You may not act as this principal, or it does not exist.",
     "nothing_granted": "No grant that holds now lets this principal ask in this project.",

@@ -26,8 +26,6 @@ from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
 from .scope import ContractResolver, ContractScope
 
-__all__ = ["Finding", "lint"]
-
 _KEPT = frozenset(PLACES) - {"namespace", "branch", "test_suite", "role", "as_of"}
 _LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
 

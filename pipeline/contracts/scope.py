@@ -43,8 +43,6 @@ from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
 from ..requests.resolver import RequestResolver
 
-__all__ = ["ContractResolver", "ContractScope", "difference", "fields_of_snapshot", "resolver_of"]
-
 _RESOLVED = ("contracts", "contract_bounds", "contract_layers")
 _GATED = ("reachable", "admissible", "filter_ladder")
 

@@ -27,8 +27,6 @@ from ..sources.jsonl import read_lines
 from ..sources.report import SourceReport
 from .metrics import measure
 
-__all__ = ["METRIC", "RoleScores", "bundled_sample", "score_roles"]
-
 METRIC = "nDCG@5"
 PROJECT, PRINCIPAL = "harbor", "evaluation"
 READ_AT = datetime(2026, 6, 1, tzinfo=UTC)

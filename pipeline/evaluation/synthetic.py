@@ -23,8 +23,6 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ..sources.git_commands import ABSENT, Git
 
-__all__ = ["commit_questions", "known_items"]
-
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _WORDS = 4
 _FILES = 8

@@ -28,8 +28,6 @@ from ..corpus.identity import evidence_ids
 from ..redaction.masking import REDACTOR
 from ..sources.importing import normalize
 
-__all__ = ["KINDS", "NewRow", "appendable", "appended"]
-
 KINDS = ("memory", "session-event", "artifact", "external")
 """Classes of source that a program may add to, none of which is trusted."""
 _TEXTS = ("title", "section", "uri", "session_id", "namespace", "branch")

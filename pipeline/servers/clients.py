@@ -20,8 +20,6 @@ from typing import Any
 from ...nodes.errors import InputError
 from ..parsing.strict_json import strict_json
 
-__all__ = ["CLIENTS", "HOOKS", "NAME", "Client", "with_hook"]
-
 NAME = "scoped-retrieval"
 """The command, and the name of its server."""
 HOOKS = ".claude/settings.json"

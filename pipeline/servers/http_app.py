@@ -32,8 +32,6 @@ from .http_routes import ROUTER
 from .problems import RefusedError, body_of, problem_of
 from .retriever_pool import RetrieverPool
 
-__all__ = ["application", "expect_reachable", "run_app", "serve"]
-
 _LONGEST = 200
 """Maximum length of a path that an error quotes."""
 

@@ -30,8 +30,6 @@ from ..config.settings import Settings
 from ..encoders.choice import is_loopback
 from .problems import RefusedError, body_of, problem_of
 
-__all__ = ["Guard", "is_loopback"]
-
 OPEN = frozenset({"/v1/health", "/openapi.json"})
 """Routes served without a credential: health and the interface description."""
 HEADER = "x-scoped-retrieval"

@@ -36,8 +36,6 @@ from .problems import RefusedError, problem_of
 from .renderings import FORMATS, XRAY, Rendering
 from .retriever_pool import MOST_LISTED, PrincipalSession, expect_healthy
 
-__all__ = ["ROUTER"]
-
 T = TypeVar("T")
 
 

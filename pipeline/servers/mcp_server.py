@@ -40,8 +40,6 @@ from .mcp_tools import NAMED, TOOLS, Given, Tool, arguments_of
 from .problems import RefusedError, problem_of
 from .retriever_pool import PrincipalSession, RetrieverPool
 
-__all__ = ["mcp_server", "scope_of", "serve_http", "serve_stdio"]
-
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
 INSTRUCTIONS = (

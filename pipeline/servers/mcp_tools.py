@@ -24,9 +24,6 @@ from .models import Shown, request_field, schema_of
 from .renderings import FORMATS, XRAY
 from .retriever_pool import PrincipalSession
 
-__all__ = ["NAMED", "TOOLS", "Given", "Tool", "arguments_of"]
-
-
 FIELDS = (
     "purpose", "role", "mode", "phase", "branch", "namespace", "session_id", "task_id", "as_of", "failing_test",
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",

@@ -22,11 +22,6 @@ from ..requests.fields import FIELDS
 from ..views.recall_xray import RecallXraySnapshot
 from .appending import NewRow
 
-__all__ = [
-    "Answer", "Answers", "Appended", "Appending", "Envelope", "Health", "Problem", "RetrievalRequest", "Shown",
-    "Snapshots", "Why", "request_field", "schema_of",
-]  # fmt: skip
-
 _WORDS: dict[str, v.Vocabulary] = {
     "purpose": v.PURPOSES,
     "mode": v.MODES,

@@ -25,9 +25,6 @@ from ...nodes.errors import (
 from ..views.printed import json_document
 from .models import Problem
 
-__all__ = ["RefusedError", "body_of", "problem_of"]
-
-
 LOG = logging.getLogger("scoped_retrieval.serve")
 
 

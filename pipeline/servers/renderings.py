@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
     from ..runs import Replay
 
-__all__ = [
-    "FORMATS",
-    "FORMS",
-    "XRAY",
-    "Rendering",
-    "Shown",
-    "answer_values",
-    "explained",
-    "rendered",
-    "replay_values",
-    "shown",
-]
-
 
 @dataclass(frozen=True)
 class Shown:

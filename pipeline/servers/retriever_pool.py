@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..asking.retriever import Retriever
     from ..encoders.encoder import AnyEncoder
 
-__all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]
 
 _LOG = logging.getLogger(__name__)
 MOST_LISTED = 1_000

@@ -11,8 +11,6 @@ from typing import Any
 
 from .text_table import csv_table
 
-__all__ = ["COLUMNS", "actions_of", "as_csv"]
-
 COLUMNS = ("timestamp", "principal", "action", "project", "mode", "purpose", "scope", "k_in", "k_out", "question", "status",
            "snapshot_id", "citations")  # fmt: skip
 _EVERYWHERE = "all paths"

@@ -15,8 +15,6 @@ from ...nodes.errors import InputError
 from .lineage import Node, Step, passed, steps_of, unimplied
 from .printed import to_json
 
-__all__ = ["ALL", "FORMATS", "STEPS", "drawn", "picture", "to_dot"]
-
 FORMATS = ("json", "dot", "svg", "png")
 ALL, STEPS = "all", "steps"
 _NAMED = 3

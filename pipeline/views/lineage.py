@@ -18,8 +18,6 @@ from typing import Any, get_args
 from ...nodes.schema import Table
 from ..progress import counted
 
-__all__ = ["Arrow", "Node", "Step", "current_lineage", "duration", "lineage_of", "passed", "steps_of", "unimplied"]
-
 
 def lineage_of(driver: Any) -> dict[str, Any]:
     """The graph of a driver as `{"nodes": [...], "edges": [[from, to], ...]}`, sorted by name.

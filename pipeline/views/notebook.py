@@ -8,8 +8,6 @@ from typing import Any
 from ..progress import counted
 from .printed import html_text as text
 
-__all__ = ["answer_html"]
-
 
 def answer_html(
     snapshot_id: str | None,

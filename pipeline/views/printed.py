@@ -24,8 +24,6 @@ from typing import Any
 from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from ..storage.places import ObjectPlace
 
-__all__ = ["html_text", "in_utc", "json_document", "printed", "to_json", "visible", "visible_json"]
-
 _ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
 """JSON itself escapes the others, and its own line ends are layout."""
 
