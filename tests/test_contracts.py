@@ -10,10 +10,8 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.contracts.delegation import delegated, written_out
-from scoped_retrieval.pipeline.contracts.explain import explain
-from scoped_retrieval.pipeline.contracts.lint import lint
-from scoped_retrieval.pipeline.contracts.scope import ContractResolver, difference
+from scoped_retrieval.pipeline.contracts.explain import explain, lint
+from scoped_retrieval.pipeline.contracts.scope import ContractResolver, delegated, difference, written_out
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields

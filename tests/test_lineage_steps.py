@@ -12,8 +12,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.reading.auditing.export import exported
 from scoped_retrieval.pipeline.reading.reports import measured
 from scoped_retrieval.pipeline.runs import Runs
-from scoped_retrieval.pipeline.views.drawing import to_dot
-from scoped_retrieval.pipeline.views.lineage import steps_of
+from scoped_retrieval.pipeline.views.lineage import steps_of, to_dot
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -2,10 +2,8 @@
 
 Importing this package loads nothing, running it loads Typer, and each command imports its dependencies when it runs.
 
-- commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `log_commands`, `verify_commands`, `contract_commands`,
-  `view_commands`, `audit_commands`, `policy_commands`, `safety_commands`, `context_commands`,
-  `serving_commands`, `system_commands`, all in the `app`, which `__main__` starts
-- `global_options`: options of every command; `options`: flags of several; `output`: JSON, text, exit codes; printed
+- commands: the modules named in `app`, which `__main__` starts
+- `options`: those of every command, and flags of several; `output`: JSON, text, exit codes; printed
   text is sanitized by `views/printed.py`
 """
 

@@ -38,8 +38,7 @@ Subject = Annotated[
 @contract.command()
 def check(request: Subject = None, given: SetFlag = None) -> int:
     """Show what a contract admits. Counts rows, names the rule of each gate and likely mistakes, without a retrieval."""
-    from ..contracts.explain import explain
-    from ..contracts.lint import lint
+    from ..contracts.explain import explain, lint
     from ..indexing.following import defaults_in
 
     settings = settings_of("corpus", "runs")
@@ -79,7 +78,7 @@ def delegate(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the preset here; default: print it.")] = None,
 ) -> int:
     """Create a preset for a sub-agent. It sees no row that its parent does not; pass the preset to `ask` and `run` as --preset."""
-    from ..contracts.delegation import delegated
+    from ..contracts.scope import delegated
     from ..requests.presets import plain_fields, preset_of
 
     settings = settings_of("corpus", "runs")

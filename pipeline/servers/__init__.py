@@ -6,7 +6,7 @@
 - `problems`: errors in the common form of all interfaces
 - HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids
 - `clients`: the configuration of coding agents that start the MCP server
-- MCP: `mcp_server` with its `mcp_tools`
+- MCP: `mcp_server` with its tools
 - `renderings`: a snapshot in every format of the servers and the command line
 
 Nothing here is imported before the commands `serve` and `mcp` run.
