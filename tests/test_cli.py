@@ -140,7 +140,7 @@ def test_run_takes_a_table_and_reports_statuses(shop, capsys):
     assert code == 4
     assert summary["statuses"] == {"failed": 1, "ok": 1}
     _, out, _ = run("log", "--of", "runs", "--json", capsys=capsys)
-    assert summary["run_id"] in [r["run_id"] for r in json.loads(out)["runs"]]
+    assert summary["run_id"] in [r["run_id"] for r in json.loads(out)]
     _, out, _ = run("log", summary["run_id"], "--status", "ok", "--json", capsys=capsys)
     assert [r["request_id"] for r in json.loads(out)] == ["a"]
 

@@ -11,7 +11,12 @@ import typer
 from .options import settings_of
 from .output import emit, frame_table, note
 
-Texts = list[str] | None
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")]
+Split = Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")]
+Purpose = Annotated[str | None, typer.Option(help="Purpose of every request.")]
+NoSemantic = Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")]
+Work = Annotated[Path, typer.Option("--work", metavar="DIR", help="Folder for corpora, runs and figures.")]
 WORK = Path(".scoped-retrieval/eval")
 BLOCKS = (900, 2000, 4000)
 """Default token budgets at which the block is measured."""
@@ -19,16 +24,16 @@ BLOCKS = (900, 2000, 4000)
 
 def eval(  # noqa: A001 - the name of the command
     collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
-    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Folder for corpora, runs and figures.")] = WORK,
-    metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
-    split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
-    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    work: Work = WORK,
+    metric: Metrics = None,
+    limit: Limit = None,
+    split: Split = "test",
+    purpose: Purpose = None,
     block: Annotated[
         list[int] | None,
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
     ] = None,
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
+    no_semantic: NoSemantic = False,
 ) -> None:
     """Measure retrieval quality on labeled collections. One run covers lanes, fusion, the full line and its blocks."""
     from ..evaluation.evaluate import GOLD_PER_1000, evaluate
@@ -91,21 +96,19 @@ def tune(
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="Draw the figures, as .svg or .png.")
     ] = None,
-    work: Annotated[
-        Path, typer.Option("--work", metavar="DIR", help="Folder for corpora and runs, as for `eval`.")
-    ] = WORK,
+    work: Work = WORK,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The weight file; default: weights.yaml in --work.")
     ] = None,
-    metric: Annotated[Texts, typer.Option("--metric", help="A measure to report, by its ir_measures name.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
-    split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
-    purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    metric: Metrics = None,
+    limit: Limit = None,
+    split: Split = "test",
+    purpose: Purpose = None,
     least_queries: Annotated[
         int,
         typer.Option("--least-queries", min=2, metavar="N", help="Minimum number of informative queries to fit to."),
     ] = 20,
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
+    no_semantic: NoSemantic = False,
 ) -> None:
     """Fit weights of score terms to judged questions. They are those of collections, or of a repository's own history; figures are for held-out ones."""
     from ...nodes.errors import InputError

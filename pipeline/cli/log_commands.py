@@ -118,7 +118,7 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
     from ..reading.across_runs import other_runs, read_each
     from ..reading.snapshots import readable
     from ..runs import Runs
-    from ..runs.store import DAMAGED, OK
+    from ..runs.store import DAMAGED, OK, UNFINISHED
 
     store = Runs(settings["runs"], create=False)
     found, damaged = list[Any](), dict[str, str]()
@@ -129,36 +129,36 @@ def _runs(settings: Any, last: int) -> tuple[Any, str]:
         if last and len(found) == last:
             break
     shown = {run.run_id for run, _ in found}
-    rows = [
+    listed = [
         {
             "run_id": run.run_id,
+            "state": OK,
             "created_at": rows["created_at"][0].as_py().isoformat() if run.live else run.manifest.get("created_at"),
             "kind": "batch" if run.batch else "interactive",
-            "snapshots": rows.num_rows,
             "statuses": dict(sorted(Counter(rows["status"].to_pylist()).items())),
-            "state": OK,
         }
         for run, rows in found
     ]
-    others = [
-        {"run_id": o.run_id, "state": o.state, "detail": o.detail}
-        for o in other_runs(settings, but=shown | {*damaged}, since=min(shown) if last and len(shown) == last else "")
-    ]
-    others += [{"run_id": run_id, "state": DAMAGED, "detail": reason} for run_id, reason in damaged.items()]
-    unfinished = [id_ for id_ in store.unfinished() if store.starter_of(id_) == settings.principal]
-    cells = [
-        (row["run_id"], row["state"], _minute(row["created_at"]), row["kind"], _counted(row["statuses"]))
-        for row in rows
-    ]
-    cells += [(other["run_id"], other["state"], None, None, None) for other in others]
+    since = min(shown) if last and len(shown) == last else ""
+    others = {one.run_id: (one.state, one.detail) for one in other_runs(settings, but=shown | {*damaged}, since=since)}
+    others |= {run_id: (DAMAGED, reason) for run_id, reason in damaged.items()}
+    for run_id, (state, detail) in others.items():
+        listed.append({"run_id": run_id, "state": state, "detail": detail})
+        advice = f"; `run --resume {run_id}` completes the run" if state == UNFINISHED else ""
+        note(f"{state}: {run_id}: {detail}{advice}")
     note_left_out(len(damaged))
-    for run_id in unfinished:
-        note(f"unfinished: {run_id}; `run --resume {run_id}` completes the run")
-    for other in others:
-        if other["run_id"] not in unfinished:
-            note(f"{other['state']}: {other['run_id']}: {other['detail']}")
-    text = text_table(("run", "state", "created at", "kind", "answers"), sorted(cells, key=str, reverse=True))
-    return {"runs": rows, "unfinished": unfinished, "not_ok": others}, text
+    listed.sort(key=lambda row: row["run_id"], reverse=True)
+    cells = [
+        (
+            row["run_id"],
+            row["state"],
+            _minute(row.get("created_at")),
+            row.get("kind"),
+            _counted(row.get("statuses", {})),
+        )
+        for row in listed
+    ]
+    return listed, text_table(("run", "state", "created at", "kind", "answers"), cells)
 
 
 def _checks(settings: Any, snapshot: str | None, last: int) -> tuple[Any, str]:

@@ -4,7 +4,7 @@
 - `models`: requests and answers, as pydantic types derived from the declared tables
 - `appending`: adds rows of a caller
 - `problems`: errors in the common form of all interfaces
-- HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids
+- HTTP: `http_app`; `http_guard`: credentials, limits, trace ids
 - `clients`: the configuration of coding agents that start the MCP server
 - MCP: `mcp_server` with its tools
 - `renderings`: a snapshot in every format of the servers and the command line
