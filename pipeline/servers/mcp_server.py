@@ -55,12 +55,8 @@ FIELDS = (
 """Request fields that a model may set; the others come from the preset and the policies."""
 
 
-@dataclass(frozen=True)
-class Given:
-    """The answer of a tool: values, and their text."""
-
-    value: dict[str, Any]
-    text: str
+Given = tuple[dict[str, Any], str | None]
+"""The answer of a tool: values, and their text; None = the values as JSON."""
 
 
 class Arguments(BaseModel):
@@ -151,9 +147,11 @@ class Append(Arguments):
     rows: list[NewRow] = Field(min_length=1, description="the rows")
 
 
-def _retrieve(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = principal_session.retrieve(given)
-    return Given(_shown(found), _block_text(found))
+def _retrieve(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    """The block, or the reason why there is none."""
+    found = at.retrieve(given)
+    conditions = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
+    return _shown(found), found["block"] or visible("\n".join([f"status: {found['status']}", *conditions]))
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,37 +159,17 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
     return Shown.model_validate(found).model_dump()
 
 
-def _block_text(found: Mapping[str, Any]) -> str:
-    """The block, or the reason why there is none."""
-    conditions = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
-    return found["block"] or visible("\n".join([f"status: {found['status']}", *conditions]))
-
-
-def _recall_xray(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found, snapshot_id = principal_session.recall_xray(
-        given["query"], given.get("sessionKey"), given.get("namespace"), given.get("budget")
-    )
+def _recall_xray(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    asked = (given.get(name) for name in ("sessionKey", "namespace", "budget"))
+    found, snapshot_id = at.recall_xray(given["query"], *asked)
     form = given.get("format", "json")
-    if form == "json" or snapshot_id is None:
-        return Given(found, json_document(found))
-    return Given(found, principal_session.rendering(snapshot_id, form).text)
+    return found, at.rendering(snapshot_id, form).text if form != "json" and snapshot_id is not None else None
 
 
-def _replay(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = principal_session.rendering(given["snapshot_id"], "replay")
+def _replay(at: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = at.rendering(given["snapshot_id"], "replay")
     form = given.get("format", "block")
-    shown = found if form == "replay" else principal_session.rendering(found.snapshot_id, form)
-    return Given(_shown(found.value), shown.text)
-
-
-def _why(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = principal_session.why(given["snapshot_id"], given["evidence"])
-    return Given(found, json_document(found))
-
-
-def _append(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
-    found = principal_session.append(given["rows"])
-    return Given(found, json_document(found))
+    return _shown(found.value), (found if form == "replay" else at.rendering(found.snapshot_id, form)).text
 
 
 _FIELDS: dict[str, Any] = {name: request_field(name) for name in FIELDS}
@@ -231,13 +209,13 @@ TOOLS: Mapping[str, Tool] = {
         "Why not shown",
         "Show which stage dropped a row, which rule decided, and what would admit the row.",
         WhyOf,
-        _why,
+        lambda at, given: (at.why(given["snapshot_id"], given["evidence"]), None),
     ),
     "append_evidence": Tool(
         "Append evidence",
         "Add rows of the principal's own to the project. How far they are trusted follows from their kind.",
         Append,
-        _append,
+        lambda at, given: (at.append(given["rows"]), None),
         adds=True,
     ),
 }
@@ -317,7 +295,7 @@ def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
             tool = tools.get(params.name)
             if tool is not None:
                 asked, call = arguments_of(tool, params.arguments), tool.call
-                return _result(await done(lambda: call(at, asked)))
+                return _result(*await done(lambda: call(at, asked)))
         except Exception as error:  # every error reaches the model as a tool error
             return types.CallToolResult(
                 content=[types.TextContent(type="text", text=_message_of(error))], is_error=True
@@ -408,9 +386,11 @@ def _declared(name: str, tool: Tool) -> types.Tool:
     )
 
 
-def _result(given: Given) -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=given.text)]
-    return types.CallToolResult(content=content, structured_content=json.loads(to_json(given.value)))
+def _result(value: dict[str, Any], text: str | None) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [
+        types.TextContent(type="text", text=json_document(value) if text is None else text)
+    ]
+    return types.CallToolResult(content=content, structured_content=json.loads(to_json(value)))
 
 
 def _message_of(error: Exception) -> str:

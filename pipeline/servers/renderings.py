@@ -1,7 +1,7 @@
 """Renderings: one stored snapshot in every format, the same bytes over every interface.
 
-Reads: a snapshot that the principal may see. Gives: `rendered`, `FORMS`, which the leak test reads, too, `answer_values` of a
-retrieval and `replay_values` of a replay.
+Reads: a snapshot that the principal may see. Gives: `rendered`, `FORMS`, which the leak test reads, too, and `answer_values` of a
+retrieval or replay.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..reading.access import readable_replay
 from ..reading.across_runs import last_of_session, snapshot_named
 from ..reading.auditing.export import exported
 from ..reading.snapshots import as_damage
+from ..runs import Replay
 from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.bundle import bundle
@@ -30,7 +31,6 @@ from ..views.xray import listed_rows, render_text, rows_of
 
 if TYPE_CHECKING:
     from ..asking.retrieval import Retrieval
-    from ..runs import Replay
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ FORMS: Mapping[str, Callable[[Shown], Any]] = {
     "tables": lambda seen: listed_rows(seen.rows, audit=seen.audit),
     "html": lambda seen: snapshot_page(seen.rows, audit=seen.audit, took=seen.took),
     "bundle": lambda seen: bundle(seen.rows, audit=seen.audit, max_age_days=seen.max_age_days),
-    "replay": lambda seen: replay_values(seen.answer),
+    "replay": lambda seen: answer_values(seen.answer),
     "block": lambda seen: seen.answer.block or "",
     "search-result": lambda seen: search_results(seen.answer.citations.to_pylist(), seen.answer.context_block),
 }
@@ -154,34 +154,13 @@ def explained(settings: Settings, session: str | None, format_: str) -> Renderin
     return Rendering.of("", format_, nothing)
 
 
-def answer_values(found: Retrieval) -> dict[str, Any]:
-    """The caller's part of one retrieval as plain values."""
-    return {
-        "snapshot_id": found.snapshot_id,
-        "block_ref": found.block_ref,
-        "status": found.status,
-        "action": found.action,
-        "conditions": list(found.conditions),
-        "citations": found.citations,
-        "event": found.event,
-        "observation": found.observation,
-        "context_block": found.context_block,
-        "block": found.block,
-    }
-
-
-def replay_values(found: Replay) -> dict[str, Any]:
-    """A replay as plain values."""
-    return {
-        "snapshot_id": found.snapshot_id,
-        "run_id": found.run_id,
-        "status": found.status,
-        "block_ref": found.block_ref,
-        "citations": found.citations.to_pylist(),
-        "conditions": found.conditions.to_pylist(),
-        "event": found.event,
-        "observation": found.observation,
-        "context_block": found.context_block,
-        "erased": list(found.erased),
-        "block": found.block,
-    }
+def answer_values(found: Retrieval | Replay) -> dict[str, Any]:
+    """The reader's part of a retrieval or of a replay as plain values."""
+    own: dict[str, Any]
+    if isinstance(found, Replay):
+        own = {"run_id": found.run_id, "erased": list(found.erased)}
+        tables = {"citations": found.citations.to_pylist(), "conditions": found.conditions.to_pylist()}
+    else:
+        own, tables = {"action": found.action}, {"citations": found.citations, "conditions": list(found.conditions)}
+    names = ("snapshot_id", "status", "block_ref", "event", "observation", "context_block", "block")
+    return own | tables | {name: getattr(found, name) for name in names}
